@@ -1,0 +1,1 @@
+//! Go's text/template with sprig and fmt, exact and bounded. Knows nothing of Kubernetes.

@@ -1,0 +1,79 @@
+//! The few metadata facts that indexes, selectors and garbage collection need without decoding an object.
+
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Decoded once when an object is written or loaded, then shared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    pub name: String,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    pub uid: String,
+    pub labels: BTreeMap<String, String>,
+    pub owners: Vec<OwnerReference>,
+    pub finalizers: Vec<String>,
+    pub deleting: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub uid: String,
+    pub controller: Option<bool>,
+    pub block_owner_deletion: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    metadata: Metadata<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    labels: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<OwnerReference>>,
+    finalizers: Option<Vec<String>>,
+    deletion_timestamp: Option<Cow<'a, str>>,
+}
+
+impl Header {
+    /// Reads the header out of an encoded object, skipping everything else.
+    pub fn parse(body: &[u8]) -> serde_json::Result<Self> {
+        let m = serde_json::from_slice::<Envelope<'_>>(body)?.metadata;
+        Ok(Self {
+            name: m.name.into_owned(),
+            namespace: m.namespace.into_owned(),
+            uid: m.uid.into_owned(),
+            labels: m.labels.unwrap_or_default(),
+            owners: m.owner_references.unwrap_or_default(),
+            finalizers: m.finalizers.unwrap_or_default(),
+            deleting: m.deletion_timestamp.is_some(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_only_metadata() {
+        let body = br#"{"spec":{"a":[1]},"metadata":{"name":"n","uid":"u","labels":{"a":"b"},"deletionTimestamp":"x"}}"#;
+        let h = Header::parse(body).unwrap();
+        assert_eq!((h.name.as_str(), h.uid.as_str(), h.deleting), ("n", "u", true));
+        assert_eq!(h.labels["a"], "b");
+    }
+}

@@ -1,0 +1,197 @@
+//! Group, version, kind and resource: the identities every API object and endpoint has.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+/// `apps/v1`, or `v1` for the core group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersion {
+    pub group: String,
+    pub version: String,
+}
+
+/// A kind within a group, without a version: `Deployment.apps`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupKind {
+    pub group: String,
+    pub kind: String,
+}
+
+/// A resource (plural) within a group: `deployments.apps`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupResource {
+    pub group: String,
+    pub resource: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersionKind {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersionResource {
+    pub group: String,
+    pub version: String,
+    pub resource: String,
+}
+
+impl GroupVersion {
+    pub fn new(group: impl Into<String>, version: impl Into<String>) -> Self {
+        Self { group: group.into(), version: version.into() }
+    }
+
+    /// Parses an `apiVersion`; `None` when it has more than one slash.
+    pub fn parse(api_version: &str) -> Option<Self> {
+        match api_version.split_once('/') {
+            None => Some(Self::new("", api_version)),
+            Some((_, version)) if version.contains('/') => None,
+            Some((group, version)) => Some(Self::new(group, version)),
+        }
+    }
+
+    pub fn with_kind(&self, kind: impl Into<String>) -> GroupVersionKind {
+        GroupVersionKind { group: self.group.clone(), version: self.version.clone(), kind: kind.into() }
+    }
+
+    pub fn with_resource(&self, resource: impl Into<String>) -> GroupVersionResource {
+        GroupVersionResource {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            resource: resource.into(),
+        }
+    }
+}
+
+impl GroupKind {
+    pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { group: group.into(), kind: kind.into() }
+    }
+}
+
+impl GroupResource {
+    pub fn new(group: impl Into<String>, resource: impl Into<String>) -> Self {
+        Self { group: group.into(), resource: resource.into() }
+    }
+}
+
+impl GroupVersionKind {
+    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
+    }
+
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&*self.group, &*self.version)
+    }
+
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&*self.group, &*self.kind)
+    }
+
+    pub fn api_version(&self) -> String {
+        self.group_version().to_string()
+    }
+}
+
+impl GroupVersionResource {
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&*self.group, &*self.version)
+    }
+
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(&*self.group, &*self.resource)
+    }
+}
+
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() {
+            f.write_str(&self.version)
+        } else {
+            write!(f, "{}/{}", self.group, self.version)
+        }
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        qualified(f, &self.kind, &self.group)
+    }
+}
+
+impl fmt::Display for GroupResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        qualified(f, &self.resource, &self.group)
+    }
+}
+
+impl fmt::Display for GroupVersionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, Kind={}", self.group_version(), self.kind)
+    }
+}
+
+fn qualified(f: &mut fmt::Formatter<'_>, name: &str, group: &str) -> fmt::Result {
+    f.write_str(name)?;
+    if !group.is_empty() {
+        write!(f, ".{group}")?;
+    }
+    Ok(())
+}
+
+/// Kubernetes' version priority: GA before beta before alpha, higher first, then everything else by name.
+/// `Ordering::Less` means "comes first" (is preferred).
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
+    match (parse_version(a), parse_version(b)) {
+        (Some(a), Some(b)) => b.cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+/// `v2beta1` → (major 2, stability beta, minor 1), shaped so that a greater tuple is preferred.
+fn parse_version(v: &str) -> Option<(Stability, u64, u64)> {
+    let rest = v.strip_prefix('v')?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let major = rest[..digits].parse().ok()?;
+    let (stability, minor) = match &rest[digits..] {
+        "" => (Stability::Ga, 0),
+        tail => {
+            if let Some(n) = tail.strip_prefix("alpha") {
+                (Stability::Alpha, n.parse().ok()?)
+            } else {
+                (Stability::Beta, tail.strip_prefix("beta")?.parse().ok()?)
+            }
+        }
+    };
+    Some((stability, major, minor))
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Stability {
+    Alpha,
+    Beta,
+    Ga,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_sort_by_stability_then_number() {
+        let mut v = vec!["foo10", "v1", "v3beta1", "v10", "v11alpha2", "foo1", "v2", "v12alpha1", "v11beta2"];
+        v.sort_by(|a, b| compare_versions(a, b));
+        assert_eq!(v, ["v10", "v2", "v1", "v11beta2", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]);
+    }
+
+    #[test]
+    fn api_version_parses() {
+        assert_eq!(GroupVersion::parse("apps/v1"), Some(GroupVersion::new("apps", "v1")));
+        assert_eq!(GroupVersion::parse("v1"), Some(GroupVersion::new("", "v1")));
+        assert_eq!(GroupVersion::parse("a/b/c"), None);
+    }
+}

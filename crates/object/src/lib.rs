@@ -1,0 +1,12 @@
+//! The vocabulary of the Kubernetes API: identities, metadata, dynamic objects, paths into them,
+//! selectors and the `Status` error. Pure: no I/O, no clock, no randomness.
+
+pub mod field;
+pub mod header;
+pub mod ids;
+pub mod status;
+
+pub use header::{Header, OwnerReference};
+pub use ids::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use serde_json::{Map, Value};
+pub use status::Status;

@@ -1,0 +1,138 @@
+//! The compiled schema tree. One tree serves pruning, defaulting, validation, CEL declarations,
+//! server-side apply, strategic merge patch and OpenAPI.
+
+use regex::Regex;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The JSON type a schema node asks for. `Any` is a node without a `type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Type {
+    #[default]
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+/// `additionalProperties`: absent, `true`/`false`, or a schema for the values of a map.
+#[derive(Clone, Debug, Default)]
+pub enum Additional {
+    #[default]
+    Absent,
+    Bool(bool),
+    Schema(Arc<Schema>),
+}
+
+/// `x-kubernetes-list-type`. Absent means atomic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListType {
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// `x-kubernetes-map-type`. Absent means granular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapType {
+    Granular,
+    Atomic,
+}
+
+/// One node. Children are shared, so that schemas of several versions can share subtrees.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    pub ty: Type,
+    pub format: Option<String>,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub nullable: bool,
+    pub default: Option<Value>,
+
+    pub properties: BTreeMap<String, Arc<Schema>>,
+    pub additional: Additional,
+    pub items: Option<Arc<Schema>>,
+
+    pub int_or_string: bool,
+    pub preserve_unknown: bool,
+    pub embedded: bool,
+    pub list_type: Option<ListType>,
+    pub map_type: Option<MapType>,
+
+    pub checks: Checks,
+    pub rules: Vec<Rule>,
+
+    /// Built-in kinds only: how a strategic merge patch treats this node.
+    pub patch: Option<PatchStrategy>,
+}
+
+/// Value validations of a node (everything that restricts without shaping).
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    pub maximum: Option<f64>,
+    pub exclusive_maximum: bool,
+    pub minimum: Option<f64>,
+    pub exclusive_minimum: bool,
+    pub multiple_of: Option<f64>,
+    pub max_length: Option<i64>,
+    pub min_length: Option<i64>,
+    pub pattern: Option<Pattern>,
+    pub max_items: Option<i64>,
+    pub min_items: Option<i64>,
+    pub unique_items: bool,
+    pub max_properties: Option<i64>,
+    pub min_properties: Option<i64>,
+    pub required: Vec<String>,
+    pub enumeration: Option<Vec<Value>>,
+    /// Branches are schemas of value validations only (no shaping), as structural schemas demand.
+    pub all_of: Vec<Arc<Schema>>,
+    pub any_of: Vec<Arc<Schema>>,
+    pub one_of: Vec<Arc<Schema>>,
+    pub not: Option<Arc<Schema>>,
+}
+
+/// A pattern with its compiled form. `compiled` is `None` when it is no valid regular expression.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    pub source: String,
+    pub compiled: Option<Regex>,
+}
+
+/// One entry of `x-kubernetes-validations`, as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    pub rule: String,
+    pub message: Option<String>,
+    pub message_expression: Option<String>,
+    pub reason: Option<String>,
+    pub field_path: Option<String>,
+    pub optional_old_self: Option<bool>,
+}
+
+/// `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of built-in kinds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PatchStrategy {
+    pub merge: bool,
+    pub retain_keys: bool,
+    pub replace: bool,
+    pub merge_key: Option<String>,
+}
+
+impl Schema {
+    /// A node that accepts anything and prunes nothing.
+    pub fn any() -> Self {
+        Self { preserve_unknown: true, ..Self::default() }
+    }
+
+    /// The schema of one property, or of a map's values.
+    pub fn property(&self, name: &str) -> Option<&Arc<Schema>> {
+        self.properties.get(name).or(match &self.additional {
+            Additional::Schema(s) => Some(s),
+            _ => None,
+        })
+    }
+}

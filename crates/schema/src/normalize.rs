@@ -1,0 +1,1 @@
+//! Pruning, defaulting and coercion of values by their schema.

@@ -1,0 +1,1 @@
+//! Values against their schema: value validations, list types, ratcheting.
