@@ -4,6 +4,7 @@
 pub mod field;
 pub mod header;
 pub mod ids;
+pub mod json;
 pub mod status;
 
 pub use header::{Header, OwnerReference};
