@@ -84,6 +84,8 @@ pub struct Committed {
 #[derive(Clone, Debug)]
 pub struct Event {
     pub revision: u64,
+    /// When it was committed, in milliseconds since the Unix epoch. Only ages history; revisions order it.
+    pub at: u64,
     pub key: Key,
     pub old: Option<Arc<Entry>>,
     pub new: Option<Arc<Entry>>,
@@ -97,10 +99,107 @@ pub enum WriteError {
     /// The disk refused the write. Nothing was changed; reads go on.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
+    /// The request makes no sense, whatever the key holds.
+    #[error("invalid write: {0}")]
+    Invalid(&'static str),
 }
+
+/// The history no longer reaches back to what was asked for; the caller has to list anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too old resource version: {requested} ({oldest})")]
+pub struct Compacted {
+    pub requested: u64,
+    /// The oldest revision that would have been answered.
+    pub oldest: u64,
+}
+
+/// All objects of one resource as they were at one revision. Shares its nodes with the store: cloning is O(1).
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub revision: u64,
+    pub objects: imbl::OrdMap<ObjectKey, Arc<Entry>>,
+}
+
+/// No object may be larger than this, however it got here.
+pub const MAX_BODY: usize = 16 << 20;
+const MAX_NAME: usize = 4096;
 
 impl Key {
     pub fn new(resource: impl Into<Arc<str>>, namespace: &str, name: &str) -> Self {
-        Self { resource: resource.into(), object: ObjectKey { namespace: namespace.into(), name: name.into() } }
+        Self {
+            resource: resource.into(),
+            object: ObjectKey { namespace: namespace.into(), name: name.into() },
+        }
+    }
+}
+
+impl Write {
+    /// Refuses what no state of the store could accept, so that the log never holds it.
+    pub(crate) fn check(&self) -> Result<(), WriteError> {
+        let ObjectKey { namespace, name } = &self.key.object;
+        if self.key.resource.is_empty() || name.is_empty() {
+            return Err(WriteError::Invalid("resource and name must not be empty"));
+        }
+        if self.key.resource.len() > MAX_NAME || namespace.len() > MAX_NAME || name.len() > MAX_NAME {
+            return Err(WriteError::Invalid("resource, namespace or name is too long"));
+        }
+        match &self.op {
+            WriteOp::Put(put) if put.body.len() > MAX_BODY => {
+                Err(WriteError::Invalid("the object is too large"))
+            }
+            WriteOp::Put(put) if put.revision_at as usize > put.body.len() => {
+                Err(WriteError::Invalid("the resourceVersion's offset lies outside of the body"))
+            }
+            WriteOp::Delete if self.expect == Expect::Absent => {
+                Err(WriteError::Invalid("a deletion must expect a revision"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Put {
+    /// The entry this becomes at `revision`.
+    pub(crate) fn stamp(self, revision: u64) -> Entry {
+        let (body, revision_at) = splice(&self.body, self.revision_at..self.revision_at, revision);
+        Entry { revision, header: self.header, body, revision_at }
+    }
+}
+
+impl Entry {
+    /// The body with another resourceVersion: a deletion event carries the last object, stamped with the
+    /// revision of its deletion.
+    pub fn body_at(&self, revision: u64) -> Bytes {
+        if revision == self.revision {
+            return self.body.clone();
+        }
+        splice(&self.body, self.revision_at.clone(), revision).0
+    }
+}
+
+fn splice(body: &[u8], at: std::ops::Range<u32>, revision: u64) -> (Bytes, std::ops::Range<u32>) {
+    let digits = revision.to_string();
+    let (head, tail) = (&body[..at.start as usize], &body[at.end as usize..]);
+    // Exactly as large as needed: a vector with spare room would be kept for the life of the object.
+    let mut spliced = Vec::with_capacity(head.len() + digits.len() + tail.len());
+    spliced.extend_from_slice(head);
+    spliced.extend_from_slice(digits.as_bytes());
+    spliced.extend_from_slice(tail);
+    let end = at.start + u32::try_from(digits.len()).unwrap_or(u32::MAX);
+    (Bytes::from(spliced), at.start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_stamped_and_restamped() {
+        let body = br#"{"metadata":{"resourceVersion":"","uid":"u"}}"#.to_vec();
+        let entry = Put { body, revision_at: 32, header: Header::default() }.stamp(99);
+        assert_eq!(&entry.body[..], br#"{"metadata":{"resourceVersion":"99","uid":"u"}}"#);
+        assert_eq!(entry.revision_at, 32..34);
+        assert_eq!(&entry.body_at(1000)[..], br#"{"metadata":{"resourceVersion":"1000","uid":"u"}}"#);
+        assert_eq!(entry.body_at(99), entry.body);
     }
 }

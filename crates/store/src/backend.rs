@@ -1,0 +1,49 @@
+//! Where the sequencer puts a batch before it is published.
+
+use crate::model::Event;
+use crate::state::State;
+use std::io;
+use std::sync::Arc;
+
+/// A durable (or not) log of batches. Called by the sequencer alone, from its own thread, so it may block.
+pub(crate) trait Backend: Send {
+    /// Hands a batch of consecutive revisions to the system. After an error nothing of it may come back, and
+    /// the next append may be tried.
+    fn append(&mut self, batch: &[Arc<Event>]) -> Result<(), AppendError>;
+
+    /// Makes everything appended durable. After an error nothing is known, and the store must stop writing.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// A chance to reclaim space, given the state just published. Must not wait for a disk.
+    fn maintain(&mut self, state: &State);
+
+    /// Leaves everything durable and lets go of it.
+    fn close(&mut self) -> io::Result<()>;
+}
+
+#[derive(Debug)]
+pub(crate) enum AppendError {
+    /// Nothing was written; it may work again later.
+    Refused(io::Error),
+    /// What is on disk is not known any more.
+    Lost(io::Error),
+}
+
+/// Keeps nothing: the state in memory is all there is.
+pub(crate) struct Memory;
+
+impl Backend for Memory {
+    fn append(&mut self, _: &[Arc<Event>]) -> Result<(), AppendError> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn maintain(&mut self, _: &State) {}
+
+    fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! The one writer: orders writes, makes them durable, publishes them.
+//!
+//! Requests queue up while a batch is being synced, and the next batch takes them all: under load one sync
+//! serves many writers, and an idle store commits at once. A batch is applied to a private clone of the
+//! state, appended to the backend, synced if any write in it is strict, and only then published and
+//! acknowledged. If the backend refuses it, the clone is dropped and it never happened.
+
+use crate::backend::{AppendError, Backend};
+use crate::model::{Committed, Durability, Event, Write, WriteError, WriteOp};
+use crate::options::Options;
+use crate::state::State;
+use crate::store::Shared;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// At most this many acknowledged writes wait for a sync. After a crash the store skips more revisions than
+/// that, so that none that a client may have seen is given out twice.
+pub(crate) const MAX_UNSYNCED: usize = 2048;
+
+/// How often an idle store looks for history that grew old.
+const IDLE_TICK: Duration = Duration::from_secs(30);
+
+pub(crate) enum Message {
+    Write(Box<Request>),
+    Shutdown(oneshot::Sender<()>),
+}
+
+pub(crate) struct Request {
+    pub(crate) write: Write,
+    pub(crate) reply: oneshot::Sender<Result<Committed, WriteError>>,
+    /// Room in the queue, given back when the request has been answered.
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+pub(crate) struct Sequencer {
+    shared: Arc<Shared>,
+    inbox: Receiver<Message>,
+    backend: Box<dyn Backend>,
+    options: Options,
+    /// The newest state; the same as the published one between batches.
+    state: State,
+    unsynced: Unsynced,
+    pace: Pace,
+}
+
+/// Writes that were acknowledged before they were synced.
+#[derive(Default)]
+struct Unsynced {
+    writes: usize,
+    since: Option<Instant>,
+}
+
+/// What the last batch was like, to judge whether waiting a moment would make the next one fuller.
+#[derive(Default)]
+struct Pace {
+    writes: usize,
+    sync: Duration,
+}
+
+type Reply = (oneshot::Sender<Result<Committed, WriteError>>, OwnedSemaphorePermit);
+
+impl Sequencer {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        inbox: Receiver<Message>,
+        backend: Box<dyn Backend>,
+        options: Options,
+    ) -> Self {
+        let state = State::clone(&shared.state.load());
+        Self { shared, inbox, backend, options, state, unsynced: Unsynced::default(), pace: Pace::default() }
+    }
+
+    /// Serves until it is told to stop, or every handle of the store is gone.
+    pub(crate) fn run(mut self) {
+        let _alarm = Alarm(Arc::clone(&self.shared));
+        let asked_by = loop {
+            match self.inbox.recv_timeout(self.until_due()) {
+                Ok(Message::Write(first)) => {
+                    let (batch, shutdown) = self.gather(first);
+                    self.commit(batch);
+                    if shutdown.is_some() {
+                        break shutdown;
+                    }
+                }
+                Ok(Message::Shutdown(reply)) => break Some(reply),
+                Err(RecvTimeoutError::Timeout) => self.idle(),
+                Err(RecvTimeoutError::Disconnected) => break None,
+            }
+            self.sync_if_due();
+        };
+        self.close();
+        if let Some(reply) = asked_by {
+            // Whoever asked may have stopped waiting.
+            let _ = reply.send(());
+        }
+    }
+
+    fn until_due(&self) -> Duration {
+        let delay = self.options.batch.relaxed_delay;
+        self.unsynced.since.map_or(IDLE_TICK, |since| delay.saturating_sub(since.elapsed()))
+    }
+
+    fn sync_if_due(&mut self) {
+        if self.unsynced.writes >= MAX_UNSYNCED / 2 || self.until_due().is_zero() {
+            // The reason is in `failed`, where every later write finds it.
+            let _ = self.sync();
+        }
+    }
+
+    fn idle(&mut self) {
+        if self.unsynced.since.is_none() && self.state.trim(&self.options.history, now()) {
+            self.shared.state.store(Arc::new(self.state.clone()));
+            self.backend.maintain(&self.state);
+        }
+    }
+
+    /// Takes what waits in the queue, up to the limits of a batch.
+    fn gather(&mut self, first: Box<Request>) -> (Vec<Box<Request>>, Option<oneshot::Sender<()>>) {
+        let limits = &self.options.batch;
+        let patience = self.pace.patience();
+        let started = Instant::now();
+        let mut bytes = first.write.cost();
+        let mut batch = vec![first];
+        while batch.len() < limits.max_writes && bytes < limits.max_bytes {
+            let message = match self.inbox.try_recv() {
+                Ok(message) => message,
+                Err(TryRecvError::Disconnected) => break,
+                Err(TryRecvError::Empty) => {
+                    // Those who were just answered are about to ask again: sync for them together.
+                    let left = patience.saturating_sub(started.elapsed());
+                    if left.is_zero() || batch.len() >= self.pace.writes {
+                        break;
+                    }
+                    match self.inbox.recv_timeout(left) {
+                        Ok(message) => message,
+                        Err(_) => break,
+                    }
+                }
+            };
+            match message {
+                Message::Write(request) => {
+                    bytes += request.write.cost();
+                    batch.push(request);
+                }
+                Message::Shutdown(reply) => return (batch, Some(reply)),
+            }
+        }
+        (batch, None)
+    }
+
+    fn commit(&mut self, batch: Vec<Box<Request>>) {
+        let at = now();
+        let mut next = self.state.clone();
+        let mut events = Vec::with_capacity(batch.len());
+        let mut answers = Vec::with_capacity(batch.len());
+        let mut strict = false;
+        self.pace.writes = batch.len();
+        for request in batch {
+            let Request { write, reply, permit } = *request;
+            let durability = write.durability;
+            let answer = next.write(write, at).map(|(event, committed)| {
+                strict |= durability == Durability::Strict;
+                events.push(event);
+                committed
+            });
+            answers.push(((reply, permit), answer));
+        }
+        if !events.is_empty() {
+            if let Err(reason) = self.persist(&events, strict) {
+                // A mismatch may have been with a write of this very batch, so it is no answer either.
+                return refuse(answers, &reason);
+            }
+            next.trim(&self.options.history, at);
+            self.publish(next, &events);
+        }
+        for ((reply, _permit), answer) in answers {
+            let _ = reply.send(answer);
+        }
+        if !events.is_empty() {
+            self.backend.maintain(&self.state);
+        }
+    }
+
+    fn persist(&mut self, events: &[Arc<Event>], strict: bool) -> Result<(), String> {
+        if let Some(reason) = self.shared.failure() {
+            return Err(reason);
+        }
+        match self.backend.append(events) {
+            Ok(()) => {}
+            Err(AppendError::Refused(error)) => {
+                tracing::warn!(%error, "the store refused a batch of {} writes", events.len());
+                return Err(error.to_string());
+            }
+            Err(AppendError::Lost(error)) => return Err(self.fail(&error)),
+        }
+        self.unsynced.writes += events.len();
+        if strict {
+            return self.sync();
+        }
+        self.unsynced.since.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        let started = Instant::now();
+        self.unsynced = Unsynced::default();
+        self.backend.sync().map_err(|error| self.fail(&error))?;
+        self.pace.sync = started.elapsed();
+        Ok(())
+    }
+
+    /// After a failed sync the system may have dropped the data and report success next time; there is no
+    /// honest way to go on.
+    fn fail(&self, error: &std::io::Error) -> String {
+        let reason = format!("writing to disk failed, what was written last may be lost: {error}");
+        tracing::error!(%error, "the store stops writing");
+        self.shared.fail(reason.clone());
+        reason
+    }
+
+    fn publish(&mut self, next: State, events: &[Arc<Event>]) {
+        self.shared.state.store(Arc::new(next.clone()));
+        self.state = next;
+        self.shared.topics.wake(events);
+    }
+
+    fn close(mut self) {
+        if self.shared.failure().is_none()
+            && let Err(error) = self.backend.close()
+        {
+            self.fail(&error);
+        }
+        // Files and lock are released before anyone learns that the store is closed.
+        drop(self.backend);
+        self.shared.close();
+    }
+}
+
+fn refuse(answers: Vec<(Reply, Result<Committed, WriteError>)>, reason: &str) {
+    for ((reply, _permit), _) in answers {
+        let _ = reply.send(Err(WriteError::Unavailable(reason.to_owned())));
+    }
+}
+
+impl Pace {
+    /// How long to wait for company: never when the last batch was a single write, and never so long that
+    /// it would matter beside the sync.
+    fn patience(&self) -> Duration {
+        if self.writes < 2 { Duration::ZERO } else { (self.sync / 4).min(Duration::from_micros(500)) }
+    }
+}
+
+impl Write {
+    /// About how many bytes this takes in the queue and in the log.
+    pub(crate) fn cost(&self) -> usize {
+        match &self.op {
+            WriteOp::Put(put) => 512 + put.body.len(),
+            WriteOp::Delete => 512,
+        }
+    }
+}
+
+/// Tells the owner of the store when the sequencer dies of a bug instead of leaving writers waiting.
+struct Alarm(Arc<Shared>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the store's writer panicked".to_owned());
+            self.0.close();
+        }
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

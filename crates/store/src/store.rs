@@ -1,0 +1,167 @@
+//! The handle that everyone else holds.
+
+use crate::backend::{Backend, Memory};
+use crate::model::{Committed, Compacted, Entry, Key, Snapshot, Write, WriteError};
+use crate::options::Options;
+use crate::sequencer::{Message, Request, Sequencer};
+use crate::state::State;
+use crate::watch::{Topics, Watch};
+use arc_swap::ArcSwap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use tokio::sync::{Semaphore, oneshot, watch};
+
+/// The queue of writes may hold this many units of [`UNIT`] bytes; whoever comes later waits.
+const QUEUE_UNITS: u32 = 16 * 1024;
+const UNIT: usize = 4096;
+
+/// A revisioned, watchable set of objects. Cloning gives another handle to the same store. Reads come from
+/// the newest published state and never wait; writes go through one sequencer.
+#[derive(Clone, Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+    outbox: mpsc::Sender<Message>,
+}
+
+/// What handles, watches and the sequencer have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) state: ArcSwap<State>,
+    pub(crate) topics: Topics,
+    queue: Arc<Semaphore>,
+    failed: watch::Sender<Option<String>>,
+    closed: AtomicBool,
+}
+
+impl Shared {
+    fn new(state: State) -> Self {
+        Self {
+            state: ArcSwap::from_pointee(state),
+            topics: Topics::default(),
+            queue: Arc::new(Semaphore::new(QUEUE_UNITS as usize)),
+            failed: watch::channel(None).0,
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failed.borrow().clone()
+    }
+
+    pub(crate) fn fail(&self, reason: String) {
+        self.failed.send_replace(Some(reason));
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Ends watches; they see every event that was published before.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.topics.wake_everyone();
+    }
+}
+
+impl Store {
+    /// A store that forgets everything when its last handle goes.
+    ///
+    /// # Panics
+    /// When the system cannot start a thread.
+    pub fn in_memory(options: Options) -> Self {
+        Self::start(State::empty(), Box::new(Memory), options)
+    }
+
+    #[expect(clippy::expect_used, reason = "a process that cannot start a thread cannot serve")]
+    fn start(state: State, backend: Box<dyn Backend>, options: Options) -> Self {
+        let shared = Arc::new(Shared::new(state));
+        let (outbox, inbox) = mpsc::channel();
+        let sequencer = Sequencer::new(Arc::clone(&shared), inbox, backend, options);
+        std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || sequencer.run())
+            .expect("a thread for the store's writer");
+        Self { shared, outbox }
+    }
+
+    /// Checks the precondition and makes the write, durable as asked before this returns. Dropping the
+    /// future does not take back a write that is already queued.
+    pub async fn commit(&self, write: Write) -> Result<Committed, WriteError> {
+        let units = u32::try_from(write.cost().div_ceil(UNIT)).unwrap_or(QUEUE_UNITS).min(QUEUE_UNITS);
+        let room = Arc::clone(&self.shared.queue).acquire_many_owned(units).await;
+        let permit = room.map_err(|_| self.stopped())?;
+        let (reply, answer) = oneshot::channel();
+        let request = Box::new(Request { write, reply, permit });
+        self.outbox.send(Message::Write(request)).map_err(|_| self.stopped())?;
+        answer.await.map_err(|_| self.stopped())?
+    }
+
+    fn stopped(&self) -> WriteError {
+        let reason = self.shared.failure().unwrap_or_else(|| "the store is shut down".to_owned());
+        WriteError::Unavailable(reason)
+    }
+
+    pub fn get(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.shared.state.load().get(key).cloned()
+    }
+
+    /// All objects of a resource as of the newest revision, in O(1).
+    pub fn snapshot(&self, resource: &str) -> Snapshot {
+        self.shared.state.load().snapshot(resource)
+    }
+
+    /// All objects of a resource exactly as of `revision`. A revision yet to come gives the newest.
+    pub fn snapshot_at(&self, resource: &str, revision: u64) -> Result<Snapshot, Compacted> {
+        self.shared.state.load().snapshot_at(resource, revision)
+    }
+
+    /// The newest published revision.
+    pub fn revision(&self) -> u64 {
+        self.shared.state.load().revision
+    }
+
+    /// Waits until the store has reached `revision`, for ever if need be. Cancel safe.
+    pub async fn wait_for(&self, revision: u64) {
+        loop {
+            let mut woken = std::pin::pin!(self.shared.topics.all.notified());
+            woken.as_mut().enable();
+            if self.revision() >= revision {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// The changes of a resource after a revision, which may be yet to come.
+    pub fn watch(&self, resource: &str, after: u64) -> Result<Watch, Compacted> {
+        Watch::new(Arc::clone(&self.shared), Some(resource.into()), after)
+    }
+
+    /// The changes of every resource after a revision.
+    pub fn watch_all(&self, after: u64) -> Result<Watch, Compacted> {
+        Watch::new(Arc::clone(&self.shared), None, after)
+    }
+
+    /// The resources that hold objects, in order.
+    pub fn resources(&self) -> Vec<Arc<str>> {
+        let state = self.shared.state.load();
+        let held = state.resources.iter().filter(|(_, resource)| !resource.objects.is_empty());
+        held.map(|(name, _)| Arc::clone(name)).collect()
+    }
+
+    /// Turns to `Some(reason)` when durability can no longer be promised: every later write is refused, and
+    /// the process should say why and exit.
+    pub fn failed(&self) -> watch::Receiver<Option<String>> {
+        self.shared.failed.subscribe()
+    }
+
+    /// Answers the writes already queued, makes everything durable, ends watches and releases the directory.
+    /// Later writes are refused; reads go on.
+    pub async fn shutdown(&self) {
+        let (reply, done) = oneshot::channel();
+        if self.outbox.send(Message::Shutdown(reply)).is_ok() {
+            // An error means that the sequencer is gone, which is what was asked for.
+            let _ = done.await;
+        }
+    }
+}
