@@ -1,0 +1,24 @@
+//! The built-in kinds, as data. One checked-in table (`types.json`, written by `conformance/kinds` from
+//! the Go types of Kubernetes) says which fields each type has; everything about built-in kinds reads it.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`table`] | the types and their fields, loaded once |
+//! | [`typed`] | a JSON document as Go's typed decoder and encoder would read and write it |
+//! | [`protobuf`] | the `k8s\0` protobuf envelope → the same JSON |
+//! | [`quantity`], [`time`] | the two scalars with a canonical form of their own |
+//!
+//! To regenerate the table: `cd conformance/kinds && go run . ../../crates/apiserver/src/kinds`.
+
+pub mod protobuf;
+pub mod quantity;
+pub mod table;
+pub mod time;
+pub mod typed;
+
+pub use protobuf::{ProtoError, decode_protobuf};
+pub use table::{Field, Flat, Kind, Shape, Ty, Type, Types, types};
+pub use typed::{TypeError, normalize};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! The table against the Go encoders: fixtures written by `conformance/kinds`.
+
+mod codec;
