@@ -6,6 +6,7 @@ pub mod header;
 pub mod ids;
 pub mod json;
 pub mod status;
+pub mod yaml;
 
 pub use header::{Header, OwnerReference};
 pub use ids::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};

@@ -20,6 +20,19 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     Ok(Decoded { value, duplicates: reader.duplicates })
 }
 
+/// Reads documents that follow each other with nothing but white space between, as `kubectl` accepts them.
+pub fn decode_stream(bytes: &[u8]) -> Result<Vec<Decoded>, DecodeError> {
+    let mut reader = Reader { bytes, at: 0, depth: 0, duplicates: Vec::new() };
+    let mut documents = Vec::new();
+    reader.skip_space();
+    while reader.at < bytes.len() {
+        let value = reader.value().map_err(|fault| reader.locate(&fault))?;
+        documents.push(Decoded { value, duplicates: std::mem::take(&mut reader.duplicates) });
+        reader.skip_space();
+    }
+    Ok(documents)
+}
+
 /// What went wrong at `Reader::at`; turned into words once, outside the hot path.
 enum Fault {
     /// The byte at the position is wrong here; the words say what was expected.
@@ -294,7 +307,7 @@ impl Reader<'_> {
 }
 
 /// Appends bytes as Go does: every byte that is not part of a character becomes one U+FFFD.
-fn push_lossy(text: &mut String, bytes: &[u8]) {
+pub(crate) fn push_lossy(text: &mut String, bytes: &[u8]) {
     if let Ok(valid) = std::str::from_utf8(bytes) {
         text.push_str(valid);
         return;

@@ -15,7 +15,8 @@
 mod decode;
 mod encode;
 
-pub use decode::{Decoded, decode};
+pub(crate) use decode::push_lossy;
+pub use decode::{Decoded, decode, decode_stream};
 pub use encode::{encode, encode_escaped, format_float};
 
 use serde_json::Number;

@@ -1,0 +1,83 @@
+//! YAML as Kubernetes reads and writes it: YAML 1.1 by the rules of go-yaml v2, with JSON's data model.
+//!
+//! Reading: `yes`, `on` and `y` are booleans, `0644` is octal, `1_000` a number, `<<` merges, anchors are
+//! expanded within a budget, keys become strings (a key `y` is `"true"`), `.inf` is an error. Numbers then
+//! follow the rules of [`crate::json`], as does the limit on nesting.
+//!
+//! Writing: keys in natural order, two spaces per level, sequences not indented below their key, strings
+//! quoted whenever they would be read as something else, several lines as a literal block; byte for byte
+//! what sigs.k8s.io/yaml writes.
+
+mod order;
+mod read;
+mod scalar;
+mod style;
+mod write;
+
+pub use read::{read, read_documents};
+pub use write::write;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Why a text is no acceptable YAML.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct Error {
+    pub message: String,
+    /// Both count from one.
+    pub line: usize,
+    pub column: usize,
+}
+
+/// A place in the text, for people: line and column count from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+/// One document of a stream.
+#[derive(Clone, Debug)]
+pub struct Document {
+    pub value: Value,
+    /// Paths of keys given more than once in one mapping; the last one won.
+    pub duplicates: Vec<String>,
+    /// The line of the stream on which the document's content begins.
+    pub line: usize,
+    pub(crate) places: Places,
+}
+
+impl Document {
+    /// Where the value at a JSON pointer such as `/spec/containers/0/name` was written: the position of
+    /// its key, or of the item itself in a sequence. What came out of an alias has the alias' position.
+    pub fn span_of(&self, pointer: &str) -> Option<Position> {
+        let mut places = &self.places;
+        for token in pointer.split('/').skip(1) {
+            let name = token.replace("~1", "/").replace("~0", "~");
+            let child = match &places.inside {
+                Inside::Nothing if places.alias => return Some(places.position),
+                Inside::Nothing => None,
+                Inside::Fields(fields) => fields.get(&name),
+                Inside::Items(items) => name.parse::<usize>().ok().and_then(|i| items.get(i)),
+            };
+            places = child?;
+        }
+        Some(places.position)
+    }
+}
+
+/// The positions of a value and of all it contains, shaped like the value.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    pub(crate) position: Position,
+    pub(crate) alias: bool,
+    pub(crate) inside: Inside,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Inside {
+    Nothing,
+    Fields(BTreeMap<String, Places>),
+    Items(Vec<Places>),
+}
