@@ -1,6 +1,7 @@
 //! Validation errors that name a field, worded as Kubernetes words them, and paths to such fields.
 
-use serde_json::Value;
+use crate::quote::quote;
+use serde_json::{Number, Value};
 use std::fmt;
 
 /// A path such as `spec.versions[0].schema` or `metadata.labels[app.kubernetes.io/name]`.
@@ -57,7 +58,9 @@ pub enum Kind {
     NotSupported,
     Forbidden,
     TooLong,
+    TooShort,
     TooMany,
+    TooFew,
     Internal,
     TypeInvalid,
 }
@@ -73,7 +76,9 @@ impl Kind {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
+            Self::TooShort => "FieldValueTooShort",
             Self::TooMany => "FieldValueTooMany",
+            Self::TooFew => "FieldValueTooFew",
             Self::Internal => "InternalError",
             Self::TypeInvalid => "FieldValueTypeInvalid",
         }
@@ -88,7 +93,9 @@ impl Kind {
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
+            Self::TooShort => "Too short",
             Self::TooMany => "Too many",
+            Self::TooFew => "Too few",
             Self::Internal => "Internal error",
         }
     }
@@ -142,39 +149,48 @@ impl Error {
         let detail = if supported.is_empty() {
             String::new()
         } else {
-            let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+            let quoted: Vec<String> = supported.iter().map(|s| quote(s)).collect();
             format!("supported values: {}", quoted.join(", "))
         };
         Self::new(Kind::NotSupported, field, value.into(), detail)
     }
 
+    /// A negative `max_bytes` leaves the limit unsaid.
     pub fn too_long(field: &Path, max_bytes: i64) -> Self {
-        let detail = if max_bytes >= 0 {
-            let unit = if max_bytes == 1 { "byte" } else { "bytes" };
-            format!("may not be more than {max_bytes} {unit}")
-        } else {
-            "value is too long".to_owned()
-        };
+        let detail = limit("may not be more than", max_bytes, "byte", "value is too long");
         Self::new(Kind::TooLong, field, Value::Null, detail)
     }
 
+    pub fn too_long_characters(field: &Path, max: i64) -> Self {
+        let detail = limit("may not be more than", max, "character", "value is too long");
+        Self::new(Kind::TooLong, field, Value::Null, detail)
+    }
+
+    pub fn too_short(field: &Path, value: impl Into<Value>, min: i64) -> Self {
+        let detail = limit("must be at least", min, "character", "value is too short");
+        Self::new(Kind::TooShort, field, value.into(), detail)
+    }
+
+    /// A negative `actual` leaves the number unsaid.
     pub fn too_many(field: &Path, actual: i64, max: i64) -> Self {
-        let detail = if max >= 0 {
-            let unit = if max == 1 { "item" } else { "items" };
-            format!("must have at most {max} {unit}")
-        } else {
-            "has too many items".to_owned()
-        };
-        let value = if actual >= 0 { Value::from(actual) } else { Value::from("<unspecified>") };
+        let detail = limit("must have at most", max, "item", "has too many items");
+        let value = if actual >= 0 { Value::from(actual) } else { Value::from(UNSPECIFIED) };
         Self::new(Kind::TooMany, field, value, detail)
+    }
+
+    pub fn too_few(field: &Path, actual: i64, min: i64) -> Self {
+        let detail = limit("must have at least", min, "item", "has too few items");
+        Self::new(Kind::TooFew, field, Value::from(actual), detail)
     }
 
     /// The message without the field, as a Status cause carries it.
     pub fn body(&self) -> String {
         let words = self.kind.words();
         let mut s = match self.kind {
-            Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::Internal => words.to_owned(),
-            Kind::TooMany if self.value == "<unspecified>" => words.to_owned(),
+            Kind::Required | Kind::Forbidden | Kind::TooLong | Kind::TooShort | Kind::Internal => {
+                words.to_owned()
+            }
+            _ if self.value == UNSPECIFIED => words.to_owned(),
             _ => format!("{words}: {}", show_value(&self.value)),
         };
         if !self.detail.is_empty() {
@@ -185,12 +201,86 @@ impl Error {
     }
 }
 
-/// Values as Go's `%#v`-like rendering in field errors: strings quoted, `null` for nil, the rest as JSON.
+/// Stands for a value that is not to be shown.
+const UNSPECIFIED: &str = "<unspecified>";
+
+/// `must have at most 1 item`, or `otherwise` for a negative limit.
+fn limit(words: &str, n: i64, unit: &str, otherwise: &str) -> String {
+    match n {
+        i64::MIN..=-1 => otherwise.to_owned(),
+        1 => format!("{words} 1 {unit}"),
+        _ => format!("{words} {n} {unit}s"),
+    }
+}
+
+/// Scalars as Go's `%v` and `%q` print them, the rest as Go's `encoding/json` does.
 fn show_value(value: &Value) -> String {
     match value {
-        Value::String(s) => format!("{s:?}"),
-        other => other.to_string(),
+        Value::String(s) => quote(s),
+        Value::Number(n) => go_number(n, 1e-4),
+        other => {
+            let mut out = String::new();
+            go_json(other, &mut out);
+            out
+        }
     }
+}
+
+/// Go's encoder escapes `<`, `>` and `&`, and writes integral floats without a point.
+fn go_json(value: &Value, out: &mut String) {
+    match value {
+        Value::Number(n) => out.push_str(&go_number(n, 1e-6)),
+        Value::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                go_json(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (i, (key, item)) in fields.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                go_json_scalar(&Value::from(key.as_str()), out);
+                out.push(':');
+                go_json(item, out);
+            }
+            out.push('}');
+        }
+        scalar => go_json_scalar(scalar, out),
+    }
+}
+
+fn go_json_scalar(value: &Value, out: &mut String) {
+    for c in value.to_string().chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+}
+
+/// The shortest form, with an exponent below `small` and from 1e21 on.
+fn go_number(n: &Number, small: f64) -> String {
+    let Some(f) = n.as_f64().filter(|_| n.is_f64()) else { return n.to_string() };
+    if f == 0.0 || (small..1e21).contains(&f.abs()) {
+        return f.to_string();
+    }
+    let shown = format!("{f:e}");
+    let Some((mantissa, exponent)) = shown.split_once('e') else { return shown };
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+    // `%v` pads the exponent to two digits; `encoding/json` does so too, except that it writes e-7, not e-07.
+    let pad = if small < 1e-4 && sign == '-' { 1 } else { 2 };
+    format!("{mantissa}e{sign}{digits:0>pad$}")
 }
 
 impl fmt::Display for Error {
@@ -202,9 +292,58 @@ impl fmt::Display for Error {
 /// Several violations as one sentence: alone as it is, several as `[a, b]`, repeated ones once.
 pub fn aggregate(errors: &[Error]) -> String {
     let mut seen = std::collections::BTreeSet::new();
-    let unique: Vec<String> = errors.iter().map(ToString::to_string).filter(|m| seen.insert(m.clone())).collect();
+    let unique: Vec<String> =
+        errors.iter().map(ToString::to_string).filter(|m| seen.insert(m.clone())).collect();
     match unique.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn bodies_read_as_upstream() {
+        let p = Path::new("spec").child("list").index(2).key("a/b").child("x");
+        assert_eq!(p.as_str(), "spec.list[2][a/b].x");
+        for (error, text) in [
+            (Error::required(&p, "why"), "Required value: why"),
+            (Error::invalid(&p, "a\u{7}b", "why"), r#"Invalid value: "a\ab": why"#),
+            (
+                Error::invalid(&p, json!({"a": "<&>", "b": [1.0, 1e21, 1e-7]}), ""),
+                r#"Invalid value: {"a":"\u003c\u0026\u003e","b":[1,1e+21,1e-7]}"#,
+            ),
+            (Error::invalid(&p, 2.5, ""), "Invalid value: 2.5"),
+            (Error::invalid(&p, 3.0, ""), "Invalid value: 3"),
+            (Error::invalid(&p, 1e-5, ""), "Invalid value: 1e-05"),
+            (Error::invalid(&p, 1.5e300, ""), "Invalid value: 1.5e+300"),
+            (Error::invalid(&p, Value::Null, ""), "Invalid value: null"),
+            (Error::duplicate(&p, 7), "Duplicate value: 7"),
+            (
+                Error::not_supported(&p, "x", &["a", "b"]),
+                r#"Unsupported value: "x": supported values: "a", "b""#,
+            ),
+            (Error::too_long(&p, 1), "Too long: may not be more than 1 byte"),
+            (Error::too_long(&p, -1), "Too long: value is too long"),
+            (Error::too_long_characters(&p, 5), "Too long: may not be more than 5 characters"),
+            (Error::too_short(&p, "x", 2), "Too short: must be at least 2 characters"),
+            (Error::too_many(&p, 3, 1), "Too many: 3: must have at most 1 item"),
+            (Error::too_many(&p, -1, -1), "Too many: has too many items"),
+            (Error::too_few(&p, 0, 2), "Too few: 0: must have at least 2 items"),
+            (Error::internal(&p, "boom"), "Internal error: boom"),
+        ] {
+            assert_eq!(error.body(), text);
+        }
+    }
+
+    #[test]
+    fn aggregates_drop_repetitions() {
+        let e = |s: &str| Error::required(&Path::new(s), "");
+        assert_eq!(aggregate(&[e("a"), e("a")]), "a: Required value");
+        assert_eq!(aggregate(&[e("a"), e("b"), e("a")]), "[a: Required value, b: Required value]");
+        assert_eq!(Error::required(&Path::root(), "").to_string(), "<nil>: Required value");
     }
 }

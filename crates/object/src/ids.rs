@@ -69,11 +69,23 @@ impl GroupKind {
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
+
+    /// Reads what `Display` writes: `Kind` or `Kind.group`.
+    pub fn parse(s: &str) -> Self {
+        let (kind, group) = s.split_once('.').unwrap_or((s, ""));
+        Self::new(group, kind)
+    }
 }
 
 impl GroupResource {
     pub fn new(group: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), resource: resource.into() }
+    }
+
+    /// Reads what `Display` writes: `resource` or `resource.group`.
+    pub fn parse(s: &str) -> Self {
+        let (resource, group) = s.split_once('.').unwrap_or((s, ""));
+        Self::new(group, resource)
     }
 }
 
@@ -86,6 +98,14 @@ impl GroupVersionKind {
         GroupVersion::new(&*self.group, &*self.version)
     }
 
+    /// Reads `Kind.version.group` as a user types it; `None` when it is too short to name a version.
+    /// The same text may mean a [`GroupKind`] whose group starts with the version: only discovery can tell.
+    pub fn parse_arg(s: &str) -> Option<Self> {
+        let (kind, rest) = s.split_once('.')?;
+        let (version, group) = rest.split_once('.')?;
+        Some(Self::new(group, version, kind))
+    }
+
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&*self.group, &*self.kind)
     }
@@ -96,6 +116,13 @@ impl GroupVersionKind {
 }
 
 impl GroupVersionResource {
+    /// Reads `resource.version.group` as a user types it; see [`GroupVersionKind::parse_arg`].
+    pub fn parse_arg(s: &str) -> Option<Self> {
+        let (resource, rest) = s.split_once('.')?;
+        let (version, group) = rest.split_once('.')?;
+        Some(GroupVersion::new(group, version).with_resource(resource))
+    }
+
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&*self.group, &*self.version)
     }
@@ -156,18 +183,23 @@ pub fn compare_versions(a: &str, b: &str) -> Ordering {
 fn parse_version(v: &str) -> Option<(Stability, u64, u64)> {
     let rest = v.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let major = rest[..digits].parse().ok()?;
+    let major = decimal(&rest[..digits])?;
     let (stability, minor) = match &rest[digits..] {
         "" => (Stability::Ga, 0),
         tail => {
             if let Some(n) = tail.strip_prefix("alpha") {
-                (Stability::Alpha, n.parse().ok()?)
+                (Stability::Alpha, decimal(n)?)
             } else {
-                (Stability::Beta, tail.strip_prefix("beta")?.parse().ok()?)
+                (Stability::Beta, decimal(tail.strip_prefix("beta")?)?)
             }
         }
     };
     Some((stability, major, minor))
+}
+
+/// Digits only: `str::parse` would take a sign, too.
+fn decimal(digits: &str) -> Option<u64> {
+    digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -192,6 +224,26 @@ mod tests {
     fn api_version_parses() {
         assert_eq!(GroupVersion::parse("apps/v1"), Some(GroupVersion::new("apps", "v1")));
         assert_eq!(GroupVersion::parse("v1"), Some(GroupVersion::new("", "v1")));
+        assert_eq!(GroupVersion::parse("/"), Some(GroupVersion::default()));
         assert_eq!(GroupVersion::parse("a/b/c"), None);
+    }
+
+    #[test]
+    fn arguments_parse() {
+        assert_eq!(GroupKind::parse("StatefulSet.apps"), GroupKind::new("apps", "StatefulSet"));
+        assert_eq!(GroupResource::parse("pods"), GroupResource::new("", "pods"));
+        assert_eq!(GroupResource::parse("a.b.c"), GroupResource::new("b.c", "a"));
+        assert_eq!(GroupVersionKind::parse_arg("A.v1.g.io"), Some(GroupVersionKind::new("g.io", "v1", "A")));
+        assert_eq!(GroupVersionKind::parse_arg("A.v1"), None);
+        assert_eq!(
+            GroupVersionResource::parse_arg("as.v1."),
+            Some(GroupVersion::new("", "v1").with_resource("as"))
+        );
+    }
+
+    #[test]
+    fn a_sign_makes_no_version() {
+        assert_eq!(compare_versions("v1alpha+1", "v1alpha1"), Ordering::Greater);
+        assert_eq!(compare_versions("v+1", "v1alpha1"), Ordering::Greater);
     }
 }

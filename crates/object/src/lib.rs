@@ -2,9 +2,14 @@
 //! selectors and the `Status` error. Pure: no I/O, no clock, no randomness.
 
 pub mod field;
+pub mod fields;
 pub mod header;
 pub mod ids;
 pub mod json;
+pub mod labels;
+pub mod names;
+pub mod quantity;
+pub mod quote;
 pub mod status;
 pub mod yaml;
 

@@ -2,6 +2,7 @@
 
 use crate::field;
 use crate::ids::{GroupKind, GroupResource};
+use crate::quote::quote;
 use serde_json::{Value, json};
 use std::fmt;
 
@@ -56,15 +57,16 @@ impl Status {
     }
 
     pub fn not_found(gr: &GroupResource, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{gr} {name:?} not found")).about(gr, name)
+        Self::new(404, "NotFound", format!("{gr} {} not found", quote(name))).about(gr, name)
     }
 
     pub fn already_exists(gr: &GroupResource, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{gr} {name:?} already exists")).about(gr, name)
+        Self::new(409, "AlreadyExists", format!("{gr} {} already exists", quote(name))).about(gr, name)
     }
 
     pub fn conflict(gr: &GroupResource, name: &str, why: impl fmt::Display) -> Self {
-        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {gr} {name:?}: {why}")).about(gr, name)
+        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {gr} {}: {why}", quote(name)))
+            .about(gr, name)
     }
 
     pub fn forbidden(gr: &GroupResource, name: &str, why: impl fmt::Display) -> Self {
@@ -73,7 +75,7 @@ impl Status {
         } else if name.is_empty() {
             format!("{gr} is forbidden: {why}")
         } else {
-            format!("{gr} {name:?} is forbidden: {why}")
+            format!("{gr} {} is forbidden: {why}", quote(name))
         };
         Self::new(403, "Forbidden", message).about(gr, name)
     }
@@ -95,8 +97,12 @@ impl Status {
     }
 
     pub fn method_not_supported(gr: &GroupResource, action: &str) -> Self {
-        Self::new(405, "MethodNotAllowed", format!("{action} is not supported on resources of kind {:?}", gr.to_string()))
-            .about(gr, "")
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            format!("{action} is not supported on resources of kind {}", quote(&gr.to_string())),
+        )
+        .about(gr, "")
     }
 
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
@@ -121,7 +127,7 @@ impl Status {
             .iter()
             .map(|e| Cause { reason: e.kind.reason().to_owned(), message: e.body(), field: e.field.clone() })
             .collect();
-        let mut message = format!("{gk} {name:?} is invalid");
+        let mut message = format!("{gk} {} is invalid", quote(name));
         if !errors.is_empty() {
             message = format!("{message}: {}", field::aggregate(errors));
         }
@@ -160,7 +166,8 @@ impl Status {
 impl Details {
     fn to_value(&self) -> Value {
         let mut m = serde_json::Map::new();
-        for (k, s) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)] {
+        for (k, s) in [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
+        {
             if !s.is_empty() {
                 m.insert(k.into(), s.clone().into());
             }

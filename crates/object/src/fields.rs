@@ -1,0 +1,148 @@
+//! Field selectors: `metadata.name=a,status.phase!=Failed`.
+//!
+//! Values may hold `,`, `=` and `\` when each is escaped by a backslash.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// One term. `==` and `=` mean the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    pub field: String,
+    /// `!=` rather than `=`.
+    pub negated: bool,
+    pub value: String,
+}
+
+/// A conjunction of terms; without any, every object is meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Selector(Vec<Requirement>);
+
+impl Selector {
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    pub fn new(requirements: Vec<Requirement>) -> Self {
+        Self(requirements)
+    }
+
+    pub fn parse(selector: &str) -> Result<Self, String> {
+        let mut terms = split_terms(selector);
+        terms.sort_unstable();
+        let mut requirements = Vec::new();
+        for term in terms.into_iter().filter(|t| !t.is_empty()) {
+            let (field, operator, value) = split_term(term)
+                .ok_or_else(|| format!("invalid selector: '{selector}'; can't understand '{term}'"))?;
+            requirements.push(Requirement {
+                field: field.to_owned(),
+                negated: operator == "!=",
+                value: unescape(value)?.into_owned(),
+            });
+        }
+        Ok(Self(requirements))
+    }
+
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.0
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `value` gives a field of the object; a field that is missing counts as empty.
+    pub fn matches<'a>(&self, value: impl Fn(&str) -> Option<Cow<'a, str>>) -> bool {
+        self.0.iter().all(|r| (value(&r.field).unwrap_or_default() == r.value) != r.negated)
+    }
+
+    /// The one value that the field must have, if the selector says so; what an index can use.
+    pub fn exact(&self, field: &str) -> Option<&str> {
+        self.0.iter().find(|r| !r.negated && r.field == field).map(|r| r.value.as_str())
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, r) in self.0.iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            let operator = if r.negated { "!=" } else { "=" };
+            write!(f, "{comma}{}{operator}{}", r.field, escape(&r.value))?;
+        }
+        Ok(())
+    }
+}
+
+/// Splits at commas that no backslash escapes.
+pub fn split_terms(selector: &str) -> Vec<&str> {
+    if selector.is_empty() {
+        return Vec::new();
+    }
+    let mut terms = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (i, b) in selector.bytes().enumerate() {
+        match b {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b',' => {
+                terms.push(&selector[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(&selector[start..]);
+    terms
+}
+
+/// Splits a term at its first operator.
+pub fn split_term(term: &str) -> Option<(&str, &'static str, &str)> {
+    term.char_indices().find_map(|(i, _)| {
+        let rest = &term[i..];
+        ["!=", "==", "="]
+            .into_iter()
+            .find_map(|op| rest.strip_prefix(op).map(|value| (&term[..i], op, value)))
+    })
+}
+
+pub fn escape(value: &str) -> Cow<'_, str> {
+    if !value.contains(['\\', ',', '=']) {
+        return value.into();
+    }
+    let mut out = String::with_capacity(value.len() + 4);
+    for c in value.chars() {
+        if matches!(c, '\\' | ',' | '=') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.into()
+}
+
+pub fn unescape(value: &str) -> Result<Cow<'_, str>, String> {
+    if !value.contains(['\\', ',', '=']) {
+        return Ok(value.into());
+    }
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(c @ ('\\' | ',' | '=')) => out.push(c),
+                other => {
+                    let c = other.map_or_else(String::new, String::from);
+                    return Err(format!("invalid field selector: invalid escape sequence: \\{c}"));
+                }
+            },
+            // Upstream prints the character as a number.
+            ',' | '=' => {
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from(c)
+                ));
+            }
+            c => out.push(c),
+        }
+    }
+    Ok(out.into())
+}
