@@ -17,6 +17,9 @@ pub(crate) trait Backend: Send {
     /// A chance to reclaim space, given the state just published. Must not wait for a disk.
     fn maintain(&mut self, state: &State);
 
+    /// Called when nothing has been written for a while. Fails as `sync` does.
+    fn settle(&mut self) -> io::Result<()>;
+
     /// Leaves everything durable and lets go of it.
     fn close(&mut self) -> io::Result<()>;
 }
@@ -42,6 +45,10 @@ impl Backend for Memory {
     }
 
     fn maintain(&mut self, _: &State) {}
+
+    fn settle(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     fn close(&mut self) -> io::Result<()> {
         Ok(())

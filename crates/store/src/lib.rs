@@ -4,20 +4,25 @@
 //! resource, namespace and name. One writer assigns revisions, checks preconditions, appends the batch to a
 //! backend, syncs once for all waiting writers, and only then publishes to readers and watchers.
 
-#[expect(dead_code, reason = "the log on disk comes next")]
 mod backend;
+mod disk;
+mod log;
 mod model;
+mod open_error;
 mod options;
 mod sequencer;
-#[expect(dead_code, reason = "the log on disk comes next")]
 mod state;
 mod store;
+pub mod testing;
 mod watch;
 
+pub use disk::{Disk, DiskFile, SystemDisk};
+pub use log::check::{Report, repair, verify};
 pub use model::{
     Committed, Compacted, Durability, Entry, Event, Expect, Key, MAX_BODY, ObjectKey, Put, Snapshot, Write,
     WriteError, WriteOp,
 };
-pub use options::{BatchLimits, HistoryLimits, Options};
+pub use open_error::OpenError;
+pub use options::{BatchLimits, HistoryLimits, LogLimits, Options};
 pub use store::Store;
 pub use watch::Watch;

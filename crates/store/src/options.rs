@@ -1,11 +1,27 @@
 //! What a store can be told when it is opened.
 
+use crate::disk::{Disk, SystemDisk};
+use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     pub history: HistoryLimits,
     pub batch: BatchLimits,
+    pub log: LogLimits,
+    /// How a store on disk reaches it; tests put a hostile one here.
+    pub disk: Arc<dyn Disk>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            history: HistoryLimits::default(),
+            batch: BatchLimits::default(),
+            log: LogLimits::default(),
+            disk: Arc::new(SystemDisk),
+        }
+    }
 }
 
 /// How much of the past is kept for watches that resume and lists that continue. An event goes when a hard
@@ -26,6 +42,22 @@ pub struct BatchLimits {
     pub max_bytes: usize,
     /// Relaxed writes are synced at most this much later.
     pub relaxed_delay: Duration,
+}
+
+/// How the log on disk is cut and cleaned up.
+#[derive(Clone, Debug)]
+pub struct LogLimits {
+    /// A segment that has reached this size is followed by a new one.
+    pub segment_bytes: u64,
+    /// A snapshot is written when it makes at least this much of the log obsolete, and at least as much as
+    /// the live objects take.
+    pub compact_bytes: u64,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { segment_bytes: 16 << 20, compact_bytes: 16 << 20 }
+    }
 }
 
 impl Default for HistoryLimits {

@@ -78,7 +78,7 @@ impl Sequencer {
         let asked_by = loop {
             match self.inbox.recv_timeout(self.until_due()) {
                 Ok(Message::Write(first)) => {
-                    let (batch, shutdown) = self.gather(first);
+                    let (batch, shutdown) = self.gather(*first);
                     self.commit(batch);
                     if shutdown.is_some() {
                         break shutdown;
@@ -110,14 +110,21 @@ impl Sequencer {
     }
 
     fn idle(&mut self) {
-        if self.unsynced.since.is_none() && self.state.trim(&self.options.history, now()) {
+        // A timeout with unsynced writes means that their sync is due, not that the store is idle.
+        if self.unsynced.since.is_some() || self.shared.failure().is_some() {
+            return;
+        }
+        if self.state.trim(&self.options.history, now()) {
             self.shared.state.store(Arc::new(self.state.clone()));
-            self.backend.maintain(&self.state);
+        }
+        self.backend.maintain(&self.state);
+        if let Err(error) = self.backend.settle() {
+            self.fail(&error);
         }
     }
 
     /// Takes what waits in the queue, up to the limits of a batch.
-    fn gather(&mut self, first: Box<Request>) -> (Vec<Box<Request>>, Option<oneshot::Sender<()>>) {
+    fn gather(&mut self, first: Request) -> (Vec<Request>, Option<oneshot::Sender<()>>) {
         let limits = &self.options.batch;
         let patience = self.pace.patience();
         let started = Instant::now();
@@ -142,7 +149,7 @@ impl Sequencer {
             match message {
                 Message::Write(request) => {
                     bytes += request.write.cost();
-                    batch.push(request);
+                    batch.push(*request);
                 }
                 Message::Shutdown(reply) => return (batch, Some(reply)),
             }
@@ -150,15 +157,14 @@ impl Sequencer {
         (batch, None)
     }
 
-    fn commit(&mut self, batch: Vec<Box<Request>>) {
+    fn commit(&mut self, batch: Vec<Request>) {
         let at = now();
         let mut next = self.state.clone();
         let mut events = Vec::with_capacity(batch.len());
         let mut answers = Vec::with_capacity(batch.len());
         let mut strict = false;
         self.pace.writes = batch.len();
-        for request in batch {
-            let Request { write, reply, permit } = *request;
+        for Request { write, reply, permit } in batch {
             let durability = write.durability;
             let answer = next.write(write, at).map(|(event, committed)| {
                 strict |= durability == Durability::Strict;
@@ -274,7 +280,8 @@ impl Drop for Alarm {
     }
 }
 
-fn now() -> u64 {
+/// Milliseconds since the Unix epoch.
+pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -130,7 +130,7 @@ impl State {
     }
 
     /// The key as stored, so that events share one copy of it, and what it holds.
-    fn resolve(&self, key: Key) -> (Key, Option<Arc<Entry>>) {
+    pub(crate) fn resolve(&self, key: Key) -> (Key, Option<Arc<Entry>>) {
         let Some((resource, state)) = self.resources.get_key_value(&key.resource) else { return (key, None) };
         let resource = Arc::clone(resource);
         match state.objects.get_key_value(&key.object) {

@@ -1,12 +1,15 @@
 //! The handle that everyone else holds.
 
 use crate::backend::{Backend, Memory};
+use crate::log::Log;
 use crate::model::{Committed, Compacted, Entry, Key, Snapshot, Write, WriteError};
+use crate::open_error::OpenError;
 use crate::options::Options;
 use crate::sequencer::{Message, Request, Sequencer};
 use crate::state::State;
 use crate::watch::{Topics, Watch};
 use arc_swap::ArcSwap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -64,10 +67,14 @@ impl Shared {
 }
 
 impl Store {
+    /// The store in `dir`, created if there is none. The directory stays locked until the store is shut down
+    /// or its last handle is gone. Blocks while it reads.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
+        let (state, log) = Log::open(dir, &options)?;
+        Ok(Self::start(state, Box::new(log), options))
+    }
+
     /// A store that forgets everything when its last handle goes.
-    ///
-    /// # Panics
-    /// When the system cannot start a thread.
     pub fn in_memory(options: Options) -> Self {
         Self::start(State::empty(), Box::new(Memory), options)
     }

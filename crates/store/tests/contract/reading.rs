@@ -65,8 +65,7 @@ async fn the_past_is_told_exactly() {
 
 #[tokio::test]
 async fn history_ends_at_its_limits_resource_by_resource() {
-    let history =
-        HistoryLimits { min_age: Duration::ZERO, min_events: 0, max_events: 2, ..HistoryLimits::default() };
+    let history = HistoryLimits { max_events: 2, ..HistoryLimits::default() };
     on_every_store(Options { history, ..Options::default() }, |store| async move {
         let quiet = create(&store, Key::new("quiet", "", "q"), "1").await.revision;
         let [_, second, third, _] = a_little_history(&store).await;

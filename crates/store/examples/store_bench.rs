@@ -1,0 +1,101 @@
+//! How many writes a store commits per second, each durable before it is acknowledged.
+//!
+//! `cargo run --profile fast -p transom-store --example store_bench [DIR]`
+
+#![expect(clippy::print_stdout, reason = "prints its results")]
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use transom_object::Header;
+use transom_store::{Durability, Expect, Key, Options, Put, Store, Write, WriteOp};
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const BODY: usize = 2500;
+const RUN: Duration = Duration::from_secs(3);
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let base = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let dir = tempfile::tempdir_in(base)?;
+    for durability in [Durability::Strict, Durability::Relaxed] {
+        for writers in [1, 32, 256] {
+            let path = dir.path().join(format!("{durability:?}-{writers}"));
+            hammer(&path, writers, durability).await?;
+        }
+    }
+    starting(&dir.path().join("start")).await
+}
+
+fn write(key: Key, expect: Expect, durability: Durability) -> Write {
+    let mut body = br#"{"metadata":{"resourceVersion":"","#.to_vec();
+    let revision_at = 32;
+    body.resize(BODY, b'x');
+    let header = Header { name: key.object.name.to_string(), ..Header::default() };
+    Write { key, expect, op: WriteOp::Put(Put { body, revision_at, header }), durability }
+}
+
+async fn hammer(path: &Path, writers: usize, durability: Durability) -> Outcome<()> {
+    let store = Store::open(path, Options::default())?;
+    let started = Instant::now();
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let key = Key::new("widgets.example.org", "default", &format!("w{writer}"));
+                let (mut expect, mut latencies) = (Expect::Absent, Vec::new());
+                while started.elapsed() < RUN {
+                    let before = Instant::now();
+                    let done = store.commit(write(key.clone(), expect, durability)).await?;
+                    latencies.push(before.elapsed());
+                    expect = Expect::Revision(done.revision);
+                }
+                Outcome::Ok(latencies)
+            })
+        })
+        .collect();
+    let mut latencies = Vec::new();
+    for task in tasks {
+        latencies.extend(task.await??);
+    }
+    let rate = latencies.len() as f64 / started.elapsed().as_secs_f64();
+    latencies.sort_unstable();
+    let at = |share: usize| latencies[(latencies.len() - 1) * share / 100];
+    println!(
+        "{durability:?} {writers:>3} writers: {rate:>8.0} commits/s, p50 {:?}, p99 {:?}",
+        at(50),
+        at(99)
+    );
+    store.shutdown().await;
+    Ok(())
+}
+
+async fn starting(path: &Path) -> Outcome<()> {
+    let before = Instant::now();
+    let store = Store::open(path, Options::default())?;
+    println!("open, empty: {:?}, {}", before.elapsed(), resident());
+    let tasks: Vec<_> = (0..10_000)
+        .map(|index| {
+            let store = store.clone();
+            let key = Key::new("widgets.example.org", "default", &format!("w{index}"));
+            tokio::spawn(async move { store.commit(write(key, Expect::Absent, Durability::Strict)).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    println!("10,000 objects written: {}", resident());
+    store.shutdown().await;
+    drop(store);
+    let before = Instant::now();
+    let store = Store::open(path, Options::default())?;
+    println!("open, 10,000 objects: {:?}, revision {}, {}", before.elapsed(), store.revision(), resident());
+    Ok(())
+}
+
+fn resident() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or("VmRSS: unknown");
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,134 @@
+//! Looking over a store that is not running, and making a damaged one usable again.
+
+use super::file::{FileHeader, FileKind, Listing};
+use super::frame::Frame;
+use super::recovery::Recovery;
+use super::{SKIP, lock, new_id, snapshot};
+use crate::disk::{Disk, SystemDisk};
+use crate::open_error::OpenError;
+use crate::options::HistoryLimits;
+use crate::sequencer::now;
+use crate::state::State;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What is in a store's directory.
+#[derive(Debug)]
+pub struct Report {
+    /// The newest revision that can be read.
+    pub revision: u64,
+    /// The objects at that revision.
+    pub objects: usize,
+    pub segments: usize,
+    pub snapshots: usize,
+    /// Bytes at the end of the log that belong to a write which was never acknowledged as durable.
+    pub torn_bytes: u64,
+    /// What cannot be read, in order. Only a damaged snapshot whose predecessor is intact does not keep the
+    /// store from opening.
+    pub damage: Vec<OpenError>,
+    /// Whether the store opens as it is.
+    pub opens: bool,
+    /// Where a repair put the files it replaced.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// Reads everything in a store's directory and changes nothing.
+pub fn verify(dir: &Path) -> Result<Report, OpenError> {
+    std::fs::metadata(dir).map_err(OpenError::io(dir))?;
+    let _lock = lock(dir)?;
+    let listing = Listing::of(&SystemDisk, dir).map_err(OpenError::io(dir))?;
+    Ok(examine(dir, &listing))
+}
+
+/// Makes a store that does not open usable again: keeps what could be read up to the first damage, as a new
+/// snapshot, and moves all files from before into a directory beside it. Leaves a store that opens alone.
+pub fn repair(dir: &Path) -> Result<Report, OpenError> {
+    let disk = &SystemDisk;
+    std::fs::metadata(dir).map_err(OpenError::io(dir))?;
+    let _lock = lock(dir)?;
+    let listing = Listing::of(disk, dir).map_err(OpenError::io(dir))?;
+    let mut report = examine(dir, &listing);
+    if report.opens {
+        return Ok(report);
+    }
+    let limits = HistoryLimits::default();
+    let mut recovery = Recovery::new(disk, dir, &limits);
+    recovery.salvage = true;
+    // Where it stops this time is where the repaired store ends.
+    let _ = recovery.run(&listing);
+    let newest = listing.segments.iter().map(|base| newest_revision(disk, dir, *base)).max();
+    let Recovery { mut state, store, position, .. } = recovery;
+    // Revisions that clients have seen and the repair dropped must not come again.
+    state.skip_to(state.revision.max(position).max(newest.unwrap_or(0)).saturating_add(SKIP));
+    report.revision = state.revision;
+    report.objects = count(&state);
+    report.set_aside = Some(replace(disk, dir, &listing, store.unwrap_or_else(new_id), &state)?);
+    Ok(report)
+}
+
+fn examine(dir: &Path, listing: &Listing) -> Report {
+    let mut damage = Vec::new();
+    for &revision in &listing.snapshots {
+        let mut scratch = State::starting_at(revision, revision);
+        damage.extend(snapshot::read(&SystemDisk, dir, revision, &mut scratch).err());
+    }
+    let limits = HistoryLimits::default();
+    let mut recovery = Recovery::new(&SystemDisk, dir, &limits);
+    let outcome = recovery.run(listing);
+    let opens = outcome.is_ok();
+    // Recovery gives up on the newest snapshot, which is in the list already.
+    let is_known = |error: &OpenError| damage.iter().any(|known| known.to_string() == error.to_string());
+    let found = outcome.err().filter(|error| !is_known(error));
+    damage.extend(found);
+    Report {
+        revision: recovery.state.revision,
+        objects: count(&recovery.state),
+        segments: listing.segments.len(),
+        snapshots: listing.snapshots.len(),
+        torn_bytes: recovery.tail.torn,
+        damage,
+        opens,
+        set_aside: None,
+    }
+}
+
+fn count(state: &State) -> usize {
+    state.resources.values().map(|resource| resource.objects.len()).sum()
+}
+
+/// The newest revision that any intact frame of a segment speaks of, damage or not.
+fn newest_revision(disk: &dyn Disk, dir: &Path, base: u64) -> u64 {
+    let mut bytes = Vec::new();
+    let path = FileKind::Segment.path(dir, base);
+    if disk.read(&path).and_then(|mut file| file.read_to_end(&mut bytes)).is_err() {
+        return base;
+    }
+    Frame::scan(&bytes, 0).map(|frame| frame.last().max(frame.durable)).fold(base, u64::max)
+}
+
+/// Writes `state` as the only thing in `dir`. The new files are complete before the old ones go, and win over
+/// them: an interruption at any point leaves a store that opens.
+fn replace(
+    disk: &dyn Disk,
+    dir: &Path,
+    listing: &Listing,
+    store: u128,
+    state: &State,
+) -> Result<PathBuf, OpenError> {
+    let revision = state.revision;
+    // First the segment: a snapshot alone would not open.
+    let segment = FileHeader { kind: FileKind::Segment, store, revision };
+    segment.create(disk, dir, |_| Ok(())).map_err(OpenError::io(dir))?;
+    let header = FileHeader { kind: FileKind::Snapshot, store, revision };
+    snapshot::write(disk, dir, header, state).map_err(OpenError::io(dir))?;
+    let aside = dir.join(format!("damaged-{}", now()));
+    std::fs::create_dir(&aside).map_err(OpenError::io(&aside))?;
+    let segments = listing.segments.iter().map(|base| FileKind::Segment.name(*base));
+    let snapshots = listing.snapshots.iter().map(|revision| FileKind::Snapshot.name(*revision));
+    for name in segments.chain(snapshots) {
+        let path = dir.join(&name);
+        disk.rename(&path, &aside.join(&name)).map_err(OpenError::io(&path))?;
+    }
+    disk.sync_dir(dir).map_err(OpenError::io(dir))?;
+    Ok(aside)
+}

@@ -1,0 +1,218 @@
+//! From the files of a directory back to the state, with the history the log still holds.
+//!
+//! The newest readable snapshot is where history begins; every frame after it is applied as it was when it
+//! was written. A frame that cannot be read ends the log if it can be the remains of a write that was never
+//! made durable, and otherwise means that something durable is lost: then opening is refused.
+
+use super::codec::{Decoder, Record};
+use super::file::{self, FileHeader, FileKind, Listing};
+use super::frame::{Frame, Kind};
+use super::snapshot;
+use crate::disk::Disk;
+use crate::model::Event;
+use crate::open_error::OpenError;
+use crate::options::HistoryLimits;
+use crate::state::{GENESIS, State};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) struct Recovery<'a> {
+    disk: &'a dyn Disk,
+    pub(crate) dir: &'a Path,
+    limits: &'a HistoryLimits,
+    /// Take what can be had instead of insisting that everything fits together.
+    pub(crate) salvage: bool,
+    pub(crate) state: State,
+    pub(crate) store: Option<u128>,
+    /// The revision to start from: that of the snapshot, if one was used.
+    base: u64,
+    pub(crate) snapshot: Option<u64>,
+    /// The last revision in the log.
+    pub(crate) position: u64,
+    /// Known to have been durable at some time.
+    pub(crate) durable: u64,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) tail: Tail,
+}
+
+/// A segment file and the revisions it covers: after `base`, up to `last`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) base: u64,
+    pub(crate) last: u64,
+    pub(crate) len: u64,
+}
+
+/// How the log ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tail {
+    /// The store was closed properly.
+    pub(crate) sealed: bool,
+    /// Bytes of the last segment that belong to no durable write.
+    pub(crate) torn: u64,
+}
+
+impl<'a> Recovery<'a> {
+    pub(crate) fn new(disk: &'a dyn Disk, dir: &'a Path, limits: &'a HistoryLimits) -> Self {
+        Self {
+            disk,
+            dir,
+            limits,
+            salvage: false,
+            state: State::empty(),
+            store: None,
+            base: GENESIS,
+            position: GENESIS,
+            durable: GENESIS,
+            snapshot: None,
+            segments: Vec::new(),
+            tail: Tail::default(),
+        }
+    }
+
+    /// Reads everything. After an error the state holds what came before the damage.
+    pub(crate) fn run(&mut self, listing: &Listing) -> Result<(), OpenError> {
+        self.load_base(listing)?;
+        let used = listing.segments.partition_point(|base| *base <= self.base);
+        let Some(first) = used.checked_sub(1) else {
+            let path = FileKind::Segment.path(self.dir, self.base);
+            return Err(OpenError::corrupt(&path, 0, "the file is missing"));
+        };
+        self.position = listing.segments[first];
+        for (index, &base) in listing.segments.iter().enumerate() {
+            let next = listing.segments.get(index + 1);
+            if index < first {
+                // Covered by the snapshot; only its name matters, to remove it one day.
+                self.segments.push(Segment { base, last: *next.unwrap_or(&base), len: 0 });
+                continue;
+            }
+            let len = self.replay(base, next.is_none())?;
+            self.segments.push(Segment { base, last: self.position, len });
+        }
+        if self.position < self.base {
+            let path = FileKind::Segment.path(self.dir, self.segments.last().map_or(0, |last| last.base));
+            let what = format!("the log ends before revision {} of the snapshot", self.base);
+            return Err(OpenError::corrupt(&path, 0, what));
+        }
+        Ok(())
+    }
+
+    fn load_base(&mut self, listing: &Listing) -> Result<(), OpenError> {
+        let mut damage = None;
+        for &revision in listing.snapshots.iter().rev() {
+            let mut state = State::starting_at(revision, revision);
+            match snapshot::read(self.disk, self.dir, revision, &mut state) {
+                Ok(store) => {
+                    (self.state, self.base, self.store) = (state, revision, Some(store));
+                    self.snapshot = Some(revision);
+                    return Ok(());
+                }
+                Err(error @ OpenError::Corrupt { .. }) => {
+                    tracing::warn!(%error, "a snapshot is damaged, trying the one before it");
+                    if damage.is_none() {
+                        damage = Some((error, state));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // Before the second snapshot is written, the log is still there from the beginning.
+        let Some((error, partial)) = damage else { return Ok(()) };
+        if listing.segments.first() == Some(&GENESIS) {
+            return Ok(());
+        }
+        (self.base, self.state) = (partial.revision, partial);
+        if self.salvage { Ok(()) } else { Err(error) }
+    }
+
+    /// Applies a segment and gives the length of its intact part.
+    fn replay(&mut self, base: u64, is_last: bool) -> Result<u64, OpenError> {
+        let path = FileKind::Segment.path(self.dir, base);
+        let mut bytes = Vec::new();
+        let read = self.disk.read(&path).and_then(|mut file| file.read_to_end(&mut bytes));
+        read.map_err(OpenError::io(&path))?;
+        let header = FileHeader::decode(FileKind::Segment, base, &path, &bytes)?;
+        if *self.store.get_or_insert(header.store) != header.store {
+            return Err(OpenError::corrupt(&path, 0, "the file belongs to another store"));
+        }
+        if base != self.position {
+            let what = format!("the log is missing from revision {} on", self.position + 1);
+            return Err(OpenError::corrupt(&path, 0, what));
+        }
+        let mut offset = file::HEADER;
+        while offset < bytes.len() {
+            let Some((frame, body)) = Frame::at(&bytes, offset) else {
+                if !is_last || self.is_durable(&bytes, offset) {
+                    return Err(OpenError::corrupt(&path, offset, "a frame's checksum is wrong"));
+                }
+                self.tail.torn = (bytes.len() - offset) as u64;
+                tracing::warn!(file = %path.display(), offset, bytes = self.tail.torn, "dropping a torn write");
+                break;
+            };
+            let end = body.end;
+            self.apply(&frame, &bytes[body]).map_err(|what| OpenError::corrupt(&path, offset, what))?;
+            self.tail.sealed = frame.kind == Kind::Seal;
+            offset = end;
+        }
+        self.tail.sealed &= self.tail.torn == 0;
+        Ok(offset as u64)
+    }
+
+    /// Whether some frame after the unreadable one at `offset` says that the latter had been durable.
+    fn is_durable(&self, bytes: &[u8], offset: usize) -> bool {
+        Frame::scan(bytes, offset + 1).any(|later| later.durable > self.position)
+    }
+
+    fn apply(&mut self, frame: &Frame, body: &[u8]) -> Result<(), String> {
+        match frame.kind {
+            Kind::Batch if self.position.checked_add(1) == Some(frame.revision) => {
+                if frame.last() > self.base {
+                    self.apply_batch(frame, body)?;
+                }
+            }
+            Kind::Skip if frame.revision > self.position => {
+                if frame.revision > self.base {
+                    self.state.skip_to(frame.revision);
+                }
+            }
+            Kind::Mark | Kind::Seal if frame.revision == self.position => {}
+            _ => {
+                let (kind, revision, position) = (frame.kind, frame.revision, self.position);
+                return Err(format!("{kind:?} of revision {revision} does not follow revision {position}"));
+            }
+        }
+        self.position = frame.last();
+        self.durable = self.durable.max(frame.durable);
+        Ok(())
+    }
+
+    fn apply_batch(&mut self, frame: &Frame, body: &[u8]) -> Result<(), String> {
+        let mut records = Decoder::new(body);
+        for revision in frame.revision..=frame.last() {
+            let record = records.record().map_err(|malformed| malformed.0.to_owned())?;
+            if revision > self.base {
+                let event = self.event(record, revision, frame.at)?;
+                self.state.apply(Arc::new(event));
+            }
+        }
+        if !records.is_empty() {
+            return Err("more in a batch than it says".to_owned());
+        }
+        self.state.trim(self.limits, frame.at);
+        Ok(())
+    }
+
+    fn event(&self, record: Record, revision: u64, at: u64) -> Result<Event, String> {
+        let Record { key, replaced, new } = record;
+        let (key, old) = self.state.resolve(key);
+        let found = old.as_ref().map_or(0, |old| old.revision);
+        if found != replaced && !self.salvage {
+            return Err(format!("revision {revision} replaces {replaced} where there is {found}"));
+        }
+        if new.as_ref().is_some_and(|new| new.revision != revision) {
+            return Err(format!("an object at revision {revision} says that it has another"));
+        }
+        Ok(Event { revision, at, key, old, new: new.map(Arc::new) })
+    }
+}

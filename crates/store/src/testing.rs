@@ -1,0 +1,167 @@
+//! A hostile disk for tests: it fills up, writes halves, fails, is slow, and loses what was not synced.
+
+use crate::disk::{Disk, DiskFile, SystemDisk};
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What goes wrong from now on.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// So many more bytes can be written before the disk is full.
+    pub space: Option<u64>,
+    /// No call writes more than this.
+    pub longest_write: Option<usize>,
+    /// Every write fails like this.
+    pub write: Option<io::ErrorKind>,
+    /// Every sync of a file fails.
+    pub sync: Option<io::ErrorKind>,
+    /// Every truncation fails.
+    pub truncate: Option<io::ErrorKind>,
+    /// No file can be created.
+    pub create: Option<io::ErrorKind>,
+    /// Every sync takes this long.
+    pub sync_delay: Duration,
+}
+
+/// The system's disk with [`Faults`]. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct HostileDisk {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    faults: Faults,
+    files: HashMap<PathBuf, Extent>,
+    syncs: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    written: u64,
+    synced: u64,
+}
+
+impl HostileDisk {
+    pub fn set(&self, faults: Faults) {
+        self.lock().faults = faults;
+    }
+
+    /// How often a file was synced.
+    pub fn syncs(&self) -> u64 {
+        self.lock().syncs
+    }
+
+    /// Drops what was written but not synced, as a power failure may. Whoever wrote it must be gone.
+    pub fn lose_power(&self) -> io::Result<()> {
+        for (path, extent) in &self.lock().files {
+            if extent.written > extent.synced && path.exists() {
+                OpenOptions::new().write(true).open(path)?.set_len(extent.synced)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wrap(&self, path: &Path, file: Box<dyn DiskFile>, len: u64) -> Box<dyn DiskFile> {
+        let extent = Extent { written: len, synced: len };
+        self.lock().files.insert(path.to_owned(), extent);
+        Box::new(HostileFile { disk: self.clone(), path: path.to_owned(), file })
+    }
+}
+
+fn fail(fault: Option<io::ErrorKind>) -> io::Result<()> {
+    fault.map_or(Ok(()), |kind| Err(io::Error::new(kind, format!("injected: {kind}"))))
+}
+
+impl Disk for HostileDisk {
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        SystemDisk.list(dir)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Box<dyn Read>> {
+        SystemDisk.read(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        fail(self.lock().faults.create)?;
+        Ok(self.wrap(path, SystemDisk.create(path)?, 0))
+    }
+
+    fn append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        let len = std::fs::metadata(path)?.len();
+        Ok(self.wrap(path, SystemDisk.append(path)?, len))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        SystemDisk.rename(from, to)?;
+        let mut inner = self.lock();
+        if let Some(extent) = inner.files.remove(from) {
+            inner.files.insert(to.to_owned(), extent);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.lock().files.remove(path);
+        SystemDisk.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        SystemDisk.sync_dir(dir)
+    }
+}
+
+struct HostileFile {
+    disk: HostileDisk,
+    path: PathBuf,
+    file: Box<dyn DiskFile>,
+}
+
+impl HostileFile {
+    fn extent<T>(&self, change: impl FnOnce(&mut Extent) -> T) -> T {
+        change(self.disk.lock().files.entry(self.path.clone()).or_default())
+    }
+}
+
+impl DiskFile for HostileFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let faults = self.disk.lock().faults.clone();
+        fail(faults.write)?;
+        let longest = faults.longest_write.unwrap_or(usize::MAX).min(bytes.len());
+        let space = faults.space.map_or(usize::MAX, |space| usize::try_from(space).unwrap_or(usize::MAX));
+        if space == 0 && longest > 0 {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "injected: no space left on device"));
+        }
+        let written = self.file.write(&bytes[..longest.min(space)])?;
+        if let Some(space) = &mut self.disk.lock().faults.space {
+            *space = space.saturating_sub(written as u64);
+        }
+        self.extent(|extent| extent.written += written as u64);
+        Ok(written)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let faults = self.disk.lock().faults.clone();
+        std::thread::sleep(faults.sync_delay);
+        fail(faults.sync)?;
+        self.file.sync()?;
+        self.disk.lock().syncs += 1;
+        self.extent(|extent| extent.synced = extent.written);
+        Ok(())
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        fail(self.disk.lock().faults.truncate)?;
+        self.file.truncate(len)?;
+        self.extent(|extent| *extent = Extent { written: len, synced: extent.synced.min(len) });
+        Ok(())
+    }
+}
