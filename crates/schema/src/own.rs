@@ -1,1 +1,0 @@
-//! Field ownership: field sets, typed merge and compare, server-side apply and managedFields.
