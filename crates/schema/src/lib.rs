@@ -17,6 +17,7 @@ pub mod normalize;
 pub mod own;
 pub mod patch;
 pub mod structural;
+mod trail;
 pub mod validate;
 
 pub use model::{Additional, ListType, MapType, Rule, Schema, Type};

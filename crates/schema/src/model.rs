@@ -1,6 +1,7 @@
 //! The compiled schema tree. One tree serves pruning, defaulting, validation, CEL declarations,
 //! server-side apply, strategic merge patch and OpenAPI.
 
+use crate::validate::formats::Format;
 use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,6 +53,9 @@ pub struct Schema {
     pub description: Option<String>,
     pub nullable: bool,
     pub default: Option<Value>,
+    /// Nothing at or below this node has a default. `false` is always safe; parsing computes it so that
+    /// defaulting need not walk objects that no default can reach.
+    pub defaults_free: bool,
 
     pub properties: BTreeMap<String, Arc<Schema>>,
     pub additional: Additional,
@@ -81,6 +85,8 @@ pub struct Checks {
     pub max_length: Option<i64>,
     pub min_length: Option<i64>,
     pub pattern: Option<Pattern>,
+    /// The format when it is one that values are checked against; other formats only document.
+    pub format: Option<Format>,
     pub max_items: Option<i64>,
     pub min_items: Option<i64>,
     pub unique_items: bool,
@@ -102,6 +108,13 @@ pub struct Pattern {
     pub compiled: Option<Regex>,
 }
 
+impl Pattern {
+    /// Compiles Go (RE2) syntax; see [`crate::structural::pattern`].
+    pub fn new(source: &str) -> Self {
+        Self { source: source.to_owned(), compiled: crate::structural::pattern::compile(source).ok() }
+    }
+}
+
 /// One entry of `x-kubernetes-validations`, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
@@ -120,6 +133,35 @@ pub struct PatchStrategy {
     pub retain_keys: bool,
     pub replace: bool,
     pub merge_key: Option<String>,
+}
+
+impl Type {
+    /// The name in a schema document; empty for [`Type::Any`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+
+    /// The inverse of [`Type::name`].
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "" => Self::Any,
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
 }
 
 impl Schema {

@@ -1,1 +1,0 @@
-//! Pruning, defaulting and coercion of values by their schema.

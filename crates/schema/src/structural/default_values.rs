@@ -1,0 +1,111 @@
+//! Defaults must be what they would be after a round through the server: valid, pruned, with good metadata.
+
+use super::compile;
+use crate::model::Schema;
+use crate::normalize::{self, META_FIELDS, MalformedFields};
+use crate::validate;
+use serde_json::{Map, Value, json};
+use transom_object::field::{self, Path};
+
+/// Violations by the defaults of a schema, which must be structural.
+pub(super) fn check(doc: &Value, path: &Path) -> Vec<field::Error> {
+    let Ok(mut schema) = compile::schema(doc, compile::Defaults::Written) else { return Vec::new() };
+    schema.embedded = true;
+    let mut errors = Vec::new();
+    node(
+        &schema,
+        &Surroundings { resource: &schema, steps: Vec::new(), inside_meta: false },
+        path,
+        &mut errors,
+    );
+    errors
+}
+
+/// The nearest resource around a node, and the way from it to the node.
+struct Surroundings<'s> {
+    resource: &'s Schema,
+    steps: Vec<Step<'s>>,
+    inside_meta: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'s> {
+    Property(&'s str),
+    Item,
+}
+
+impl<'s> Surroundings<'s> {
+    fn then(&self, step: Step<'s>, inside_meta: bool) -> Surroundings<'s> {
+        let steps = self.steps.iter().copied().chain([step]).collect();
+        Surroundings { resource: self.resource, steps, inside_meta }
+    }
+
+    /// A resource that has nothing but the value at the node's place.
+    fn holding(&self, value: &Value) -> Value {
+        let mut object = self.steps.iter().rev().fold(value.clone(), |value, step| match step {
+            Step::Property(name) => Value::Object(Map::from_iter([((*name).to_owned(), value)])),
+            Step::Item => json!([value]),
+        });
+        if let Value::Object(fields) = &mut object {
+            fields.entry("kind").or_insert_with(|| "Validation".into());
+            fields.entry("apiVersion").or_insert_with(|| "validation/v1".into());
+        }
+        object
+    }
+}
+
+fn node(schema: &Schema, around: &Surroundings<'_>, path: &Path, errors: &mut Vec<field::Error>) {
+    let own = Surroundings { resource: schema, steps: Vec::new(), inside_meta: false };
+    let around = if schema.embedded { &own } else { around };
+    if let Some(default) = &schema.default {
+        errors.extend(judge(default, schema, around, &path.child("default")));
+    }
+    if let Some(items) = &schema.items {
+        node(items, &around.then(Step::Item, around.inside_meta), &path.child("items"), errors);
+    }
+    for (name, property) in &schema.properties {
+        let inside_meta = around.inside_meta || (schema.embedded && META_FIELDS.contains(&name.as_str()));
+        let around = around.then(Step::Property(name), inside_meta);
+        node(property, &around, &path.child("properties").key(name), errors);
+    }
+}
+
+fn judge(default: &Value, schema: &Schema, around: &Surroundings<'_>, path: &Path) -> Vec<field::Error> {
+    let mut errors = Vec::new();
+    if around.inside_meta {
+        let mut object = around.holding(default);
+        let problem =
+            match normalize::coerce_metadata(&mut object, around.resource, true, MalformedFields::Refuse) {
+                Err(e) => Some(e.to_string()),
+                Ok(_) => Some(validate::embedded(&object, around.resource, true, &Path::root()))
+                    .filter(|found| !found.is_empty())
+                    .map(|found| field::aggregate(&found)),
+            };
+        match problem {
+            Some(problem) => {
+                let detail = format!("must result in valid metadata: {problem}");
+                errors.push(field::Error::invalid(path, default.clone(), detail));
+            }
+            None => errors.extend(validate::validate(default, None, schema, path)),
+        }
+        return errors;
+    }
+    let mut pruned = default.clone();
+    normalize::prune(&mut pruned, schema, schema.embedded);
+    if &pruned != default {
+        errors.push(field::Error::invalid(path, default.clone(), "must not have unknown fields"));
+    }
+    let mut coerced = default.clone();
+    match normalize::coerce_metadata(&mut coerced, schema, schema.embedded, MalformedFields::Refuse) {
+        Err(mut e) => {
+            e.field = path.child(&e.field).to_string();
+            errors.push(e);
+        }
+        Ok(_) => {
+            let meta = validate::embedded(&coerced, schema, schema.embedded, path);
+            let found = if meta.is_empty() { validate::validate(&coerced, None, schema, path) } else { meta };
+            errors.extend(found);
+        }
+    }
+    errors
+}

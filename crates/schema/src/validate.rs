@@ -1,1 +1,0 @@
-//! Values against their schema: value validations, list types, ratcheting.

@@ -1,0 +1,127 @@
+//! Number arithmetic and printing as Go does it: integers are 64-bit and compared as such, everything else is
+//! a float.
+
+use serde_json::{Number, Value};
+
+/// A JSON number as the Go decoder would hold it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Num {
+    Int(i64),
+    Float(f64),
+}
+
+impl Num {
+    pub(super) fn of(number: &Number) -> Self {
+        match number.as_i64() {
+            Some(i) => Num::Int(i),
+            None => Num::Float(number.as_f64().unwrap_or(f64::NAN)),
+        }
+    }
+
+    /// A bound is cut down to an integer before an integer is compared with it.
+    pub(super) fn below_or_at(self, maximum: f64, exclusive: bool) -> bool {
+        match self {
+            Num::Int(i) if exclusive => i < maximum as i64,
+            Num::Int(i) => i <= maximum as i64,
+            Num::Float(f) if exclusive => f < maximum,
+            Num::Float(f) => f <= maximum,
+        }
+    }
+
+    pub(super) fn above_or_at(self, minimum: f64, exclusive: bool) -> bool {
+        match self {
+            Num::Int(i) if exclusive => i > minimum as i64,
+            Num::Int(i) => i >= minimum as i64,
+            Num::Float(f) if exclusive => f > minimum,
+            Num::Float(f) => f >= minimum,
+        }
+    }
+
+    /// `None` when the factor is not positive, which makes every number invalid.
+    pub(super) fn is_multiple_of(self, factor: f64) -> Option<bool> {
+        match self {
+            Num::Int(i) => (factor as i64 > 0).then(|| i % factor as i64 == 0),
+            Num::Float(f) => {
+                (factor > 0.0).then(|| is_integral(if factor < 1.0 { 1.0 / factor * f } else { f / factor }))
+            }
+        }
+    }
+
+    /// A bound in the type it is compared in, as Go's `%v` prints it.
+    pub(super) fn print_bound(self, bound: f64) -> String {
+        match self {
+            Num::Int(_) => (bound as i64).to_string(),
+            Num::Float(_) => print_float(bound),
+        }
+    }
+}
+
+/// Whether a float stands for an integer that JSON can carry exactly, with a tolerance for rounding.
+pub(super) fn is_integral(f: f64) -> bool {
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    if !f.is_finite() || f.abs() > LARGEST {
+        return false;
+    }
+    let whole = f.trunc();
+    f == whole || (whole != 0.0 && (f - whole).abs() / (f.abs() + whole.abs()) < 1e-9)
+}
+
+/// Go's `%v` of a float64: shortest digits, with an exponent outside 1e-4 … 1e21.
+pub(super) fn print_float(f: f64) -> String {
+    let magnitude = f.abs();
+    if magnitude != 0.0 && !(1e-4..1e21).contains(&magnitude) {
+        let text = format!("{f:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = match exponent.strip_prefix('-') {
+            Some(e) => ('-', e),
+            None => ('+', exponent),
+        };
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    format!("{f}")
+}
+
+/// Whether an enum admits a value: equal, or equal once a number is converted to the type of the enum's.
+pub(super) fn enum_admits(allowed: &Value, value: &Value) -> bool {
+    match (allowed, value) {
+        (Value::Number(allowed), Value::Number(value)) => match (Num::of(allowed), Num::of(value)) {
+            (Num::Int(a), Num::Int(v)) => a == v,
+            (Num::Int(a), Num::Float(v)) => a == v as i64,
+            (Num::Float(a), Num::Int(v)) => a == v as f64,
+            (Num::Float(a), Num::Float(v)) => a == v,
+        },
+        // A `null` never matches, not even a `null` in the enum.
+        (_, Value::Null) => false,
+        (allowed, value) => allowed == value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_print_as_in_go() {
+        for (f, text) in [
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (1e21, "1e+21"),
+            (1e20, "100000000000000000000"),
+            (1e-5, "1e-05"),
+            (1.5e300, "1.5e+300"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(print_float(f), text);
+        }
+    }
+
+    #[test]
+    fn integers_are_compared_as_integers() {
+        assert!(Num::Int(1).below_or_at(1.9, false) && !Num::Int(2).below_or_at(1.9, false));
+        assert!(!Num::Int(1).below_or_at(1.9, true));
+        assert!(
+            Num::Float(0.3).is_multiple_of(0.1).unwrap() && !Num::Float(0.35).is_multiple_of(0.1).unwrap()
+        );
+        assert_eq!(Num::Int(4).is_multiple_of(0.5), None, "the factor is cut down to zero");
+    }
+}

@@ -1,0 +1,127 @@
+//! Values against schemas: create, update with ratcheting, list types, formats.
+
+use crate::normalize::schema;
+use crate::tables::{Case, equal, run};
+use serde_json::Value;
+use transom_object::field::Path;
+use transom_schema::validate::formats::Format;
+use transom_schema::{structural, validate};
+
+fn errors(new: &Value, old: Option<&Value>, doc: &Value) -> Vec<String> {
+    let schema = schema(doc);
+    validate::validate(new, old, &schema, &Path::root()).iter().map(ToString::to_string).collect()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().map(|v| v.as_str().unwrap().to_owned()).collect()
+}
+
+/// Rows whose errors come from rules belong to CEL, not to value validation.
+fn has_rules(doc: &Value) -> bool {
+    doc.to_string().contains("x-kubernetes-validations")
+}
+
+#[test]
+fn custom_resources() {
+    run("schema-validation/validation/TestValidateCustomResource.tests.json", |case| {
+        let doc = &case.inputs["schema"];
+        let list = |name: &str| case.inputs[name].as_array().cloned().unwrap_or_default();
+        let old_objects = list("oldObjects");
+        for (i, object) in list("objects").iter().enumerate() {
+            let found = errors(object, old_objects.get(i), doc);
+            if !found.is_empty() {
+                return Err(format!("{object} is valid, but: {found:?}"));
+            }
+        }
+        for failing in list("failingObjects") {
+            let old = failing.get("oldObject");
+            let mut want = texts(&failing["expectErrs"]);
+            if has_rules(doc) {
+                want.retain(|e| !e.contains("rule"));
+            }
+            let mut got = errors(&failing["object"], old, doc);
+            got.sort();
+            want.sort();
+            equal(&got, &want)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn items_as_a_property() {
+    run("schema-validation/validation/TestItemsProperty.tests.json", |case| {
+        let found = errors(&case.inputs["object"], None, &case.inputs["schema"]);
+        equal(&found.is_empty(), &case.want_err.is_null())
+    });
+}
+
+#[test]
+fn ratcheting_of_unchanged_objects() {
+    run("schema-validation/metrics/TestMetrics.testCases.json", |case| {
+        let unchanged = case.inputs["obj"] == case.inputs["old"];
+        let found = errors(&case.inputs["obj"], Some(&case.inputs["old"]), &case.inputs["schema"]);
+        equal(&found.is_empty(), &unchanged)
+    });
+}
+
+#[test]
+fn list_types() {
+    run("listtype/validation/TestValidateListSetsAndMaps.tests.json", |case| {
+        let found = validate::list_types(
+            &case.inputs["obj"],
+            None,
+            &schema(&case.inputs["schema"]),
+            &Path::new("root"),
+        );
+        let mut got: Vec<(String, String)> =
+            found.iter().map(|e| (e.field.clone(), e.kind.reason().to_owned())).collect();
+        let mut want = wanted(case);
+        got.sort();
+        want.sort();
+        equal(&got, &want)
+    });
+}
+
+/// The `{errorType, path}` rows of a case as field and reason.
+pub(crate) fn wanted(case: &Case) -> Vec<(String, String)> {
+    let rows = case.want_err.as_array().cloned().unwrap_or_default();
+    rows.iter().map(|row| (path_text(&row["path"]), row["errorType"].as_str().unwrap().to_owned())).collect()
+}
+
+fn path_text(path: &Value) -> String {
+    let parent = if path["parent"].is_object() { path_text(&path["parent"]) } else { String::new() };
+    match (path["name"].as_str(), &path["index"]) {
+        (Some(name), _) if parent.is_empty() => name.to_owned(),
+        (Some(name), _) => format!("{parent}.{name}"),
+        (None, index) => {
+            format!("{parent}[{}]", index.as_str().map_or_else(|| index.to_string(), str::to_owned))
+        }
+    }
+}
+
+fn minor(version: &Value) -> u64 {
+    version["components"][1].as_u64().unwrap()
+}
+
+#[test]
+fn formats_and_the_version_that_introduced_them() {
+    run("schema-validation/formats/TestRegistryFormats.supportedVersionedFormats.json", |case| {
+        let introduced = minor(&case.inputs["introducedVersion"]);
+        for name in case.inputs["formats"].as_object().unwrap().keys() {
+            equal(&Format::introduced(name).map(u64::from), &Some(introduced))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn unrecognized_formats() {
+    run("schema-validation/formats/TestGetUnrecognizedFormats.testCases.json", |case| {
+        let found = structural::unrecognized_formats(
+            &case.inputs["schema"],
+            minor(&case.inputs["compatibilityVersion"]) as u32,
+        );
+        equal(&found, &texts(&case.expected["expectedFormats"]))
+    });
+}
