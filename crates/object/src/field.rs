@@ -1,5 +1,6 @@
 //! Validation errors that name a field, worded as Kubernetes words them, and paths to such fields.
 
+use crate::json;
 use crate::quote::quote;
 use serde_json::{Number, Value};
 use std::fmt;
@@ -217,70 +218,21 @@ fn limit(words: &str, n: i64, unit: &str, otherwise: &str) -> String {
 fn show_value(value: &Value) -> String {
     match value {
         Value::String(s) => quote(s),
-        Value::Number(n) => go_number(n, 1e-4),
-        other => {
-            let mut out = String::new();
-            go_json(other, &mut out);
-            out
-        }
+        Value::Number(n) => go_number(n),
+        other => json::encode_escaped(other),
     }
 }
 
-/// Go's encoder escapes `<`, `>` and `&`, and writes integral floats without a point.
-fn go_json(value: &Value, out: &mut String) {
-    match value {
-        Value::Number(n) => out.push_str(&go_number(n, 1e-6)),
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                go_json(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            out.push('{');
-            for (i, (key, item)) in fields.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                go_json_scalar(&Value::from(key.as_str()), out);
-                out.push(':');
-                go_json(item, out);
-            }
-            out.push('}');
-        }
-        scalar => go_json_scalar(scalar, out),
-    }
-}
-
-fn go_json_scalar(value: &Value, out: &mut String) {
-    for c in value.to_string().chars() {
-        match c {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            c => out.push(c),
-        }
-    }
-}
-
-/// The shortest form, with an exponent below `small` and from 1e21 on.
-fn go_number(n: &Number, small: f64) -> String {
+/// The shortest form, with an exponent of at least two digits below 1e-4 and from 1e21 on.
+fn go_number(n: &Number) -> String {
     let Some(f) = n.as_f64().filter(|_| n.is_f64()) else { return n.to_string() };
-    if f == 0.0 || (small..1e21).contains(&f.abs()) {
+    if f == 0.0 || (1e-4..1e21).contains(&f.abs()) {
         return f.to_string();
     }
     let shown = format!("{f:e}");
     let Some((mantissa, exponent)) = shown.split_once('e') else { return shown };
     let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-    // `%v` pads the exponent to two digits; `encoding/json` does so too, except that it writes e-7, not e-07.
-    let pad = if small < 1e-4 && sign == '-' { 1 } else { 2 };
-    format!("{mantissa}e{sign}{digits:0>pad$}")
+    format!("{mantissa}e{sign}{digits:0>2}")
 }
 
 impl fmt::Display for Error {

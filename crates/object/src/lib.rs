@@ -5,12 +5,14 @@ pub mod field;
 pub mod fields;
 pub mod header;
 pub mod ids;
+pub mod intstr;
 pub mod json;
 pub mod labels;
 pub mod names;
 pub mod quantity;
 pub mod quote;
 pub mod status;
+pub mod time;
 pub mod yaml;
 
 pub use header::{Header, OwnerReference};
