@@ -8,6 +8,7 @@ pub mod ids;
 pub mod intstr;
 pub mod json;
 pub mod labels;
+pub mod meta;
 pub mod names;
 pub mod quantity;
 pub mod quote;

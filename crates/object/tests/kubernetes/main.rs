@@ -12,8 +12,10 @@
 
 mod fields_and_labels;
 mod identities;
+mod metadata;
 mod names;
 mod quantities;
+mod times;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
