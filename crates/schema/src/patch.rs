@@ -1,1 +1,0 @@
-//! JSON patch, JSON merge patch and strategic merge patch.
