@@ -46,6 +46,9 @@ pub(super) fn unsupported(props: Props<'_>) -> Option<&'static str> {
     {
         found = Some("items");
     }
+    if found.is_none() && props.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+        found = Some("x-kubernetes-preserve-unknown-fields: false");
+    }
     props.each_child(&mut |child| {
         if found.is_none() {
             found = unsupported(child);

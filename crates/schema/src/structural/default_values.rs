@@ -8,17 +8,12 @@ use serde_json::{Map, Value, json};
 use transom_object::field::{self, Path};
 
 /// Violations by the defaults of a schema, which must be structural.
-pub(super) fn check(doc: &Value, path: &Path) -> Vec<field::Error> {
+pub(super) fn check(doc: &Value, path: &Path, pruned: bool) -> Vec<field::Error> {
     let Ok(mut schema) = compile::schema(doc, compile::Defaults::Written) else { return Vec::new() };
     schema.embedded = true;
-    let mut errors = Vec::new();
-    node(
-        &schema,
-        &Surroundings { resource: &schema, steps: Vec::new(), inside_meta: false },
-        path,
-        &mut errors,
-    );
-    errors
+    let mut judge = Judge { pruned, errors: Vec::new() };
+    judge.node(&schema, &Surroundings { resource: &schema, steps: Vec::new(), inside_meta: false }, path);
+    judge.errors
 }
 
 /// The nearest resource around a node, and the way from it to the node.
@@ -54,58 +49,66 @@ impl<'s> Surroundings<'s> {
     }
 }
 
-fn node(schema: &Schema, around: &Surroundings<'_>, path: &Path, errors: &mut Vec<field::Error>) {
-    let own = Surroundings { resource: schema, steps: Vec::new(), inside_meta: false };
-    let around = if schema.embedded { &own } else { around };
-    if let Some(default) = &schema.default {
-        errors.extend(judge(default, schema, around, &path.child("default")));
-    }
-    if let Some(items) = &schema.items {
-        node(items, &around.then(Step::Item, around.inside_meta), &path.child("items"), errors);
-    }
-    for (name, property) in &schema.properties {
-        let inside_meta = around.inside_meta || (schema.embedded && META_FIELDS.contains(&name.as_str()));
-        let around = around.then(Step::Property(name), inside_meta);
-        node(property, &around, &path.child("properties").key(name), errors);
-    }
+struct Judge {
+    /// Whether defaults must already be pruned.
+    pruned: bool,
+    errors: Vec<field::Error>,
 }
 
-fn judge(default: &Value, schema: &Schema, around: &Surroundings<'_>, path: &Path) -> Vec<field::Error> {
-    let mut errors = Vec::new();
-    if around.inside_meta {
-        let mut object = around.holding(default);
-        let problem =
-            match normalize::coerce_metadata(&mut object, around.resource, true, MalformedFields::Refuse) {
-                Err(e) => Some(e.to_string()),
-                Ok(_) => Some(validate::embedded(&object, around.resource, true, &Path::root()))
-                    .filter(|found| !found.is_empty())
-                    .map(|found| field::aggregate(&found)),
-            };
-        match problem {
-            Some(problem) => {
-                let detail = format!("must result in valid metadata: {problem}");
-                errors.push(field::Error::invalid(path, default.clone(), detail));
+impl Judge {
+    fn node(&mut self, schema: &Schema, around: &Surroundings<'_>, path: &Path) {
+        let own = Surroundings { resource: schema, steps: Vec::new(), inside_meta: false };
+        let around = if schema.embedded { &own } else { around };
+        if let Some(default) = &schema.default {
+            self.default_value(default, schema, around, &path.child("default"));
+        }
+        if let Some(items) = &schema.items {
+            self.node(items, &around.then(Step::Item, around.inside_meta), &path.child("items"));
+        }
+        for (name, property) in &schema.properties {
+            let inside_meta = around.inside_meta || (schema.embedded && META_FIELDS.contains(&name.as_str()));
+            let around = around.then(Step::Property(name), inside_meta);
+            self.node(property, &around, &path.child("properties").key(name));
+        }
+    }
+
+    fn default_value(&mut self, default: &Value, schema: &Schema, around: &Surroundings<'_>, path: &Path) {
+        if around.inside_meta {
+            let mut object = around.holding(default);
+            let problem =
+                match normalize::coerce_metadata(&mut object, around.resource, true, MalformedFields::Refuse)
+                {
+                    Err(e) => Some(e.to_string()),
+                    Ok(_) => Some(validate::embedded(&object, around.resource, true, &Path::root()))
+                        .filter(|found| !found.is_empty())
+                        .map(|found| field::aggregate(&found)),
+                };
+            match problem {
+                Some(problem) => {
+                    let detail = format!("must result in valid metadata: {problem}");
+                    self.errors.push(field::Error::invalid(path, default.clone(), detail));
+                }
+                None => self.errors.extend(validate::validate(default, None, schema, path)),
             }
-            None => errors.extend(validate::validate(default, None, schema, path)),
+            return;
         }
-        return errors;
-    }
-    let mut pruned = default.clone();
-    normalize::prune(&mut pruned, schema, schema.embedded);
-    if &pruned != default {
-        errors.push(field::Error::invalid(path, default.clone(), "must not have unknown fields"));
-    }
-    let mut coerced = default.clone();
-    match normalize::coerce_metadata(&mut coerced, schema, schema.embedded, MalformedFields::Refuse) {
-        Err(mut e) => {
-            e.field = path.child(&e.field).to_string();
-            errors.push(e);
+        let mut pruned = default.clone();
+        normalize::prune(&mut pruned, schema, schema.embedded);
+        if self.pruned && &pruned != default {
+            self.errors.push(field::Error::invalid(path, default.clone(), "must not have unknown fields"));
         }
-        Ok(_) => {
-            let meta = validate::embedded(&coerced, schema, schema.embedded, path);
-            let found = if meta.is_empty() { validate::validate(&coerced, None, schema, path) } else { meta };
-            errors.extend(found);
+        let mut coerced = default.clone();
+        match normalize::coerce_metadata(&mut coerced, schema, schema.embedded, MalformedFields::Refuse) {
+            Err(mut e) => {
+                e.field = path.child(&e.field).to_string();
+                self.errors.push(e);
+            }
+            Ok(_) => {
+                let meta = validate::embedded(&coerced, schema, schema.embedded, path);
+                let found =
+                    if meta.is_empty() { validate::validate(&coerced, None, schema, path) } else { meta };
+                self.errors.extend(found);
+            }
         }
     }
-    errors
 }

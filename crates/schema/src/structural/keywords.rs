@@ -1,6 +1,7 @@
 //! What a CustomResourceDefinition may say in a schema: keywords that are not supported at all, keywords that
 //! need or exclude each other, and the form of list types, map types and rules.
 
+use super::Requirements;
 use super::field_path::{Brackets, walk};
 use super::props::{OrBool, Props};
 use crate::normalize::META_FIELDS;
@@ -11,9 +12,10 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-pub(super) fn check(props: Props<'_>, path: &Path) -> Vec<field::Error> {
-    let mut rules = Rules { errors: Vec::new() };
-    rules.node(props, path, &Place { root: true, inside_meta: false, no_defaults: None });
+pub(super) fn check(props: Props<'_>, path: &Path, required: &Requirements) -> Vec<field::Error> {
+    let mut rules = Rules { required, errors: Vec::new() };
+    let no_defaults = required.no_defaults.clone();
+    rules.node(props, path, &Place { root: true, inside_meta: false, no_defaults });
     rules.errors
 }
 
@@ -80,11 +82,12 @@ impl Place {
     }
 }
 
-struct Rules {
+struct Rules<'r> {
+    required: &'r Requirements,
     errors: Vec<field::Error>,
 }
 
-impl Rules {
+impl Rules<'_> {
     fn require(&mut self, path: &Path, detail: &str) {
         self.errors.push(field::Error::required(path, detail));
     }
@@ -116,7 +119,9 @@ impl Rules {
         if props.name("x-kubernetes-list-type") == Some("map") {
             self.list_map(props, path);
         }
-        self.keyed_items(props, path);
+        if self.required.keyed_items {
+            self.keyed_items(props, path);
+        }
         for (i, rule) in props.children("x-kubernetes-validations").enumerate() {
             self.rule(props, rule, &path.child("x-kubernetes-validations").index(i));
         }
@@ -124,13 +129,13 @@ impl Rules {
 
     fn supported(&mut self, props: Props<'_>, path: &Path, place: &Place) {
         let ty = props.ty();
-        if !ty.is_empty() && !TYPES.contains(&ty) {
+        if self.required.known_types && !ty.is_empty() && !TYPES.contains(&ty) {
             self.errors.push(field::Error::not_supported(&path.child("type"), ty, &TYPES));
         }
         if props.get("default").is_some()
             && let Some(reason) = &place.no_defaults
         {
-            self.forbid(&path.child("default"), format!("must not be set {reason}"));
+            self.forbid(&path.child("default"), format!("must not be set {reason}").trim_end());
         }
         let some =
             |keyword: &str| props.get(keyword).and_then(Value::as_object).is_some_and(|o| !o.is_empty());
@@ -235,7 +240,10 @@ impl Rules {
             }
             return;
         };
-        if self.of_type(props, path, "array", "x-kubernetes-list-type") && list_type == "set" {
+        if self.of_type(props, path, "array", "x-kubernetes-list-type")
+            && list_type == "set"
+            && self.required.atomic_set_items
+        {
             self.set_items(props, path);
         }
         if !matches!(list_type, "atomic" | "set" | "map") {

@@ -29,29 +29,62 @@ pub fn parse(doc: &Value) -> Result<Schema, Vec<field::Error>> {
     compile::schema(doc, compile::Defaults::Pruned)
 }
 
+/// Rules that came later than the first schemas. An update of a definition that broke one of them already
+/// may go on breaking it; everything else must keep all.
+#[derive(Clone, Debug)]
+pub struct Requirements {
+    /// The schema is structural, and its defaults are valid.
+    pub structural: bool,
+    /// Types are among those OpenAPI knows.
+    pub known_types: bool,
+    /// Defaults have no fields that pruning would remove.
+    pub pruned_defaults: bool,
+    /// Items of sets are atomic.
+    pub atomic_set_items: bool,
+    /// Items of sets and maps are not nullable, and keys of maps are never missing.
+    pub keyed_items: bool,
+    /// Why there may be no defaults at all.
+    pub no_defaults: Option<String>,
+}
+
+impl Default for Requirements {
+    fn default() -> Self {
+        Self {
+            structural: true,
+            known_types: true,
+            pruned_defaults: true,
+            atomic_set_items: true,
+            keyed_items: true,
+            no_defaults: None,
+        }
+    }
+}
+
 /// Everything wrong with a schema document as the schema of a version of a CustomResourceDefinition.
 ///
 /// `path` is where the document stands. Rules in `x-kubernetes-validations` are checked for their form, not
 /// compiled.
 pub fn check(doc: &Value, path: &field::Path) -> Vec<field::Error> {
+    check_against(doc, path, &Requirements::default())
+}
+
+/// [`check`] with only some of the later rules.
+pub fn check_against(doc: &Value, path: &field::Path, required: &Requirements) -> Vec<field::Error> {
     let shape = shape::check(doc, path);
     let Some(props) = Props::read(doc).filter(|_| shape.is_empty()) else { return shape };
     let mut errors = Vec::new();
     if props.flag("nullable") {
         errors.push(field::Error::forbidden(&path.child("nullable"), "nullable cannot be true at the root"));
     }
-    match compile::unsupported(props) {
-        // Said again, and better, by `keywords`.
-        Some(_) => {}
-        None => {
-            let structural = structure::check(props, path);
-            if structural.is_empty() {
-                errors.extend(default_values::check(doc, path));
-            }
-            errors.extend(structural);
+    // What no structural schema can express is named by `keywords`, and hides everything else.
+    if required.structural && compile::unsupported(props).is_none() {
+        let structural = structure::check(props, path);
+        if structural.is_empty() {
+            errors.extend(default_values::check(doc, path, required.pruned_defaults));
         }
+        errors.extend(structural);
     }
-    errors.extend(keywords::check(props, path));
+    errors.extend(keywords::check(props, path, required));
     errors
 }
 

@@ -38,7 +38,9 @@ pub fn validate(new: &Value, old: Option<&Value>, schema: &Schema, path: &Path) 
         return Vec::new();
     }
     let correlated = old.map(|old| Correlated::new(new, old, schema));
-    explain::explain(new, correlated, schema, path)
+    let errors = explain::explain(new, correlated, schema, path);
+    debug_assert!(old.is_some() || !errors.is_empty(), "a refused value must have a reason");
+    errors
 }
 
 /// Validates an update of the status subresource: only `status`, by its own part of the schema.

@@ -6,6 +6,10 @@ use crate::trail::Trail;
 use serde_json::{Map, Value};
 use transom_object::GroupVersion;
 use transom_object::field::{self, Path};
+use transom_object::names;
+
+/// All keys and values of annotations together may take this many bytes.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Violations in `apiVersion`, `kind` and `metadata` of embedded resources, and of the root if
 /// `is_root_resource`.
@@ -65,11 +69,69 @@ impl Found<'_> {
                 self.errors.push(field::Error::invalid(&self.path(trail, name), value.clone(), problem));
             }
         }
-        if let Some(metadata) = fields.get("metadata")
-            && let Some(problem) = object_meta_problem(metadata)
-        {
-            self.errors.push(field::Error::invalid(&self.path(trail, "metadata"), metadata.clone(), problem));
+        if let Some(metadata) = fields.get("metadata") {
+            let path = self.path(trail, "metadata");
+            match object_meta_problem(metadata) {
+                Some(problem) => self.errors.push(field::Error::invalid(&path, metadata.clone(), problem)),
+                None => self.metadata(metadata, &path),
+            }
         }
+    }
+
+    /// What names, keys and references in readable metadata look like. The embedded resource may have any
+    /// kind, so its name need only fit into a URL.
+    fn metadata(&mut self, metadata: &Value, path: &Path) {
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+        for (name, messages) in [
+            ("generateName", names::name_is_path_segment(text("generateName"), true)),
+            ("name", names::name_is_path_segment(text("name"), false)),
+            ("namespace", names::name_is_dns_label(text("namespace"), false)),
+        ] {
+            if !text(name).is_empty() {
+                self.invalid_each(&path.child(name), text(name), messages);
+            }
+        }
+        if metadata.get("generation").and_then(Value::as_i64).is_some_and(|g| g < 0) {
+            let detail = "must be greater than or equal to 0";
+            self.errors.push(field::Error::invalid(
+                &path.child("generation"),
+                metadata["generation"].clone(),
+                detail,
+            ));
+        }
+        for (key, value) in entries(metadata, "labels") {
+            let at = path.child("labels");
+            self.invalid_each(&at, key, names::is_qualified_name(key));
+            self.invalid_each(&at, value, names::is_label_value(value));
+        }
+        let mut size = 0;
+        for (key, value) in entries(metadata, "annotations") {
+            self.invalid_each(&path.child("annotations"), key, names::is_qualified_name(&key.to_lowercase()));
+            size += key.len() + value.len();
+        }
+        if size > ANNOTATIONS_LIMIT {
+            self.errors.push(field::Error::too_long(&path.child("annotations"), ANNOTATIONS_LIMIT as i64));
+        }
+        for finalizer in metadata["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            self.invalid_each(&path.child("finalizers"), finalizer, names::is_qualified_name(finalizer));
+        }
+        for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
+            self.owner(owner, &path.child("ownerReferences"));
+        }
+    }
+
+    fn owner(&mut self, owner: &Value, path: &Path) {
+        for name in ["apiVersion", "kind", "name", "uid"] {
+            if owner.get(name).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                let detail =
+                    if name == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                self.errors.push(field::Error::invalid(&path.child(name), "", detail));
+            }
+        }
+    }
+
+    fn invalid_each(&mut self, path: &Path, value: &str, messages: Vec<String>) {
+        self.errors.extend(messages.into_iter().map(|message| field::Error::invalid(path, value, message)));
     }
 
     fn path(&self, trail: &Trail<'_>, name: &str) -> Path {
@@ -79,11 +141,12 @@ impl Found<'_> {
 
 /// A kind in lower case is a DNS label that starts with a letter.
 fn kind_problem(kind: &str) -> Option<String> {
-    let lower = kind.to_lowercase();
-    let bytes = lower.as_bytes();
-    let shaped = bytes.len() <= 63
-        && bytes.first().is_some_and(u8::is_ascii_lowercase)
-        && bytes.last().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-');
-    (!shaped).then(|| "may have mixed case, but should otherwise match: a DNS-1035 label".to_owned())
+    let messages = names::is_dns1035_label(&kind.to_lowercase());
+    let text = || format!("may have mixed case, but should otherwise match: {}", messages.join(","));
+    (!messages.is_empty()).then(text)
+}
+
+fn entries<'v>(metadata: &'v Value, name: &str) -> impl Iterator<Item = (&'v str, &'v str)> {
+    let map = metadata.get(name).and_then(Value::as_object);
+    map.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }

@@ -6,7 +6,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test reports by failing")]
 
 mod crd;
+mod laws;
 mod metadata;
 mod normalize;
+mod ratcheting;
 mod tables;
 mod validate;
