@@ -1,0 +1,236 @@
+//! Disks that are full, failing, slow, or lose power.
+
+use crate::crash_image;
+use crate::fixture::{create, key, put, write};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+use transom_store::testing::{Faults, HostileDisk};
+use transom_store::{Durability, Expect, LogLimits, OpenError, Options, Store, Write, WriteError};
+
+fn on(disk: &HostileDisk) -> Options {
+    Options { disk: Arc::new(disk.clone()), ..Options::default() }
+}
+
+fn opened() -> (tempfile::TempDir, HostileDisk, Store) {
+    let (dir, disk) = (tempfile::tempdir().unwrap(), HostileDisk::default());
+    let store = Store::open(dir.path(), on(&disk)).unwrap();
+    (dir, disk, store)
+}
+
+async fn refused(store: &Store, name: &str) -> String {
+    match write(store, key(name), Expect::Absent, put("x")).await {
+        Err(WriteError::Unavailable(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_writes_and_goes_on_when_there_is_space() {
+    let (dir, disk, store) = opened();
+    let first = create(&store, key("first"), "x").await;
+    for space in [0, 1, 47, 48, 60, 100] {
+        disk.set(Faults { space: Some(space), ..Faults::default() });
+        let reason = refused(&store, "a").await;
+        assert!(reason.contains("no space left"), "{reason}");
+        assert_eq!(store.revision(), first.revision);
+        assert!(store.get(&key("a")).is_none() && store.get(&key("first")).is_some());
+        // Nothing of the refused write may come back.
+        let image = crash_image(dir.path());
+        let crashed = Store::open(image.path(), Options::default()).unwrap();
+        assert!(crashed.get(&key("a")).is_none() && crashed.get(&key("first")).is_some());
+    }
+    disk.set(Faults::default());
+    let a = create(&store, key("a"), "x").await;
+    assert_eq!(a.revision, first.revision + 1);
+    assert_eq!(*store.failed().borrow(), None);
+    store.shutdown().await;
+    assert!(Store::open(dir.path(), Options::default()).unwrap().get(&key("a")).is_some());
+}
+
+#[tokio::test]
+async fn a_write_that_could_not_be_cut_off_is_cut_off_before_the_next() {
+    let (dir, disk, store) = opened();
+    create(&store, key("first"), "x").await;
+    let read_only = Some(ErrorKind::ReadOnlyFilesystem);
+    disk.set(Faults { space: Some(70), truncate: read_only, ..Faults::default() });
+    refused(&store, "a").await;
+    disk.set(Faults { truncate: read_only, ..Faults::default() });
+    refused(&store, "b").await;
+    // A crash now finds the remains at the end, and drops them.
+    let image = crash_image(dir.path());
+    let crashed = Store::open(image.path(), Options::default()).unwrap();
+    assert_eq!(crashed.snapshot("widgets.example.org").objects.len(), 1);
+    disk.set(Faults::default());
+    create(&store, key("c"), "x").await;
+    store.shutdown().await;
+    let reopened = Store::open(dir.path(), Options::default()).unwrap();
+    assert_eq!(reopened.snapshot("widgets.example.org").objects.len(), 2);
+}
+
+#[tokio::test]
+async fn write_errors_and_short_writes() {
+    let (dir, disk, store) = opened();
+    for kind in [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied, ErrorKind::Other] {
+        disk.set(Faults { write: Some(kind), ..Faults::default() });
+        assert!(refused(&store, "a").await.contains("injected"));
+    }
+    disk.set(Faults { longest_write: Some(7), ..Faults::default() });
+    for name in ["a", "b", "c"] {
+        create(&store, key(name), "short writes are continued").await;
+    }
+    store.shutdown().await;
+    let reopened = Store::open(dir.path(), Options::default()).unwrap();
+    assert_eq!(reopened.snapshot("widgets.example.org").objects.len(), 3);
+}
+
+#[tokio::test]
+async fn a_failed_sync_ends_writing_for_good() {
+    let (_dir, disk, store) = opened();
+    create(&store, key("first"), "x").await;
+    let mut failed = store.failed();
+    assert_eq!(*failed.borrow_and_update(), None);
+    disk.set(Faults { sync: Some(ErrorKind::Other), ..Faults::default() });
+    let revision = store.revision();
+    let reason = refused(&store, "a").await;
+    tokio::time::timeout(Duration::from_secs(5), failed.changed()).await.unwrap().unwrap();
+    assert_eq!(failed.borrow().as_deref(), Some(&*reason));
+    assert!(reason.contains("may be lost"), "{reason}");
+    assert_eq!(store.revision(), revision);
+    // The system may report success next time without having written anything.
+    disk.set(Faults::default());
+    assert_eq!(refused(&store, "b").await, reason);
+    assert!(store.get(&key("first")).is_some());
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_failed_sync_of_relaxed_writes_is_told_too() {
+    let (_dir, disk, store) = opened();
+    create(&store, key("first"), "x").await;
+    let mut failed = store.failed();
+    disk.set(Faults { sync: Some(ErrorKind::Other), ..Faults::default() });
+    let relaxed =
+        Write { key: key("a"), expect: Expect::Absent, op: put("x"), durability: Durability::Relaxed };
+    store.commit(relaxed).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), failed.changed()).await.unwrap().unwrap();
+    refused(&store, "b").await;
+}
+
+#[tokio::test]
+async fn a_segment_that_cannot_be_begun_refuses_writes_until_it_can() {
+    let (dir, disk) = (tempfile::tempdir().unwrap(), HostileDisk::default());
+    let options = Options { log: LogLimits { segment_bytes: 1, ..LogLimits::default() }, ..on(&disk) };
+    let store = Store::open(dir.path(), options).unwrap();
+    create(&store, key("a"), "x").await;
+    disk.set(Faults { create: Some(ErrorKind::StorageFull), ..Faults::default() });
+    refused(&store, "b").await;
+    disk.set(Faults { space: Some(20), ..Faults::default() });
+    refused(&store, "b").await;
+    disk.set(Faults::default());
+    create(&store, key("b"), "x").await;
+    store.shutdown().await;
+    let reopened = Store::open(dir.path(), Options::default()).unwrap();
+    assert_eq!(reopened.snapshot("widgets.example.org").objects.len(), 2);
+}
+
+#[tokio::test]
+async fn a_store_on_a_full_disk_opens_for_reading() {
+    let (dir, disk, store) = opened();
+    create(&store, key("a"), "x").await;
+    let image = crash_image(dir.path());
+    disk.set(Faults { space: Some(0), ..Faults::default() });
+    let store = Store::open(image.path(), on(&disk)).unwrap();
+    assert!(store.get(&key("a")).is_some());
+    refused(&store, "b").await;
+    disk.set(Faults::default());
+    create(&store, key("b"), "x").await;
+}
+
+#[tokio::test]
+async fn a_new_store_on_a_full_disk_says_so() {
+    let (dir, disk) = (tempfile::tempdir().unwrap(), HostileDisk::default());
+    disk.set(Faults { space: Some(10), ..Faults::default() });
+    let refused = Store::open(dir.path(), on(&disk)).unwrap_err();
+    assert!(
+        matches!(&refused, OpenError::Io { .. }) && refused.to_string().contains("no space"),
+        "{refused}"
+    );
+    disk.set(Faults::default());
+    create(&Store::open(dir.path(), on(&disk)).unwrap(), key("a"), "x").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_writers_share_a_slow_sync() {
+    let (_dir, disk, store) = opened();
+    disk.set(Faults { sync_delay: Duration::from_millis(20), ..Faults::default() });
+    let before = disk.syncs();
+    let tasks: Vec<_> = (0..200)
+        .map(|index| {
+            let store = store.clone();
+            tokio::spawn(async move { create(&store, key(&index.to_string()), "x").await })
+        })
+        .collect();
+    // While the disk is busy, reads are not.
+    let started = std::time::Instant::now();
+    assert!(store.get(&key("none")).is_none());
+    assert!(started.elapsed() < Duration::from_millis(15));
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert!(disk.syncs() - before <= 10, "{} syncs for 200 writes", disk.syncs() - before);
+}
+
+#[tokio::test]
+async fn what_is_not_durable_is_not_shown() {
+    let (_dir, disk, store) = opened();
+    create(&store, key("first"), "x").await;
+    let mut watch = store.watch("widgets.example.org", store.revision()).unwrap();
+    disk.set(Faults { sync_delay: Duration::from_millis(200), ..Faults::default() });
+    let writing = tokio::spawn({
+        let store = store.clone();
+        async move { create(&store, key("a"), "x").await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(store.get(&key("a")).is_none() && watch.try_next().is_none());
+    let entry = writing.await.unwrap();
+    assert_eq!(watch.try_next().unwrap().revision, entry.revision);
+}
+
+#[tokio::test]
+async fn power_loss_takes_no_strict_write_and_gives_no_revision_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut seen = 0;
+    let mut strict: Vec<String> = Vec::new();
+    for round in 0..6 {
+        let disk = HostileDisk::default();
+        let options = Options { log: LogLimits { segment_bytes: 1500, compact_bytes: 1500 }, ..on(&disk) };
+        let store = Store::open(dir.path(), options).unwrap();
+        for name in &strict {
+            assert!(store.get(&key(name)).is_some(), "{name} was durable");
+        }
+        assert!(store.revision() >= seen);
+        for index in 0..20 {
+            let name = format!("{round}-{index}");
+            // Rounds end with relaxed writes, of which some are lost.
+            let durability =
+                if index % 3 == 0 && index < 15 { Durability::Strict } else { Durability::Relaxed };
+            let write = Write { key: key(&name), expect: Expect::Absent, op: put("x"), durability };
+            let committed = store.commit(write).await.unwrap();
+            assert!(committed.revision > seen, "revision {} again", committed.revision);
+            seen = committed.revision;
+            if durability == Durability::Strict {
+                strict.push(name);
+            }
+        }
+        // The disk dies first: nothing the dying store still does may reach it.
+        disk.set(Faults {
+            write: Some(ErrorKind::Other),
+            sync: Some(ErrorKind::Other),
+            create: Some(ErrorKind::Other),
+            ..Faults::default()
+        });
+        store.shutdown().await;
+        disk.lose_power().unwrap();
+    }
+}

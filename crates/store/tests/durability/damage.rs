@@ -1,0 +1,256 @@
+//! Files that are cut, torn and rotten: torn tails are dropped, lost data is never passed over in silence.
+
+use crate::fixture::{create, key, text, update};
+use crate::{crash_image, files};
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use transom_store::{HistoryLimits, LogLimits, OpenError, Options, Store, repair, verify};
+
+const WIDGETS: &str = "widgets.example.org";
+
+/// A log of several synced batches, as left by a crash or by a shutdown.
+struct Sample {
+    dir: tempfile::TempDir,
+    log: PathBuf,
+    bytes: Vec<u8>,
+    /// Where the log ended after each write, which added one object.
+    ends: Vec<usize>,
+}
+
+async fn sample(closed: bool) -> Sample {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    let log = files(dir.path(), ".seg").remove(0);
+    let mut ends = Vec::new();
+    for index in 0..6 {
+        create(&store, key(&index.to_string()), "x").await;
+        ends.push(usize::try_from(log.metadata().unwrap().len()).unwrap());
+    }
+    let image = if closed {
+        store.shutdown().await;
+        dir
+    } else {
+        crash_image(dir.path())
+    };
+    let log = files(image.path(), ".seg").remove(0);
+    Sample { bytes: fs::read(&log).unwrap(), log, ends, dir: image }
+}
+
+impl Sample {
+    /// How many objects there are when the log is like this.
+    fn with(&self, bytes: &[u8]) -> Result<usize, OpenError> {
+        fs::write(&self.log, bytes).unwrap();
+        verify(self.dir.path()).map(|report| {
+            let damage = report.damage.into_iter().next();
+            assert_eq!(damage.is_none(), report.opens);
+            damage.map_or(Ok(report.objects), Err)
+        })?
+    }
+
+    fn flipped(&self, at: usize, bit: usize) -> Result<usize, OpenError> {
+        let mut bytes = self.bytes.clone();
+        bytes[at] ^= 1 << bit;
+        self.with(&bytes)
+    }
+
+    fn batch(&self, index: usize) -> Range<usize> {
+        self.ends[index - 1]..self.ends[index]
+    }
+}
+
+fn is_corrupt(outcome: &Result<usize, OpenError>, log: &Path, within: &Range<usize>) -> bool {
+    matches!(outcome, Err(OpenError::Corrupt { file, offset, .. })
+        if file == log && within.contains(&usize::try_from(*offset).unwrap()))
+}
+
+#[tokio::test]
+async fn a_log_cut_anywhere_keeps_every_whole_batch() {
+    let sample = sample(false).await;
+    for cut in sample.ends[2]..=sample.bytes.len() {
+        let whole = sample.ends.iter().filter(|end| **end <= cut).count();
+        assert_eq!(sample.with(&sample.bytes[..cut]).unwrap(), whole, "cut at {cut}");
+        // What a file system may leave of an append: the length without the bytes.
+        let mut zeros = sample.bytes[..cut].to_vec();
+        zeros.resize(sample.bytes.len(), 0);
+        assert_eq!(sample.with(&zeros).unwrap(), whole, "zeros from {cut}");
+    }
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_last_batch_drops_it_and_elsewhere_refuses_to_open() {
+    let sample = sample(false).await;
+    let last = sample.batch(5);
+    for at in last {
+        assert_eq!(sample.flipped(at, at % 8).unwrap(), 5, "byte {at}");
+    }
+    for batch in [1, 3, 4] {
+        let range = sample.batch(batch);
+        for at in range.clone() {
+            let outcome = sample.flipped(at, at % 8);
+            assert!(is_corrupt(&outcome, &sample.log, &range), "byte {at} of batch {batch}: {outcome:?}");
+        }
+    }
+    let in_header: Vec<_> = (0..44).map(|at| sample.flipped(at, 0)).collect();
+    assert!(in_header.iter().all(Result::is_err), "{in_header:?}");
+}
+
+#[tokio::test]
+async fn after_a_proper_shutdown_even_the_last_batch_must_be_intact() {
+    let sample = sample(true).await;
+    let range = sample.batch(5);
+    for at in range.clone() {
+        let outcome = sample.flipped(at, at % 8);
+        assert!(is_corrupt(&outcome, &sample.log, &range), "byte {at}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn missing_and_repeated_parts_are_noticed() {
+    let sample = sample(false).await;
+    let (bytes, middle) = (&sample.bytes, sample.batch(3));
+    let without = [&bytes[..middle.start], &bytes[middle.end..]].concat();
+    assert!(matches!(sample.with(&without), Err(OpenError::Corrupt { .. })));
+    let twice = [&bytes[..middle.end], &bytes[middle.clone()], &bytes[middle.end..]].concat();
+    assert!(matches!(sample.with(&twice), Err(OpenError::Corrupt { .. })));
+    let zeroed = [&bytes[..middle.start], &vec![0; middle.len()], &bytes[middle.end..]].concat();
+    assert!(matches!(sample.with(&zeroed), Err(OpenError::Corrupt { .. })));
+    assert!(matches!(sample.with(b""), Err(OpenError::Corrupt { .. })));
+}
+
+#[tokio::test]
+async fn the_error_names_place_and_remedy_and_the_remedy_works() {
+    let sample = sample(true).await;
+    let mut bytes = sample.bytes.clone();
+    bytes[sample.ends[2] + 60] ^= 1;
+    fs::write(&sample.log, &bytes).unwrap();
+    let refused = Store::open(sample.dir.path(), Options::default()).unwrap_err();
+    let (place, remedy) = (
+        format!("{} is damaged at byte {}", sample.log.display(), sample.ends[2]),
+        format!("transom db repair --data-dir {}", sample.dir.path().display()),
+    );
+    assert!(refused.to_string().contains(&place) && refused.to_string().contains(&remedy), "{refused}");
+
+    let report = repair(sample.dir.path()).unwrap();
+    assert_eq!((report.opens, report.objects, report.damage.len()), (false, 3, 1));
+    let aside = report.set_aside.unwrap();
+    assert_eq!(fs::read(aside.join(sample.log.file_name().unwrap())).unwrap(), bytes);
+    let store = Store::open(sample.dir.path(), Options::default()).unwrap();
+    assert_eq!(store.snapshot(WIDGETS).objects.len(), 3);
+    // All six had been given out; none may come again.
+    assert!(create(&store, key("new"), "x").await.revision > 8);
+    store.shutdown().await;
+    let report = repair(sample.dir.path()).unwrap();
+    assert!(report.opens && report.set_aside.is_none() && report.objects == 4, "{report:?}");
+}
+
+/// Several segments and two snapshots.
+async fn compacted() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        history: HistoryLimits { max_events: 4, ..HistoryLimits::default() },
+        log: LogLimits { segment_bytes: 400, compact_bytes: 400 },
+        ..Options::default()
+    };
+    let store = Store::open(dir.path(), options).unwrap();
+    let mut revision = create(&store, key("a"), "0").await.revision;
+    create(&store, key("constant"), "x").await;
+    for round in 1.. {
+        revision = update(&store, key("a"), revision, &round.to_string()).await.revision;
+        let [segments, snapshots] = [".seg", ".snap"].map(|suffix| files(dir.path(), suffix));
+        let begins_later = !segments[0].to_string_lossy().ends_with("01.seg");
+        if begins_later && segments.len() > 3 && snapshots.len() >= 2 {
+            break;
+        }
+        assert!(round < 1000, "never compacted");
+    }
+    update(&store, key("a"), revision, "last").await;
+    store.shutdown().await;
+    dir
+}
+
+fn flip_middle(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+fn expect_last(dir: &Path) {
+    let store = Store::open(dir, Options::default()).unwrap();
+    assert!(text(&store.get(&key("a")).unwrap()).contains("last"));
+    assert!(store.get(&key("constant")).is_some());
+}
+
+#[tokio::test]
+async fn a_damaged_snapshot_is_made_up_for_by_the_one_before() {
+    let dir = compacted().await;
+    flip_middle(files(dir.path(), ".snap").last().unwrap());
+    let report = verify(dir.path()).unwrap();
+    assert!(report.opens && report.damage.len() == 1, "{report:?}");
+    expect_last(dir.path());
+}
+
+#[tokio::test]
+async fn without_a_readable_snapshot_the_store_does_not_open_until_it_is_repaired() {
+    let dir = compacted().await;
+    for snapshot in files(dir.path(), ".snap") {
+        flip_middle(&snapshot);
+    }
+    let refused = Store::open(dir.path(), Options::default()).unwrap_err();
+    assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
+    let report = repair(dir.path()).unwrap();
+    assert!(report.set_aside.is_some() && !report.damage.is_empty(), "{report:?}");
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    assert!(text(&store.get(&key("a")).unwrap()).contains("last"));
+}
+
+#[tokio::test]
+async fn damage_before_the_last_segment_is_never_a_torn_tail() {
+    let dir = compacted().await;
+    let segments = files(dir.path(), ".seg");
+    let before_last = &segments[segments.len() - 2];
+    let bytes = fs::read(before_last).unwrap();
+    fs::write(before_last, &bytes[..bytes.len() - 5]).unwrap();
+    assert!(matches!(Store::open(dir.path(), Options::default()), Err(OpenError::Corrupt { .. })));
+    fs::remove_file(before_last).unwrap();
+    let refused = Store::open(dir.path(), Options::default()).unwrap_err();
+    assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
+    fs::write(before_last, bytes).unwrap();
+    expect_last(dir.path());
+}
+
+#[tokio::test]
+async fn files_of_another_store_or_a_newer_format_are_refused() {
+    let (dir, other) = (compacted().await, compacted().await);
+    let last = files(dir.path(), ".seg").pop().unwrap();
+    let original = fs::read(&last).unwrap();
+    let mut foreign = fs::read(files(other.path(), ".seg").pop().unwrap()).unwrap();
+    foreign[32..40].copy_from_slice(&original[32..40]);
+    let crc = crc32c::crc32c(&foreign[..40]);
+    foreign[40..44].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&last, foreign).unwrap();
+    let refused = Store::open(dir.path(), Options::default()).unwrap_err();
+    assert!(refused.to_string().contains("another store"), "{refused}");
+
+    let mut newer = original.clone();
+    newer[8] = 9;
+    let crc = crc32c::crc32c(&newer[..40]);
+    newer[40..44].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&last, newer).unwrap();
+    let refused = Store::open(dir.path(), Options::default()).unwrap_err();
+    assert!(matches!(refused, OpenError::NewerFormat { found: 9, supported: 1, .. }), "{refused}");
+
+    fs::write(&last, original).unwrap();
+    expect_last(dir.path());
+}
+
+#[tokio::test]
+async fn leftovers_of_an_interrupted_compaction_are_cleaned_up() {
+    let dir = compacted().await;
+    let leftover = dir.path().join("state-00000000000000009999.snap.tmp");
+    fs::write(&leftover, b"half").unwrap();
+    fs::write(dir.path().join("notes.txt"), b"not ours").unwrap();
+    expect_last(dir.path());
+    assert!(!leftover.exists() && dir.path().join("notes.txt").exists());
+}
