@@ -7,16 +7,21 @@
 //! | [`typed`] | a JSON document as Go's typed decoder and encoder would read and write it |
 //! | [`protobuf`] | the `k8s\0` protobuf envelope → the same JSON |
 //! | [`quantity`], [`time`] | the two scalars with a canonical form of their own |
+//! | [`schema`] | the schema tree for server-side apply and strategic merge patch |
+//! | [`openapi`] | the published schemas; descriptions are loaded only for them |
 //!
 //! To regenerate the table: `cd conformance/kinds && go run . ../../crates/apiserver/src/kinds`.
 
+pub mod openapi;
 pub mod protobuf;
 pub mod quantity;
+pub mod schema;
 pub mod table;
 pub mod time;
 pub mod typed;
 
 pub use protobuf::{ProtoError, decode_protobuf};
+pub use schema::schema;
 pub use table::{Field, Flat, Kind, Shape, Ty, Type, Types, types};
 pub use typed::{TypeError, normalize};
 

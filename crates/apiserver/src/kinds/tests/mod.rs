@@ -1,3 +1,4 @@
 //! The table against the Go encoders: fixtures written by `conformance/kinds`.
 
 mod codec;
+mod shapes;

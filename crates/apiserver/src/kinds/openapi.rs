@@ -1,0 +1,183 @@
+//! The OpenAPI schemas of built-in types, with descriptions. The descriptions are larger than the table,
+//! so they are parsed only when somebody asks for a document.
+
+use super::table::{Field, Shape, Ty, Type, types};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+/// The two forms of OpenAPI differ in where references point and in what may stand beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    V2,
+    V3,
+}
+
+/// The description of a type (`field` empty) or of one of its fields.
+pub fn description(type_name: &str, field: &str) -> Option<&'static str> {
+    static DOCS: LazyLock<HashMap<String, HashMap<String, String>>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("docs.json")).expect("the checked-in descriptions are sound")
+    });
+    DOCS.get(type_name)?.get(field).map(String::as_str)
+}
+
+/// The named types and all they refer to, by OpenAPI name.
+pub fn schemas<'a>(names: impl IntoIterator<Item = &'a str>, dialect: Dialect) -> BTreeMap<String, Value> {
+    let mut out = BTreeMap::new();
+    let mut open: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    while let Some(name) = open.pop() {
+        if out.contains_key(&name) {
+            continue;
+        }
+        let mut refs = BTreeSet::new();
+        let node = match types().get(&name) {
+            Some(ty) => object(ty, dialect, &mut refs),
+            None => special(&name, dialect),
+        };
+        out.insert(name, node);
+        open.extend(refs);
+    }
+    out
+}
+
+fn object(ty: &'static Type, dialect: Dialect, refs: &mut BTreeSet<String>) -> Value {
+    let mut properties = Map::new();
+    for f in &ty.flat {
+        properties.insert(f.name.to_owned(), property(ty, f, dialect, refs));
+    }
+    let mut out = json!({"type": "object", "properties": properties});
+    if let Some(d) = description(ty.name, "") {
+        out["description"] = d.into();
+    }
+    let required: Vec<&str> = ty.flat.iter().filter(|f| f.required).map(|f| f.name).collect();
+    if !required.is_empty() {
+        out["required"] = required.into();
+    }
+    if ty.atomic {
+        out["x-kubernetes-map-type"] = "atomic".into();
+    }
+    let kinds = group_version_kinds(ty);
+    if !kinds.is_empty() {
+        out["x-kubernetes-group-version-kind"] = kinds.into();
+    }
+    out
+}
+
+/// `DeleteOptions` and `WatchEvent` exist under every group version, the other meta kinds under `v1`.
+fn group_version_kinds(ty: &Type) -> Vec<Value> {
+    let all = types().kinds();
+    let gvk =
+        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let mut out = BTreeMap::new();
+    for k in all.iter().filter(|k| k.type_name == ty.name) {
+        if k.group != "meta.k8s.io" {
+            out.insert((k.group, k.version), gvk(k.group, k.version, k.kind));
+        } else if matches!(k.kind, "DeleteOptions" | "WatchEvent") {
+            let served = all.iter().filter(|k| k.group != "meta.k8s.io");
+            out.extend(served.map(|s| ((s.group, s.version), gvk(s.group, s.version, k.kind))));
+        } else {
+            out.insert(("", "v1"), gvk("", "v1", k.kind));
+        }
+    }
+    out.into_values().collect()
+}
+
+fn property(ty: &Type, f: &Field, dialect: Dialect, refs: &mut BTreeSet<String>) -> Value {
+    let mut out = node(&f.ty, dialect, refs);
+    let described = description(ty.name, f.name).or_else(|| inlined_description(ty, f.name));
+    if let Some(reference) = out.get("$ref").cloned().filter(|_| dialect == Dialect::V3) {
+        out = json!({"allOf": [{"$ref": reference}]});
+    }
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            out[key] = value;
+        }
+    };
+    set("description", described.map(Value::from));
+    set("default", f.default.clone());
+    set("x-kubernetes-list-type", f.list_type.map(Value::from));
+    set("x-kubernetes-list-map-keys", (!f.list_keys.is_empty()).then(|| f.list_keys.clone().into()));
+    set("x-kubernetes-map-type", f.atomic.then(|| "atomic".into()));
+    set("x-kubernetes-patch-strategy", f.patch_strategy.map(Value::from));
+    set("x-kubernetes-patch-merge-key", f.merge_key.map(Value::from));
+    if out["type"] == "string" && !f.enumeration.is_empty() {
+        out["enum"] = f.enumeration.clone().into();
+    }
+    out
+}
+
+/// A field of an inlined struct is described there.
+fn inlined_description(ty: &Type, name: &str) -> Option<&'static str> {
+    ty.fields.iter().filter(|f| f.inline).find_map(|f| match f.ty.shape {
+        Shape::Struct(index) => {
+            let inner = types().at(index);
+            description(inner.name, name).or_else(|| inlined_description(inner, name))
+        }
+        _ => None,
+    })
+}
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+const API: &str = "io.k8s.apimachinery.pkg.";
+const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
+
+fn node(ty: &Ty, dialect: Dialect, refs: &mut BTreeSet<String>) -> Value {
+    let mut refer = |name: String| {
+        let prefix = if dialect == Dialect::V2 { "#/definitions/" } else { "#/components/schemas/" };
+        let target = json!({"$ref": format!("{prefix}{name}")});
+        refs.insert(name);
+        target
+    };
+    match &ty.shape {
+        Shape::Pointer(inner) => node(inner, dialect, refs),
+        Shape::List(inner) | Shape::Wrapped(inner) => {
+            json!({"type": "array", "items": node(inner, dialect, refs)})
+        }
+        Shape::Map(inner) => json!({"type": "object", "additionalProperties": node(inner, dialect, refs)}),
+        Shape::Struct(index) => refer(types().at(*index).name.to_owned()),
+        Shape::String => json!({"type": "string"}),
+        Shape::Bool => json!({"type": "boolean"}),
+        Shape::Int32 => json!({"type": "integer", "format": "int32"}),
+        Shape::Int64 => json!({"type": "integer", "format": "int64"}),
+        Shape::Float64 => json!({"type": "number", "format": "double"}),
+        Shape::Bytes => json!({"type": "string", "format": "byte"}),
+        Shape::Any => json!({"type": "object"}),
+        Shape::Time => refer(format!("{META}Time")),
+        Shape::MicroTime => refer(format!("{META}MicroTime")),
+        Shape::FieldsV1 => refer(format!("{META}FieldsV1")),
+        Shape::Quantity => refer(format!("{API}api.resource.Quantity")),
+        Shape::IntOrString => refer(format!("{API}util.intstr.IntOrString")),
+        Shape::Raw => refer(format!("{API}runtime.RawExtension")),
+        Shape::Json => refer(format!("{EXTENSIONS}JSON")),
+        Shape::PropsOrArray => refer(format!("{EXTENSIONS}JSONSchemaPropsOrArray")),
+        Shape::PropsOrBool => refer(format!("{EXTENSIONS}JSONSchemaPropsOrBool")),
+        Shape::PropsOrStrings => refer(format!("{EXTENSIONS}JSONSchemaPropsOrStringArray")),
+    }
+}
+
+/// The types whose schema is not their fields.
+fn special(name: &str, dialect: Dialect) -> Value {
+    let short = name.rsplit('.').next().unwrap_or(name);
+    let v3 = dialect == Dialect::V3;
+    match short {
+        "Time" | "MicroTime" => json!({"type": "string", "format": "date-time",
+            "description": "A moment in RFC 3339, in UTC."}),
+        "Quantity" if v3 => json!({"oneOf": [{"type": "string"}, {"type": "number"}],
+            "description": "A fixed-point number with an optional SI or binary suffix, such as 100m or 1Gi."}),
+        "Quantity" => json!({"type": "string",
+            "description": "A fixed-point number with an optional SI or binary suffix, such as 100m or 1Gi."}),
+        "IntOrString" if v3 => {
+            json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}],
+            "description": "An int32 or a string."})
+        }
+        "IntOrString" => {
+            json!({"type": "string", "format": "int-or-string", "description": "An int32 or a string."})
+        }
+        "FieldsV1" => json!({"type": "object", "description": "A set of fields in a trie format."}),
+        "RawExtension" => json!({"type": "object", "description": "Any object, kept as it is."}),
+        "JSON" => json!({"description": "Any JSON value."}),
+        "JSONSchemaPropsOrArray" => json!({"description": "A JSON schema or a list of JSON schemas."}),
+        "JSONSchemaPropsOrBool" => json!({"description": "A JSON schema or a boolean."}),
+        _ => json!({"description": "A JSON schema or a list of strings."}),
+    }
+}
