@@ -21,6 +21,7 @@ type source struct {
 type pkg struct {
 	types map[string]declaration
 	enums map[string][]string
+	texts map[string]string // string constants by name
 }
 
 // declaration is a type or a field as written: its comment and markers.
@@ -45,7 +46,7 @@ func (s *source) load(path string) *pkg {
 	if p, ok := s.packages[path]; ok {
 		return p
 	}
-	p := &pkg{types: map[string]declaration{}, enums: map[string][]string{}}
+	p := &pkg{types: map[string]declaration{}, enums: map[string][]string{}, texts: map[string]string{}}
 	s.packages[path] = p
 	if path == "" || !strings.Contains(path, ".") {
 		return p
@@ -85,6 +86,7 @@ func (p *pkg) read(g *ast.GenDecl) {
 			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				v, _ := strconv.Unquote(lit.Value)
 				p.enums[name.Name] = append(p.enums[name.Name], v)
+				p.texts[spec.Names[0].Name] = v
 			}
 		}
 	}

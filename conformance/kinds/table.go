@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log"
@@ -104,7 +105,7 @@ func (t *table) add(g reflect.Type) {
 			continue
 		}
 		fd := decl.fields[f.Name]
-		o.Fields = append(o.Fields, t.field(f, fd))
+		o.Fields = append(o.Fields, t.field(f, fd, g.PkgPath()))
 		if d := describe(fd.doc); d != "" && o.Fields[len(o.Fields)-1].Name != "" {
 			docs[o.Fields[len(o.Fields)-1].Name] = d
 		}
@@ -112,7 +113,7 @@ func (t *table) add(g reflect.Type) {
 	t.docs[name] = docs
 }
 
-func (t *table) field(f reflect.StructField, d declaration) field {
+func (t *table) field(f reflect.StructField, d declaration, pkg string) field {
 	tag := strings.Split(f.Tag.Get("json"), ",")
 	out := field{Name: tag[0], Type: t.expr(f.Type)}
 	_, optional := d.markers["optional"]
@@ -146,18 +147,23 @@ func (t *table) field(f reflect.StructField, d declaration) field {
 	out.Patch = f.Tag.Get("patchStrategy")
 	out.MergeKey = f.Tag.Get("patchMergeKey")
 	if v, ok := d.markers["default"]; ok {
-		out.Default = defaultOf(v)
+		out.Default = t.defaultOf(v, pkg)
 	}
 	out.Enum = t.source.enumOf(f.Type)
 	return out
 }
 
-// defaultOf reads a "+default=" marker: JSON, or a constant reference, which the fixtures do not need.
-func defaultOf(marker string) json.RawMessage {
+// defaultOf reads a "+default=" marker: JSON, or "ref(Name)" for a constant of the package.
+func (t *table) defaultOf(marker, pkg string) json.RawMessage {
 	if json.Valid([]byte(marker)) {
 		return json.RawMessage(marker)
 	}
-	return nil
+	name := strings.TrimSuffix(strings.TrimPrefix(marker, "ref("), ")")
+	text, ok := t.source.load(pkg).texts[name]
+	if !ok {
+		log.Fatalf("default %q is no constant of %s", marker, pkg)
+	}
+	return bytes.TrimSpace(marshal(text))
 }
 
 func (t *table) expr(g reflect.Type) string {

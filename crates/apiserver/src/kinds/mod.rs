@@ -9,10 +9,14 @@
 //! | [`quantity`], [`time`] | the two scalars with a canonical form of their own |
 //! | [`schema`] | the schema tree for server-side apply and strategic merge patch |
 //! | [`openapi`] | the published schemas; descriptions are loaded only for them |
+//! | [`defaults`] | what kube-apiserver fills in |
+//! | [`printer`] | the columns and cells of `kubectl get` |
 //!
 //! To regenerate the table: `cd conformance/kinds && go run . ../../crates/apiserver/src/kinds`.
 
+pub mod defaults;
 pub mod openapi;
+pub mod printer;
 pub mod protobuf;
 pub mod quantity;
 pub mod schema;
@@ -20,6 +24,7 @@ pub mod table;
 pub mod time;
 pub mod typed;
 
+pub use defaults::default;
 pub use protobuf::{ProtoError, decode_protobuf};
 pub use schema::schema;
 pub use table::{Field, Flat, Kind, Shape, Ty, Type, Types, types};

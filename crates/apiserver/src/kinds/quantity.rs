@@ -18,22 +18,45 @@ enum Format {
 
 /// The text as Go writes it after reading it. Texts that are nearly canonical stay as they are.
 pub fn normalize(text: &str) -> Result<String, QuantityError> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(QuantityError::Format);
+    let quantity = Quantity::parse(text)?;
+    Ok(if quantity.keep { text.trim().to_owned() } else { quantity.canonical() })
+}
+
+/// The quantity rounded up to a milli, if it is finer than that.
+pub fn round_up_to_milli(text: &str) -> Option<String> {
+    let mut quantity = Quantity::parse(text).ok().filter(|q| q.amount.scale < -3)?;
+    quantity.amount.round_up(-3);
+    Some(quantity.canonical())
+}
+
+struct Quantity {
+    negative: bool,
+    amount: Amount,
+    format: Format,
+    /// The text counts as canonical.
+    keep: bool,
+}
+
+impl Quantity {
+    fn parse(text: &str) -> Result<Self, QuantityError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(QuantityError::Format);
+        }
+        let parts = split(text)?;
+        let (format, exponent) = suffix(parts.suffix).ok_or(QuantityError::Suffix)?;
+        let whole = if parts.whole.is_empty() { "0" } else { parts.whole };
+        let (amount, keep) = small(whole, parts.fraction, format, exponent);
+        let (amount, format) = match amount {
+            Some(amount) => (amount, format),
+            None => large(whole, parts.fraction, format, exponent),
+        };
+        Ok(Self { negative: parts.negative, amount, format, keep })
     }
-    let parts = split(text)?;
-    let (format, exponent) = suffix(parts.suffix).ok_or(QuantityError::Suffix)?;
-    let whole = if parts.whole.is_empty() { "0" } else { parts.whole };
-    let (amount, keep) = small(whole, parts.fraction, format, exponent);
-    if keep {
-        return Ok(text.to_owned());
+
+    fn canonical(&self) -> String {
+        self.amount.canonical(self.negative, self.format)
     }
-    let (amount, format) = match amount {
-        Some(amount) => (amount, format),
-        None => large(whole, parts.fraction, format, exponent),
-    };
-    Ok(amount.canonical(parts.negative, format))
 }
 
 struct Parts<'a> {
@@ -110,7 +133,7 @@ fn large(whole: &str, fraction: &str, format: Format, exponent: i32) -> (Amount,
         _ => amount.scale = amount.scale.saturating_add(exponent),
     }
     amount = amount.trimmed();
-    amount.round_up_to_nano();
+    amount.round_up(-9);
     if format != Format::Binary {
         return (amount, format);
     }
@@ -161,11 +184,11 @@ impl Amount {
         self.digits.splice(0..0, carry.to_string().into_bytes());
     }
 
-    fn round_up_to_nano(&mut self) {
-        if self.scale >= -9 || self.is_zero() {
+    fn round_up(&mut self, scale: i32) {
+        if self.scale >= scale || self.is_zero() {
             return;
         }
-        let drop = usize::try_from(-9 - i64::from(self.scale)).unwrap_or_default();
+        let drop = usize::try_from(i64::from(scale) - i64::from(self.scale)).unwrap_or_default();
         let keep = self.digits.len().saturating_sub(drop);
         self.digits.truncate(keep);
         // What was cut is not zero, since trailing zeros are gone: one more in the last place.
@@ -178,7 +201,7 @@ impl Amount {
             0 => self.digits.insert(0, b'1'),
             _ => self.digits[at - 1] += 1,
         }
-        self.scale = -9;
+        self.scale = scale;
         let this = std::mem::replace(self, Amount { digits: Vec::new(), scale: 0 });
         *self = this.trimmed();
     }

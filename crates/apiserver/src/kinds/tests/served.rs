@@ -1,0 +1,149 @@
+//! Our defaults, refusals and cells against those of kube-apiserver's own code.
+
+use crate::kinds::{default, normalize, printer, types};
+use serde_json::{Value, json};
+use transom_object::{GroupVersion, GroupVersionKind};
+
+fn cases() -> Vec<Value> {
+    include_str!("../testdata/served.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn kind_of(object: &Value) -> GroupVersionKind {
+    let gv = GroupVersion::parse(object["apiVersion"].as_str().unwrap()).unwrap();
+    gv.with_kind(object["kind"].as_str().unwrap())
+}
+
+/// An object as the server has it after decoding and defaulting.
+fn read(object: &Value) -> Value {
+    let gvk = kind_of(object);
+    let mut value = object.clone();
+    let kind = types().kind(&gvk.group, &gvk.version, &gvk.kind).unwrap();
+    assert_eq!(normalize(&mut value, kind.type_name).unwrap(), Vec::<String>::new());
+    default(&mut value, &gvk);
+    value
+}
+
+fn check(failures: &[String], total: usize) {
+    assert!(failures.is_empty(), "{} of {total} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn defaults_equal_upstream() {
+    let mut failures = Vec::new();
+    let cases = cases();
+    for case in &cases {
+        let mut got = read(&case["object"]);
+        // Address families are filled in by the registry upstream, not by the scheme.
+        if let Some(spec) = got.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.remove("ipFamilies");
+            spec.remove("ipFamilyPolicy");
+        }
+        if got != case["default"] {
+            failures.push(format!("{}\n  want {}\n  got  {got}", case["object"], case["default"]));
+        }
+    }
+    check(&failures, cases.len());
+}
+
+#[test]
+fn defaulting_twice_changes_nothing() {
+    for case in cases() {
+        let once = read(&case["object"]);
+        assert_eq!(read(&once), once);
+    }
+}
+
+#[test]
+fn tables_equal_upstream() {
+    let mut failures = Vec::new();
+    let cases = cases();
+    for case in &cases {
+        let gvk = kind_of(&case["object"]);
+        if case["errors"] != json!([]) {
+            continue; // never stored, never printed
+        }
+        if case.get("cells").is_none() {
+            let cells = printer::cells(&gvk, &case["object"], 0);
+            assert_eq!(cells, [case["object"]["metadata"]["name"].clone(), json!("2000-01-01T00:00:00Z")]);
+            continue;
+        }
+        let columns: Vec<Value> = printer::columns(&gvk)
+            .iter()
+            .map(|c| json!({"name": c.name, "type": c.ty, "format": c.format, "priority": c.priority}))
+            .collect();
+        let cells = printer::cells(&gvk, &read(&case["object"]), case["now"].as_i64().unwrap());
+        if json!(columns) != case["columns"] || json!(cells) != case["cells"] {
+            failures.push(format!(
+                "{gvk}\n  want {} {}\n  got  {} {}",
+                case["columns"],
+                case["cells"],
+                json!(columns),
+                json!(cells)
+            ));
+        }
+    }
+    check(&failures, cases.len());
+}
+
+#[test]
+fn durations_read_well() {
+    let cases = [
+        (-5, "<invalid>"),
+        (-1, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (599, "9m59s"),
+        (600, "10m"),
+        (10_799, "179m"),
+    ];
+    for (seconds, want) in cases {
+        assert_eq!(printer::human_duration(seconds), want);
+    }
+    let hours = [
+        (3, "3h"),
+        (7, "7h"),
+        (47, "47h"),
+        (48, "2d"),
+        (49, "2d1h"),
+        (192, "8d"),
+        (17_520, "2y"),
+        (17_544, "2y1d"),
+        (70_080, "8y"),
+    ];
+    for (hours, want) in hours {
+        assert_eq!(printer::human_duration(hours * 3600), want);
+    }
+}
+
+#[test]
+fn definitions_get_names_conversion_and_stored_versions() {
+    let object = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {"group": "example.org", "scope": "Cluster", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true}, {"name": "v2", "served": true, "storage": false}]}});
+    let got = read(&object);
+    let names =
+        json!({"plural": "widgets", "kind": "Widget", "singular": "widget", "listKind": "WidgetList"});
+    assert_eq!(got["spec"]["names"], names);
+    assert_eq!(got["spec"]["conversion"], json!({"strategy": "None"}));
+    let accepted = json!({"plural": "", "kind": ""});
+    assert_eq!(
+        got["status"],
+        json!({"conditions": null, "acceptedNames": accepted, "storedVersions": ["v1"]})
+    );
+}
+
+#[test]
+fn services_are_single_stack() {
+    let service = |spec: Value| {
+        read(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec}))
+    };
+    let plain = service(json!({"ports": [{"port": 80}]}));
+    assert_eq!(
+        (&plain["spec"]["ipFamilies"], &plain["spec"]["ipFamilyPolicy"]),
+        (&json!(["IPv4"]), &json!("SingleStack"))
+    );
+    let headless = service(json!({"clusterIP": "None"}));
+    assert_eq!(headless["spec"]["ipFamilyPolicy"], "RequireDualStack");
+    assert!(service(json!({"type": "ExternalName"}))["spec"].get("ipFamilies").is_none());
+}
