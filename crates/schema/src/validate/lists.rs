@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(run(&json!({"set": ["x", "y", "x", "x"]}), None), [r#"set[2]: Duplicate value: "x""#]);
         assert_eq!(
             run(
-                json!({"map": [{"a": "1", "b": "2"}, {"a": "1"}, {"a": "1", "b": "2", "c": 3}, {"a": "1"}]}),
+                &json!({"map": [{"a": "1", "b": "2"}, {"a": "1"}, {"a": "1", "b": "2", "c": 3}, {"a": "1"}]}),
                 None
             ),
             [r#"map[2]: Duplicate value: {"a":"1","b":"2"}"#, r#"map[3]: Duplicate value: {"a":"1"}"#]
