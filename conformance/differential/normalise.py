@@ -1,0 +1,147 @@
+"""Answers of two servers made comparable: what must differ is replaced by tokens that keep equality.
+
+A uid becomes `uid1`, `uid2`, … in order of first sight, a resourceVersion of an object `rv1`, `rv2`, …,
+so that "this write changed nothing" and "these two are the same object" remain visible. Times and ages
+become constants. Orders that the reference itself leaves to chance are sorted.
+"""
+
+import base64
+import json
+import re
+
+UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+NUMBERED = [
+    (re.compile(r"(resource version: )\d+( \(|, current: )\d+", re.I), r"\1N\2N"),
+    (re.compile(r"(ResourceVersion in the precondition \()\d+(\).* \()\d+\)"), r"\1N\2N)"),
+    (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<ip>"),
+]
+# Made by controllers in every namespace; their content is the installation's own.
+AUTOMATIC = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+ADDRESSES = {"clusterIP", "nodePort", "healthCheckNodePort"}
+
+
+class Normaliser:
+    """Tokens of one server in one stream."""
+
+    def __init__(self):
+        self.uids, self.versions = {}, {}
+
+    def uid(self, value):
+        return self.uids.setdefault(value, f"uid{len(self.uids) + 1}")
+
+    def version(self, value):
+        if not str(value).isdigit() or value == "0":
+            return value
+        return self.versions.setdefault(value, f"rv{len(self.versions) + 1}")
+
+    def answer(self, answer):
+        body = answer.body
+        if isinstance(body, list):
+            body = [self.event(event) for event in body if not _is_progress(event)]
+        else:
+            body = self.value(body)
+        kind = answer.kind.replace(" ", "")
+        return {"code": answer.code, "type": kind, "warnings": [self.text(item) for item in answer.warnings], "body": body}
+
+    def event(self, event):
+        found = self.value(event)
+        if event.get("type") == "BOOKMARK":
+            found["object"]["metadata"]["resourceVersion"] = "<bookmark>"
+        return found
+
+    def text(self, value):
+        if TIME.match(value):
+            return "<time>"
+        value = UUID.sub(lambda found: self.uid(found.group()), value)
+        for pattern, token in NUMBERED:
+            value = pattern.sub(token, value)
+        return value
+
+    def value(self, value, key=""):
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            if key == "clusterIPs":
+                return [item if item == "None" else "<ip>" for item in value]
+            found = [self.value(item) for item in value]
+            return sorted(found, key=_manager) if key == "managedFields" else found
+        if not isinstance(value, dict):
+            return value
+        if value.get("kind") == "Status" and value.get("apiVersion") == "v1":
+            return self.status(value)
+        if value.get("kind") == "Table":
+            return self.table(value)
+        if (value.get("kind"), _name(value)) in AUTOMATIC:
+            return {"kind": value["kind"], "name": _name(value)}
+        return self.object(value)
+
+    def object(self, value):
+        found = {}
+        for key, item in value.items():
+            if key == "metadata" and isinstance(item, dict):
+                found[key] = self.metadata(item, collection="items" in value)
+            elif key in ADDRESSES and item not in ("None", ""):
+                found[key] = "<assigned>"
+            else:
+                found[key] = self.value(item, key)
+        return found
+
+    def metadata(self, meta, collection):
+        found = {key: self.value(item, key) for key, item in meta.items()}
+        if "resourceVersion" in meta:
+            found["resourceVersion"] = "<list>" if collection else self.version(meta["resourceVersion"])
+        if meta.get("generateName") and str(meta.get("name", "")).startswith(meta["generateName"]):
+            found["name"] = meta["generateName"] + "<random>" + str(len(meta["name"]))
+        if meta.get("continue"):
+            found["continue"] = _continuation(meta["continue"])
+        return found
+
+    def table(self, table):
+        found = self.object({**table, "rows": [], "items": []})
+        del found["items"]
+        dates = {index for index, column in enumerate(table.get("columnDefinitions", [])) if column["name"] in ("Age", "Created At")
+                 or column["type"] == "date"}
+        found["rows"] = [
+            {**{key: self.value(item) for key, item in row.items() if key != "cells"},
+             "cells": ["<age>" if index in dates else self.value(cell) for index, cell in enumerate(row["cells"])]}
+            for row in table.get("rows") or []
+        ]
+        return found
+
+    def status(self, status):
+        found = self.object(status)
+        details = found.get("details")
+        causes = isinstance(details, dict) and details.get("causes")
+        if causes and len(causes) > 1:
+            # Validation walks Go maps, so neither the order of causes nor that of the texts is defined.
+            details["causes"] = sorted(causes, key=lambda cause: json.dumps(cause, sort_keys=True))
+            head, bracket, rest = found.get("message", "").partition("[")
+            if bracket:
+                found["message"] = head + "[" + "".join(sorted(rest))
+        return found
+
+
+def _continuation(token):
+    try:
+        decoded = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        return {**decoded, "rv": "<rv>" if decoded.get("rv", 0) > 0 else decoded.get("rv")}
+    except ValueError:
+        return f"<unreadable {token}>"
+
+
+def _name(value):
+    meta = value.get("metadata")
+    return meta.get("name") if isinstance(meta, dict) else None
+
+
+def _manager(entry):
+    return json.dumps(entry, sort_keys=True)
+
+
+def _is_progress(event):
+    """A bookmark that only reports progress: when it comes is a matter of timing."""
+    if event.get("type") != "BOOKMARK":
+        return False
+    annotations = event["object"].get("metadata", {}).get("annotations", {})
+    return "k8s.io/initial-events-end" not in annotations

@@ -1,0 +1,95 @@
+"""Brings the real peers onto this machine, each once, into `.cache/` at the root of the repository.
+
+Everything comes through a package registry: kube-apiserver, etcd, kubectl and the controllers are
+compiled from the Go modules named in `peers/go.mod`; the Python client is installed in a virtual
+environment; the JavaScript client is installed by npm. A folder is keyed by what it was made from and
+carries a `complete` file written last, so an interrupted install is redone and a finished one reused.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+CACHE = pathlib.Path(os.environ.get("TRANSOM_CACHE") or HERE.parent / ".cache")
+VERSIONS = json.loads((HERE / "versions.json").read_text())
+
+
+def _fingerprint(*files):
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _once(name, build):
+    """The folder `name` in the cache, built by `build(folder)` unless it is already complete."""
+    folder = CACHE / name
+    done = folder / "complete"
+    if not done.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        print(f"installing {name} …", file=sys.stderr, flush=True)
+        build(folder)
+        done.write_text("")
+    return folder
+
+
+def _run(*command, **options):
+    log = options.pop("log")
+    with open(log, "ab") as sink:
+        failed = subprocess.run(command, stdout=sink, stderr=sink, **options).returncode
+    if failed:
+        tail = pathlib.Path(log).read_text(errors="replace")[-3000:]
+        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{tail}")
+
+
+def kubernetes():
+    """The folder with the binaries kube-apiserver, etcd, kubectl and controllers."""
+    version = VERSIONS["kubernetes"]
+    source = HERE / "peers"
+    module = (source / "go.mod").read_text()
+    if f"k8s.io/kubernetes v{version}\n" not in module:
+        raise SystemExit(f"versions.json says Kubernetes {version}, peers/go.mod does not")
+    mains = sorted(source.glob("*/main.go"))
+    key = _fingerprint(source / "go.mod", source / "go.sum", *mains)
+
+    def build(folder):
+        # Without these the programs call themselves v0.0.0-master and kubectl refuses to compare versions.
+        major, minor, _ = version.split(".")
+        stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+        names = [f"-X {package}.{key}={value}" for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+                 for key, value in stamps.items()]
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-ldflags", "-s -w " + " ".join(names),
+             "-o", str(folder) + "/", "./...", cwd=source, log=folder / "build.log",
+             env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
+
+    return _once(f"kubernetes-{version}-{key}", build)
+
+
+def python():
+    """The Python interpreter of a virtual environment that has the `kubernetes` client."""
+    version = VERSIONS["python-kubernetes"]
+
+    def build(folder):
+        log = folder / "install.log"
+        _run(sys.executable, "-m", "venv", folder / "venv", log=log)
+        _run(folder / "venv/bin/pip", "install", "--quiet", f"kubernetes=={version}", log=log)
+
+    return _once(f"python-kubernetes-{version}", build) / "venv/bin/python"
+
+
+def node():
+    """The folder whose node_modules has @kubernetes/client-node."""
+    version = VERSIONS["node-client"]
+
+    def build(folder):
+        package = {"private": True, "dependencies": {"@kubernetes/client-node": version}}
+        (folder / "package.json").write_text(json.dumps(package))
+        _run("npm", "install", "--no-audit", "--no-fund", "--silent", cwd=folder, log=folder / "install.log")
+
+    return _once(f"node-client-{version}", build)

@@ -1,0 +1,196 @@
+"""Starts the servers under comparison and stops them again.
+
+`real()` is etcd + kube-apiserver + the controllers that belong to it; `transom()` is the binary of this
+repository. Both are context managers that give a `Server`: a kubeconfig file and the parsed way in.
+Everything listens on loopback and writes to a folder that is removed afterwards.
+"""
+
+import base64
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+import install
+
+ROOT = install.HERE.parent
+READY_WITHIN = 180  # seconds; a loaded two-core machine needs about twenty
+
+
+class Server:
+    """A running API server, as a kubeconfig describes it."""
+
+    def __init__(self, name, kubeconfig):
+        self.name = name
+        self.kubeconfig = pathlib.Path(kubeconfig)
+        text = self.kubeconfig.read_text()
+
+        def field(key):
+            found = re.search(rf"^\s*-?\s*{key}:\s*[\"']?([^\s\"']+)", text, re.M)
+            return found and found.group(1)
+
+        self.url = field("server").rstrip("/")
+        self.host = urllib.parse.urlparse(self.url).netloc
+        self.token = field("token")
+        self.tls = ssl.create_default_context(cadata=base64.b64decode(field("certificate-authority-data")).decode())
+        self.tls.check_hostname = False
+        self.tls.verify_flags &= ~ssl.VERIFY_X509_STRICT if hasattr(ssl, "VERIFY_X509_STRICT") else ~0
+        if field("client-certificate-data"):
+            with tempfile.TemporaryDirectory() as folder:
+                pair = []
+                for part in ("certificate", "key"):
+                    pair.append(os.path.join(folder, part))
+                    pathlib.Path(pair[-1]).write_bytes(base64.b64decode(field(f"client-{part}-data")))
+                self.tls.load_cert_chain(*pair)
+
+    def headers(self):
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def write_kubeconfig(path, port, authority, token):
+    path.write_text(f"""apiVersion: v1
+kind: Config
+clusters:
+- name: real
+  cluster:
+    server: https://127.0.0.1:{port}
+    certificate-authority-data: {base64.b64encode(authority).decode()}
+users:
+- name: admin
+  user:
+    token: {token}
+contexts:
+- name: real
+  context:
+    cluster: real
+    user: admin
+current-context: real
+""")
+
+
+class _Processes:
+    """Child processes with a log file each, ended in reverse order."""
+
+    def __init__(self, folder):
+        self.folder, self.children = folder, []
+
+    def start(self, name, *command, **env):
+        log = self.folder / f"{name}.log"
+        child = subprocess.Popen([str(part) for part in command], stdout=log.open("ab"), stderr=subprocess.STDOUT,
+                                 stdin=subprocess.DEVNULL, env={**os.environ, **env})
+        self.children.append((name, child, log))
+        return child
+
+    def await_ready(self, what, ready):
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline:
+            for name, child, log in self.children:
+                if child.poll() is not None:
+                    raise SystemExit(f"{name} ended with {child.returncode}:\n{log.read_text(errors='replace')[-3000:]}")
+            with contextlib.suppress(OSError):
+                if ready():
+                    return
+            time.sleep(0.05)
+        raise SystemExit(f"{what} is not ready after {READY_WITHIN} s; see {self.folder}")
+
+    def stop(self):
+        for _, child, _ in reversed(self.children):
+            child.terminate()
+            try:
+                child.wait(10)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+@contextlib.contextmanager
+def _workspace(name):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"transom-{name}-"))
+    processes = _Processes(folder)
+    try:
+        yield folder, processes
+    finally:
+        processes.stop()
+        if not os.environ.get("TRANSOM_KEEP"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answers(server, path):
+    import http.client  # only here: everything else talks through api.py
+    connection = http.client.HTTPSConnection(server.host, timeout=5, context=server.tls)
+    try:
+        connection.request("GET", path, headers=server.headers())
+        return connection.getresponse().status == 200
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def real(controllers=True):
+    """A real kube-apiserver on a throw-away etcd."""
+    programs = install.kubernetes()
+    with _workspace("real") as (folder, processes):
+        store, peer, port = free_port(), free_port(), free_port()
+        processes.start("etcd", programs / "etcd", "--data-dir", folder / "etcd", "--unsafe-no-fsync", "--log-level=error",
+                        f"--listen-client-urls=http://127.0.0.1:{store}", f"--advertise-client-urls=http://127.0.0.1:{store}",
+                        f"--listen-peer-urls=http://127.0.0.1:{peer}")
+        key = folder / "service-account.key"
+        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        (folder / "tokens.csv").write_text("conformance,kubernetes-admin,admin,system:masters\n")
+        processes.start(
+            "kube-apiserver", programs / "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{store}",
+            "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={folder}/certificates",
+            "--endpoint-reconciler-type=none", "--authorization-mode=RBAC", f"--token-auth-file={folder}/tokens.csv",
+            "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}", "--service-cluster-ip-range=10.0.0.0/16",
+            "--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "-v=0")
+        certificate = folder / "certificates/apiserver.crt"
+        processes.await_ready("the certificate", lambda: certificate.exists() and b"END" in certificate.read_bytes())
+        write_kubeconfig(folder / "kubeconfig", port, certificate.read_bytes(), "conformance")
+        server = Server("real", folder / "kubeconfig")
+        processes.await_ready("kube-apiserver", lambda: _answers(server, "/readyz"))
+        if controllers:
+            processes.start("controllers", programs / "controllers", "--kubeconfig", server.kubeconfig)
+            processes.await_ready("the service account controller",
+                                  lambda: _answers(server, "/api/v1/namespaces/default/serviceaccounts/default"))
+        yield server
+
+
+def transom_binary():
+    if os.environ.get("TRANSOM_BIN"):
+        return pathlib.Path(os.environ["TRANSOM_BIN"])
+    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    binary = target / "debug/transom"
+    if not binary.exists():
+        subprocess.run(["cargo", "build", "--quiet", "-p", "transom"], cwd=ROOT, check=True)
+    return binary
+
+
+@contextlib.contextmanager
+def transom():
+    """The server of this repository, in memory."""
+    with _workspace("transom") as (folder, processes):
+        port = free_port()
+        kubeconfig = folder / "kubeconfig"
+        processes.start("transom", transom_binary(), "up", "--in-memory", "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+        processes.await_ready("the kubeconfig", lambda: kubeconfig.exists() and b"server:" in kubeconfig.read_bytes())
+        server = Server("transom", kubeconfig)
+        processes.await_ready("transom", lambda: _answers(server, "/readyz"))
+        yield server
+
+
+def start(kind):
+    return {"real": real, "transom": transom}[kind]()
