@@ -10,14 +10,17 @@ import json
 import re
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
+TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 NUMBERED = [
     (re.compile(r"(resource version: )\d+( \(|, current: )\d+", re.I), r"\1N\2N"),
     (re.compile(r"(ResourceVersion in the precondition \()\d+(\).* \()\d+\)"), r"\1N\2N)"),
+    (re.compile(r'(resourceVersion\\?":\\?")\d+'), r"\1N"),
+    (re.compile(r"\b(g{50,}|Bad_|s\d+-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"), r"\1<random>"),
+    (TIME, "<time>"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<ip>"),
 ]
 # Made by controllers in every namespace; their content is the installation's own.
-AUTOMATIC = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+AUTOMATIC = ("kube-root-ca.crt", "default")
 ADDRESSES = {"clusterIP", "nodePort", "healthCheckNodePort"}
 
 
@@ -25,7 +28,7 @@ class Normaliser:
     """Tokens of one server in one stream."""
 
     def __init__(self):
-        self.uids, self.versions = {}, {}
+        self.uids, self.versions, self.dates = {}, {}, set()
 
     def uid(self, value):
         return self.uids.setdefault(value, f"uid{len(self.uids) + 1}")
@@ -51,8 +54,6 @@ class Normaliser:
         return found
 
     def text(self, value):
-        if TIME.match(value):
-            return "<time>"
         value = UUID.sub(lambda found: self.uid(found.group()), value)
         for pattern, token in NUMBERED:
             value = pattern.sub(token, value)
@@ -72,13 +73,14 @@ class Normaliser:
             return self.status(value)
         if value.get("kind") == "Table":
             return self.table(value)
-        if (value.get("kind"), _name(value)) in AUTOMATIC:
-            return {"kind": value["kind"], "name": _name(value)}
+        if _name(value) in AUTOMATIC:
+            return {"name": _name(value)}
         return self.object(value)
 
     def object(self, value):
         found = {}
         for key, item in value.items():
+            key = UUID.sub(lambda match: self.uid(match.group()), key)
             if key == "metadata" and isinstance(item, dict):
                 found[key] = self.metadata(item, collection="items" in value)
             elif key in ADDRESSES and item not in ("None", ""):
@@ -92,7 +94,7 @@ class Normaliser:
         if "resourceVersion" in meta:
             found["resourceVersion"] = "<list>" if collection else self.version(meta["resourceVersion"])
         if meta.get("generateName") and str(meta.get("name", "")).startswith(meta["generateName"]):
-            found["name"] = meta["generateName"] + "<random>" + str(len(meta["name"]))
+            found["name"] = meta["generateName"] + "<random>"
         if meta.get("continue"):
             found["continue"] = _continuation(meta["continue"])
         return found
@@ -100,11 +102,12 @@ class Normaliser:
     def table(self, table):
         found = self.object({**table, "rows": [], "items": []})
         del found["items"]
-        dates = {index for index, column in enumerate(table.get("columnDefinitions", [])) if column["name"] in ("Age", "Created At")
-                 or column["type"] == "date"}
+        if table.get("columnDefinitions"):  # a watch sends them with its first event only
+            self.dates = {index for index, column in enumerate(table["columnDefinitions"])
+                          if column["name"] in ("Age", "Created At") or column["type"] == "date"}
         found["rows"] = [
             {**{key: self.value(item) for key, item in row.items() if key != "cells"},
-             "cells": ["<age>" if index in dates else self.value(cell) for index, cell in enumerate(row["cells"])]}
+             "cells": ["<age>" if index in self.dates else self.value(cell) for index, cell in enumerate(row["cells"])]}
             for row in table.get("rows") or []
         ]
         return found
@@ -116,9 +119,8 @@ class Normaliser:
         if causes and len(causes) > 1:
             # Validation walks Go maps, so neither the order of causes nor that of the texts is defined.
             details["causes"] = sorted(causes, key=lambda cause: json.dumps(cause, sort_keys=True))
-            head, bracket, rest = found.get("message", "").partition("[")
-            if bracket:
-                found["message"] = head + "[" + "".join(sorted(rest))
+            head, bracket, _ = found.get("message", "").partition("is invalid: [")
+            found["message"] = head + bracket + ("<causes>]" if bracket else "")
         return found
 
 

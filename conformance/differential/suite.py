@@ -1,0 +1,262 @@
+"""Sends the same streams of operations to two servers and compares every answer.
+
+A stream is a seeded generator with a namespace of its own; streams run side by side. Each operation goes
+to both servers, the answers are normalised and compared. A difference is reported once per signature with
+both answers; the summary groups all of them. Differences that `known.txt` explains do not fail the suite.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import pathlib
+import random
+import re
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import api  # noqa: E402
+import applying  # noqa: E402
+import customs  # noqa: E402
+import defining  # noqa: E402
+import deleting  # noqa: E402
+import kinds  # noqa: E402
+import reading  # noqa: E402
+import refusing  # noqa: E402
+import servers  # noqa: E402
+import writing  # noqa: E402
+from normalise import Normaliser  # noqa: E402
+from operations import Handle, Memory, Operation  # noqa: E402
+
+SETTLE_WITHIN = 30  # seconds until an awaited state must have come
+SHOWN = 3000  # characters of an answer in a report
+
+NAMED = [kind for kind in [*kinds.BUILT_IN, *customs.CUSTOM]]
+FAMILIES = (
+    [writing.lifecycle(kind) for kind in NAMED] + [applying.contest(kind) for kind in NAMED] + [reading.listing(kind) for kind in NAMED]
+    + [reading.watching(kind) for kind in (kinds.CONFIGMAP, kinds.SECRET, customs.WIDGET, customs.PLAIN, kinds.DEPLOYMENT)]
+    + [deleting.finalizers(kind) for kind in NAMED if kind is not kinds.SERVICE]
+    + [writing.lifecycle(kind) for kind in customs.CUSTOM] * 2 + [applying.ownership] * 6
+    + [writing.strategic, writing.encodings, reading.single, deleting.family, deleting.namespaces, defining.refused, defining.life,
+       defining.documents, defining.versions, refusing.protocol, refusing.access]
+)
+
+
+@dataclasses.dataclass
+class Scope:
+    """What a stream may call its own: names that start with `name`, and a namespace."""
+
+    name: str
+
+    @property
+    def namespace(self):
+        return self.name
+
+
+class Endpoint:
+    """One server as seen by one stream."""
+
+    def __init__(self, client):
+        self.client, self.memory, self.normaliser = client, Memory(), Normaliser()
+
+    def perform(self, operation):
+        path, query = self.memory.fill(operation.path), self.memory.fill(operation.query)
+        body = operation.body
+        if body is not None:
+            body = body if isinstance(body, str) else json.dumps(self.memory.fill(body))
+        arguments = (operation.method, path, query, body, operation.headers)
+        if operation.mode == "watch":
+            answer = self.client.watch(path, query, operation.headers)
+        elif operation.mode == "await":
+            answer = self._await(operation.until, arguments)
+        else:
+            answer = self.client.request(*arguments)
+        self.memory.learn(operation.remember, answer.body)
+        return answer
+
+    def _await(self, until, arguments):
+        deadline = time.monotonic() + SETTLE_WITHIN
+        while True:
+            answer = self.client.request(*arguments)
+            try:
+                settled = until(answer)
+            except (KeyError, AttributeError, TypeError):
+                settled = False
+            if settled or time.monotonic() > deadline:
+                return answer
+            time.sleep(0.1)
+
+
+def differences(left, right, path=""):
+    """Places where two values differ, as (path, left, right)."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}, key=str):
+            yield from differences(left.get(key, "<absent>"), right.get(key, "<absent>"), f"{path}.{key}")
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        for one, other in zip(left, right):
+            yield from differences(one, other, f"{path}[]")
+    elif left != right or type(left) is not type(right):
+        yield path.lstrip("."), left, right
+
+
+def brief(value, limit=160):
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+class Report:
+    """Counts, and the differences by signature."""
+
+    def __init__(self, known, quiet):
+        self.known, self.quiet, self.lock = known, quiet, threading.Lock()
+        self.passed = self.failed = self.excused = 0
+        self.groups, self.used, self.codes = collections.Counter(), collections.Counter(), collections.Counter()
+        self.examples = {}
+
+    def record(self, stream, operation, left, right, first):
+        found = list(differences(left, right))
+        with self.lock:
+            self.codes[left["code"]] += 1
+            self.passed += not found
+        if not found:
+            return True
+        place, one, other = found[0] if left["code"] == right["code"] else ("code", left["code"], right["code"])
+        line = f"{operation.label} {place}: {brief(one)} -> {brief(other)}"
+        reasons = [self._reason(f"{operation.label} {path}: {brief(a)} -> {brief(b)}") for path, a, b in ([(place, one, other)] if place == "code" else found)]
+        with self.lock:
+            if all(reasons):
+                self.excused += 1
+                return True
+            self.failed += 1
+            kind = f"{operation.label.split()[0]} {re.sub(r'[0-9]+', 'N', place)}"
+            self.groups[kind, first] += 1
+            if kind not in self.examples:
+                self.examples[kind] = line
+                if not self.quiet:
+                    self._show(stream, operation, left, right, found, line)
+        return False
+
+    def _reason(self, line):
+        for pattern, reason in self.known:
+            if pattern.search(line):
+                self.used[pattern.pattern] += 1
+                return reason
+        return None
+
+    def _show(self, stream, operation, left, right, found, line):
+        print(f"\n--- {stream}: {line}\n{operation.describe()[:SHOWN]}")
+        print(f"A {brief(left, SHOWN)}\nB {brief(right, SHOWN)}")
+        for path, one, other in found[:12]:
+            print(f"  {path}:\n    A {brief(one, 600)}\n    B {brief(other, 600)}")
+
+    def summary(self):
+        if self.groups:
+            print("\nDifferences, most frequent first (first in its stream / following one):")
+        totals = collections.Counter()
+        for (kind, _), count in self.groups.items():
+            totals[kind] += count
+        for kind, _ in sorted(totals.items(), key=lambda item: (-self.groups[item[0], True], -item[1])):
+            print(f"{self.groups[kind, True]:5} / {self.groups[kind, False]:<5} {kind}    e.g. {self.examples[kind]}")
+        for pattern, _ in self.known:
+            if pattern.pattern not in self.used:
+                print(f"known difference no longer seen: {pattern.pattern}")
+        print("answers of the reference by code: " + ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items())))
+        print(f"differential: {self.passed} passed, {self.failed} failed, {self.excused} known differences")
+
+
+def run_stream(family, number, seed, clients, report):
+    scope = Scope(f"s{number}")
+    rng = random.Random(f"{seed}/{number}/{family.__name__}")
+    ends = [Endpoint(client) for client in clients]
+    first = True
+    for operation in [*arrive(scope), *family(rng, scope)]:
+        try:
+            answers = [end.perform(operation) for end in ends]
+        except (OSError, ValueError) as error:
+            answers = None
+            failure = f"{type(error).__name__}: {error}"
+        if answers is None:
+            blank = {"code": 0, "body": None}
+            first = report.record(family.__name__, operation, blank, {**blank, "body": failure}, first) and first
+        elif operation.compare:
+            left, right = (end.normaliser.answer(answer) for end, answer in zip(ends, answers))
+            first = report.record(family.__name__, operation, left, right, first) and first
+
+
+def arrive(scope):
+    space = Handle(kinds.NAMESPACE, scope.namespace)
+    yield space.create(kinds.NAMESPACE.object(scope.namespace))
+    for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+        yield Operation("await.automatic", "GET", f"/api/v1/namespaces/{scope.namespace}/{path}", mode="await", until=lambda answer: answer.code == 200)
+
+
+def establish(client):
+    """Creates the standing definitions and waits until their resources take writes."""
+    for each in customs.DEFINITIONS:
+        answer = client.request("POST", kinds.CRD.collection(), body=json.dumps(each))
+        if answer.rejected:
+            raise SystemExit(f"{client.server.name} refuses {each['metadata']['name']}: {answer.body}")
+    for each, kind in zip(customs.DEFINITIONS, customs.CUSTOM):
+        client.wait(f"{kinds.CRD.collection()}/{each['metadata']['name']}", defining.established)
+        for version in each["spec"]["versions"]:
+            client.wait(kind.collection("default", version["name"]), lambda answer: answer.code == 200)
+    # The reference holds the first creation after a definition back; once paid, streams do not time it.
+    probe = customs.WIDGET.object("probe", spec={"color": "red"})
+    path = customs.WIDGET.collection("default")
+    client.request("POST", path, body=json.dumps(probe))
+    client.request("DELETE", f"{path}/probe")
+
+
+def read_known():
+    known = []
+    for line in (HERE / "known.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            pattern, _, reason = line.partition("\t")
+            known.append((re.compile(pattern), reason or "unexplained"))
+    return known
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", default="transom", choices=("transom", "real"), help="the second server; `real` checks the suite itself")
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--operations", type=int, default=10_000, help="roughly how many operations to send")
+    parser.add_argument("--streams", type=int, default=8, help="how many streams run side by side")
+    parser.add_argument("--only", default="", help="regular expression on the family of a stream")
+    parser.add_argument("--quiet", action="store_true", help="only the summary")
+    options = parser.parse_args()
+    families = [family for family in FAMILIES if re.search(options.only, family.__name__)]
+    report = Report(read_known() if options.against == "transom" else [], options.quiet)
+    with servers.real() as real, servers.start(options.against) as other:
+        clients = [api.Client(real), api.Client(other)]
+        for client in clients:
+            establish(client)
+        run_all(families, options, clients, report)
+    report.summary()
+    return 1 if report.failed else 0
+
+
+def run_all(families, options, clients, report):
+    began, number = time.monotonic(), 0
+    with concurrent.futures.ThreadPoolExecutor(options.streams) as pool:
+        waiting = set()
+        while report.passed + report.failed + report.excused < options.operations or number < len(families):
+            while len(waiting) < options.streams + 2:
+                family = families[number % len(families)]
+                waiting.add(pool.submit(run_stream, family, number, options.seed, clients, report))
+                number += 1
+            done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        for each in concurrent.futures.as_completed(waiting):
+            each.result()
+    print(f"{number} streams in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
