@@ -2,6 +2,7 @@
 //! selectors and the `Status` error. Pure: no I/O, no clock, no randomness.
 
 pub mod field;
+pub mod fieldpath;
 pub mod fields;
 pub mod header;
 pub mod ids;

@@ -111,6 +111,9 @@ fn documents_have_positions_and_report_repeated_keys() {
     assert_eq!(at(0, "/spec/list/0/x"), Some((7, 5)));
     assert_eq!(at(0, "/spec/list/1"), Some((8, 5)));
     assert_eq!(at(0, "/spec/nope"), None);
+    assert_eq!(documents[0].span_of_field("spec.list[0].x"), documents[0].span_of("/spec/list/0/x"));
+    assert_eq!(documents[1].span_of_field("[a/b~c]"), documents[1].span_of("/a~1b~0c"));
+    assert_eq!(documents[0].span_of_field("spec["), None);
     assert_eq!(at(1, "/use/k"), Some((13, 1)));
     assert_eq!(at(1, "/a~1b~0c"), Some((14, 1)));
     assert_eq!(read("a: 1\n---\nb: 2"), Ok(json!({"a": 1})), "the first document alone");

@@ -355,7 +355,7 @@ proptest! {
     fn merging_nothing_or_itself_changes_nothing(document in objects().prop_filter("nulls", |v| !has_null(v))) {
         prop_assert_eq!(merge_patch(&document, &json!({})), Ok(document.clone()));
         prop_assert_eq!(merge_patch(&document, &document), Ok(document.clone()));
-        prop_assert_eq!(merge_patch(&json!({}), &document), Ok(document.clone()));
+        prop_assert_eq!(merge_patch(&json!({}), &document), Ok(document));
     }
 
     /// A three-way patch computed against what was last applied brings the object to what is wanted now.

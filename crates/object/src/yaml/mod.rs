@@ -17,6 +17,7 @@ mod write;
 pub use read::{read, read_documents};
 pub use write::write;
 
+use crate::fieldpath::{self, Segment};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -52,18 +53,18 @@ impl Document {
     /// Where the value at a JSON pointer such as `/spec/containers/0/name` was written: the position of
     /// its key, or of the item itself in a sequence. What came out of an alias has the alias' position.
     pub fn span_of(&self, pointer: &str) -> Option<Position> {
-        let mut places = &self.places;
-        for token in pointer.split('/').skip(1) {
-            let name = token.replace("~1", "/").replace("~0", "~");
-            let child = match &places.inside {
-                Inside::Nothing if places.alias => return Some(places.position),
-                Inside::Nothing => None,
-                Inside::Fields(fields) => fields.get(&name),
-                Inside::Items(items) => name.parse::<usize>().ok().and_then(|i| items.get(i)),
-            };
-            places = child?;
-        }
-        Some(places.position)
+        let tokens = pointer.split('/').skip(1);
+        let names: Vec<String> = tokens.map(|token| token.replace("~1", "/").replace("~0", "~")).collect();
+        self.places.find(names.iter().map(|name| (name.as_str(), name.parse().ok())))
+    }
+
+    /// The same by a field path such as `spec.containers[0].name`.
+    pub fn span_of_field(&self, path: &str) -> Option<Position> {
+        let segments = fieldpath::parse(path).ok()?;
+        self.places.find(segments.iter().map(|segment| match segment {
+            Segment::Field(name) => (name.as_str(), None),
+            Segment::Index(index) => ("", Some(*index)),
+        }))
     }
 }
 
@@ -73,6 +74,23 @@ pub(crate) struct Places {
     pub(crate) position: Position,
     pub(crate) alias: bool,
     pub(crate) inside: Inside,
+}
+
+impl Places {
+    /// Follows steps, each of which is a name and, where it can be one, an index.
+    fn find<'n>(&self, steps: impl Iterator<Item = (&'n str, Option<usize>)>) -> Option<Position> {
+        let mut here = self;
+        for (name, index) in steps {
+            let child = match &here.inside {
+                Inside::Nothing if here.alias => return Some(here.position),
+                Inside::Nothing => None,
+                Inside::Fields(fields) => fields.get(name),
+                Inside::Items(items) => index.and_then(|i| items.get(i)),
+            };
+            here = child?;
+        }
+        Some(here.position)
+    }
 }
 
 #[derive(Clone, Debug)]
