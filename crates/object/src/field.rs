@@ -224,7 +224,7 @@ fn show_value(value: &Value) -> String {
 }
 
 /// The shortest form, with an exponent of at least two digits below 1e-4 and from 1e21 on.
-fn go_number(n: &Number) -> String {
+pub(crate) fn go_number(n: &Number) -> String {
     let Some(f) = n.as_f64().filter(|_| n.is_f64()) else { return n.to_string() };
     if f == 0.0 || (1e-4..1e21).contains(&f.abs()) {
         return f.to_string();

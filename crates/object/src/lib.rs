@@ -8,6 +8,7 @@ pub mod header;
 pub mod ids;
 pub mod intstr;
 pub mod json;
+pub mod jsonpath;
 pub mod labels;
 pub mod meta;
 pub mod names;

@@ -12,6 +12,7 @@
 
 mod fields_and_labels;
 mod identities;
+mod json_paths;
 mod metadata;
 mod names;
 mod quantities;
