@@ -11,11 +11,11 @@ use super::set::Set;
 use super::typed::{self, Duplicates};
 use super::types::Type;
 use super::updater::Updater;
-use super::wording;
 use crate::model::Schema;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
+use transom_object::json::encode_escaped;
 
 /// Where and how a write comes in.
 #[derive(Clone, Copy)]
@@ -346,7 +346,7 @@ fn sync_last_applied(object: &mut Value, config: &Value) {
     let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return;
     };
-    annotations.insert(LAST_APPLIED.to_owned(), format!("{}\n", wording::json(&config)).into());
+    annotations.insert(LAST_APPLIED.to_owned(), format!("{}\n", encode_escaped(&config)).into());
     let size: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum();
     if size > MAX_ANNOTATIONS {
         annotations.remove(LAST_APPLIED);

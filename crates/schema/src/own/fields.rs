@@ -8,6 +8,7 @@ use super::set::Set;
 use super::wording;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use transom_object::json::encode_escaped;
 
 /// Why text is no field set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,15 +54,15 @@ impl Element {
                     if i > 0 {
                         out.push(',');
                     }
-                    wording::write_json_string(name, false, &mut out);
+                    wording::write_json_string(name, &mut out);
                     out.push(':');
-                    wording::write_json(value, &mut out);
+                    out.push_str(&encode_escaped(value));
                 }
                 out.push('}');
             }
             Self::Value(value) => {
                 out.push_str("v:");
-                wording::write_json(value, &mut out);
+                out.push_str(&encode_escaped(value));
             }
             Self::Index(i) => {
                 out.push_str("i:");
@@ -111,7 +112,7 @@ impl Set {
                 out.push(',');
             }
             first = false;
-            wording::write_json_string(&element.to_key(), false, out);
+            wording::write_json_string(&element.to_key(), out);
             out.push(':');
             match node.children {
                 Some(set) => set.write(node.member, out),

@@ -4,6 +4,7 @@ use super::set::Set;
 use super::wording;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use transom_object::json::encode_escaped;
 
 /// More managers of updates than this are folded into one.
 pub const MAX_UPDATE_MANAGERS: usize = 10;
@@ -83,7 +84,7 @@ impl ManagerId {
             out.push('"');
             out.push_str(name);
             out.push_str("\":");
-            wording::write_json_string(value, true, &mut out);
+            out.push_str(&encode_escaped(&value.into()));
         }
         out.push('}');
         out

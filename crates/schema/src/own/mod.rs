@@ -10,7 +10,9 @@
 //! | [`updater`] | who owns what after an apply or an update; conflicts; pruning |
 //! | [`managers`] | `metadata.managedFields` to owners and back |
 //! | [`apply`](mod@apply) | the entry points of the API server: [`apply()`] and [`update()`] |
+//! | [`extract`](mod@extract) | the configuration a manager applied, read back |
 //! | [`conflict`] | why an apply is refused, and the `Status` that says so |
+//! | [`matcher`] | patterns of paths, for endpoints that own only some fields |
 //! | [`scale`] | owners of `spec.replicas` seen through the `scale` subresource |
 //!
 //! A *manager* owns a [`Set`] of fields at one API version. Applying a configuration merges it into the
@@ -20,8 +22,10 @@
 pub mod apply;
 pub mod conflict;
 pub mod element;
+pub mod extract;
 pub mod fields;
 pub mod managers;
+pub mod matcher;
 pub mod scale;
 pub mod set;
 pub mod typed;
@@ -32,6 +36,7 @@ mod wording;
 pub use apply::{Context, apply, apply_change, keep_timestamps, update};
 pub use conflict::{ApplyError, Conflict};
 pub use element::{Element, Path};
+pub use extract::extract;
 pub use managers::{ManagerId, Managers, Operation, Owned};
 pub use set::Set;
 pub use types::Type;

@@ -1,122 +1,41 @@
-//! Text that must read exactly as Go prints it: quoted strings, numbers, JSON and `%v`.
+//! Text that must read exactly as Go prints it: values in paths and messages, and keys of `FieldsV1`.
 //!
 //! Manager identifiers, `FieldsV1` keys and error messages are compared by clients and stored in
 //! objects, so the differences between Go's and Rust's formatting matter.
 
 use serde_json::{Number, Value};
 use std::fmt::Write;
+pub(super) use transom_object::quote::quote;
 
 /// A value in a path: strings quoted, the rest as `%v`.
 pub(super) fn display(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(b) => b.to_string(),
-        Value::Number(n) => number(n, -4),
+        Value::Number(n) => number(n),
         Value::String(s) => quote(s),
         Value::Array(items) => format!("[{}]", items.iter().map(display).collect::<Vec<_>>().join(",")),
         Value::Object(map) => map.iter().map(|(k, v)| format!("{k}={}", display(v))).collect(),
     }
 }
 
-/// Go's `%q`.
-pub(super) fn quote(s: &str) -> String {
-    let mut out = String::with_capacity(s.len() + 2);
-    out.push('"');
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            c if (c as u32) < 0x80 && c.is_control() => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
-            }
-            c if !printable(c) && (c as u32) < 0x10000 => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c if !printable(c) => {
-                let _ = write!(out, "\\U{:08x}", c as u32);
-            }
-            c => out.push(c),
-        }
+/// A number in Go's shortest form, with an exponent below 1e-4 and from 1e21.
+fn number(n: &Number) -> String {
+    if let Some(i) = n.as_i64() {
+        return i.to_string();
     }
-    out.push('"');
-    out
-}
-
-/// What Go's `strconv.IsPrint` accepts, approximated by Rust's own notion in `escape_debug`.
-fn printable(c: char) -> bool {
-    c == '\'' || c == ' ' || (!c.is_whitespace() && c.escape_debug().len() == 1)
-}
-
-/// A number in Go's shortest form; exponents below `low` (and from 21) switch to scientific notation.
-fn number(n: &Number, low: i32) -> String {
-    match n.as_i64() {
-        Some(i) => i.to_string(),
-        None => float(n.as_f64().unwrap_or(0.0), low),
+    let float = n.as_f64().unwrap_or_default();
+    if float == 0.0 || (1e-4..1e21).contains(&float.abs()) {
+        return float.to_string();
     }
+    let text = format!("{float:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
+    format!("{digits}e{sign}{exponent:0>2}")
 }
 
-fn float(f: f64, low: i32) -> String {
-    let scientific = format!("{f:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if f == 0.0 || (low..21).contains(&exponent) {
-        return format!("{f}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
-}
-
-/// Compact JSON as Go's encoder writes it: keys sorted, `<`, `>` and `&` escaped, `1.0` as `1`.
-pub(super) fn json(value: &Value) -> String {
-    let mut out = String::new();
-    write_json(value, &mut out);
-    out
-}
-
-pub(super) fn write_json(value: &Value, out: &mut String) {
-    match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(true) => out.push_str("true"),
-        Value::Bool(false) => out.push_str("false"),
-        Value::Number(n) => {
-            // Unlike %v, JSON has no leading zero in the exponent.
-            let text = number(n, -6);
-            out.push_str(&text.replacen("e-0", "e-", 1));
-        }
-        Value::String(s) => write_json_string(s, true, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_json(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(map) => {
-            out.push('{');
-            for (i, (k, v)) in map.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_json_string(k, true, out);
-                out.push(':');
-                write_json(v, out);
-            }
-            out.push('}');
-        }
-    }
-}
-
-pub(super) fn write_json_string(s: &str, html: bool, out: &mut String) {
+/// A JSON string as it appears in a key of `FieldsV1`, where Go does not escape `<`, `>` and `&`.
+pub(super) fn write_json_string(s: &str, out: &mut String) {
     out.push('"');
     for c in s.chars() {
         match c {
@@ -126,10 +45,7 @@ pub(super) fn write_json_string(s: &str, html: bool, out: &mut String) {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '\u{0}'..'\u{20}' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if html => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
         }
@@ -186,25 +102,25 @@ mod tests {
 
     #[test]
     fn floats_print_as_go_prints_them() {
-        for (value, display_text, json_text) in [
-            (json!(1.0), "1", "1"),
-            (json!(2.25), "2.25", "2.25"),
-            (json!(-0.5), "-0.5", "-0.5"),
-            (json!(1e21), "1e+21", "1e+21"),
-            (json!(1e20), "100000000000000000000", "100000000000000000000"),
-            (json!(0.00001), "1e-05", "0.00001"),
-            (json!(1.5e-7), "1.5e-07", "1.5e-7"),
-            (json!(0.0), "0", "0"),
+        for (value, text) in [
+            (json!(1.0), "1"),
+            (json!(2.25), "2.25"),
+            (json!(-0.5), "-0.5"),
+            (json!(1e21), "1e+21"),
+            (json!(1e20), "100000000000000000000"),
+            (json!(0.00001), "1e-05"),
+            (json!(1.5e-7), "1.5e-07"),
+            (json!(0.0), "0"),
         ] {
-            assert_eq!(display(&value), display_text);
-            assert_eq!(json(&value), json_text);
+            assert_eq!(display(&value), text);
         }
     }
 
     #[test]
-    fn strings_quote_as_go_quotes_them() {
-        assert_eq!(quote("a\"\\\u{0}\u{7f}\u{200b}é'☺"), "\"a\\\"\\\\\\x00\\x7f\\u200bé'☺\"");
-        assert_eq!(json(&json!("<a&\u{1}>")), r#""\u003ca\u0026\u0001\u003e""#);
+    fn keys_escape_only_what_json_must() {
+        let mut out = String::new();
+        write_json_string("<a\"\\\u{1}\n&", &mut out);
+        assert_eq!(out, r#""<a\"\\\u0001\n&""#);
     }
 
     #[test]
