@@ -242,7 +242,7 @@ fn sort(entries: &Value, expected: &Value) -> Outcome {
             // counts last.
             let (subresource, time) =
                 (e["subresource"].as_str().unwrap_or_default(), e["time"].as_str().unwrap_or_default());
-            e["subresource"] = format!("{subresource}~{time}").into();
+            e["subresource"] = format!("{subresource} {time}").into();
             if e.get("apiVersion").is_none() {
                 e["apiVersion"] = "0".into();
             }

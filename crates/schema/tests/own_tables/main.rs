@@ -28,7 +28,7 @@ fn run(tables: &Tables, file: &str, table: &Value, case: &Value) -> Outcome {
         return values::run(tables, file, value);
     }
     if file.starts_with("merge-real") {
-        return real(tables, table, value);
+        return real(tables, value);
     }
     let parser = tables.parser_of(table)?;
     let converter = Converter::of(file);
@@ -56,7 +56,7 @@ fn run(tables: &Tables, file: &str, table: &Value, case: &Value) -> Outcome {
 }
 
 /// Real objects under every sequence of operations: rows name an object or the operations.
-fn real(tables: &Tables, table: &Value, case: &Value) -> Outcome {
+fn real(tables: &Tables, case: &Value) -> Outcome {
     let types = tables.kubernetes_types()?;
     let kinds = [
         ("io.k8s.api.core.v1.Pod", "pod.yaml"),
@@ -75,7 +75,6 @@ fn real(tables: &Tables, table: &Value, case: &Value) -> Outcome {
             (kinds, vec![case.clone()])
         }
     };
-    let _ = table;
     for (name, file) in &kinds {
         let schema = types.schema(name).ok_or_else(|| format!("no type {name}"))?;
         let parser = merging::Parser::Same(schema);
@@ -98,11 +97,11 @@ fn operations(kinds: &[&str]) -> Value {
     serde_json::json!({"fields": {"Ops": {"items": kinds.iter().enumerate().map(op).collect::<Vec<_>>()}}})
 }
 
-fn judge(results: Vec<(String, Outcome)>) {
+fn judge(results: &[(String, Outcome)]) {
     let known: BTreeSet<&str> =
         KNOWN.lines().filter_map(|l| l.split('\t').next()).filter(|l| !l.is_empty()).collect();
     let mut wrong = Vec::new();
-    for (name, result) in &results {
+    for (name, result) in results {
         match (result, known.contains(name.as_str())) {
             (Err(e), false) => wrong.push(format!("{name}: {e}")),
             (Ok(()), true) => wrong.push(format!("{name} passes, but is listed as a known difference")),
@@ -123,7 +122,7 @@ fn structured_merge_diff() {
         }
     }
     assert!(!results.is_empty(), "the folder has no tables");
-    judge(results);
+    judge(&results);
 }
 
 #[test]
@@ -131,5 +130,5 @@ fn kubernetes_managed_fields() {
     let Some(folder) = Tables::kubernetes() else { return };
     let results = kubernetes::run_all(&folder);
     assert!(!results.is_empty(), "the folder has no tables");
-    judge(results);
+    judge(&results);
 }

@@ -80,11 +80,10 @@ impl Unroll<'_> {
             Some(relationship) => {
                 let mut schema = Schema::clone(&schema);
                 let atomic = relationship == "atomic";
-                match schema.ty {
-                    Type::Array => {
-                        schema.list_type = Some(if atomic { ListType::Atomic } else { ListType::Set })
-                    }
-                    _ => schema.map_type = Some(if atomic { MapType::Atomic } else { MapType::Granular }),
+                if schema.ty == Type::Array {
+                    schema.list_type = Some(if atomic { ListType::Atomic } else { ListType::Set });
+                } else {
+                    schema.map_type = Some(if atomic { MapType::Atomic } else { MapType::Granular });
                 }
                 Arc::new(schema)
             }
