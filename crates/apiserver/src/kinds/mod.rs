@@ -10,6 +10,7 @@
 //! | [`schema`] | the schema tree for server-side apply and strategic merge patch |
 //! | [`openapi`] | the published schemas; descriptions are loaded only for them |
 //! | [`defaults`] | what kube-apiserver fills in |
+//! | [`validate`] | what kube-apiserver refuses |
 //! | [`printer`] | the columns and cells of `kubectl get` |
 //!
 //! To regenerate the table: `cd conformance/kinds && go run . ../../crates/apiserver/src/kinds`.
@@ -23,12 +24,14 @@ pub mod schema;
 pub mod table;
 pub mod time;
 pub mod typed;
+pub mod validate;
 
 pub use defaults::default;
 pub use protobuf::{ProtoError, decode_protobuf};
 pub use schema::schema;
 pub use table::{Field, Flat, Kind, Shape, Ty, Type, Types, types};
 pub use typed::{TypeError, normalize};
+pub use validate::validate;
 
 #[cfg(test)]
 mod tests;

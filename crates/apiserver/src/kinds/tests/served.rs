@@ -1,6 +1,6 @@
 //! Our defaults, refusals and cells against those of kube-apiserver's own code.
 
-use crate::kinds::{default, normalize, printer, types};
+use crate::kinds::{default, normalize, printer, types, validate};
 use serde_json::{Value, json};
 use transom_object::{GroupVersion, GroupVersionKind};
 
@@ -146,4 +146,52 @@ fn services_are_single_stack() {
     let headless = service(json!({"clusterIP": "None"}));
     assert_eq!(headless["spec"]["ipFamilyPolicy"], "RequireDualStack");
     assert!(service(json!({"type": "ExternalName"}))["spec"].get("ipFamilies").is_none());
+}
+
+/// Errors that upstream prints with an internal Go struct as the value. Ours sorts the keys of values.
+const KNOWN_DIFFERENCES: [(&str, &str); 3] = [
+    ("spec.strategy: Unsupported value", "prints the internal strategy"),
+    ("spec.ports[1]: Duplicate value", "prints the internal port"),
+    (".dockercfg]: Invalid value", "words of another JSON parser"),
+];
+
+#[test]
+fn refusals_equal_upstream() {
+    let mut failures = Vec::new();
+    let mut used = std::collections::BTreeSet::new();
+    let cases = cases();
+    let sorted = |mut list: Vec<String>| {
+        list.sort();
+        list
+    };
+    for case in &cases {
+        let old = case.get("old").map(read);
+        let errors = validate(&read(&case["object"]), old.as_ref(), &kind_of(&case["object"]));
+        let got = sorted(errors.iter().map(ToString::to_string).collect());
+        let want = sorted(serde_json::from_value(case["errors"].clone()).unwrap());
+        let known = |(at, _): &&(&str, &str)| want.iter().any(|e| e.contains(at));
+        match KNOWN_DIFFERENCES.iter().find(known) {
+            Some((at, _)) => {
+                used.insert(at);
+                let same = got.len() == want.len() && got.iter().any(|e| e.contains(at));
+                assert!(same && got != want, "{want:?} {got:?}");
+            }
+            None if got != want => {
+                failures.push(format!("{}\n  want {want:?}\n  got  {got:?}", case["object"]))
+            }
+            None => {}
+        }
+    }
+    check(&failures, cases.len());
+    assert_eq!(used.len(), KNOWN_DIFFERENCES.len(), "a known difference is gone");
+}
+
+#[test]
+fn secrets_and_config_maps_are_bounded() {
+    let big = "A".repeat(1_500_000);
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": big}});
+    let errors = validate(&read(&secret), None, &kind_of(&secret));
+    assert_eq!(errors[0].to_string(), "data: Too long: may not be more than 1048576 bytes");
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": big}});
+    assert_eq!(validate(&read(&map), None, &kind_of(&map)).len(), 1);
 }

@@ -1,0 +1,129 @@
+//! What kube-apiserver refuses, in its words. Metadata is judged elsewhere, alike for all kinds; only the
+//! rule for names differs by kind ([`name_rule`]).
+
+mod access;
+mod config;
+mod event;
+mod service;
+mod webhook;
+mod workload;
+
+use serde_json::Value;
+use transom_object::GroupVersionKind;
+use transom_object::field::{Error, Path};
+use transom_object::names::{self, NameRule};
+
+/// The errors of a new object, or of an update if `old` is given. Both are normalised and defaulted.
+pub fn validate(new: &Value, old: Option<&Value>, gvk: &GroupVersionKind) -> Vec<Error> {
+    let object = At::root(new);
+    let mut errors = Vec::new();
+    match (&*gvk.group, &*gvk.kind) {
+        ("", "Namespace") if old.is_none() => config::namespace(&object, &mut errors),
+        ("", "Secret") => config::secret(&object, old, &mut errors),
+        ("", "ConfigMap") => config::config_map(&object, old, &mut errors),
+        ("", "Event") => event::core(&object, &mut errors),
+        ("events.k8s.io", "Event") => event::events(&object, old, &mut errors),
+        ("", "Service") => service::service(&object, old, &mut errors),
+        ("apps", "Deployment") => workload::deployment(&object, old, &mut errors),
+        ("apps", "ReplicaSet") => workload::replica_set(&object, old, &mut errors),
+        ("", "Pod") => workload::pod(&object, &mut errors),
+        ("", "PodTemplate") => workload::pod_template(&object.get("template"), &mut errors),
+        ("coordination.k8s.io", "Lease") => config::lease(&object.get("spec"), &mut errors),
+        ("rbac.authorization.k8s.io", "Role") => access::rules(&object, true, &mut errors),
+        ("rbac.authorization.k8s.io", "ClusterRole") => access::cluster_role(&object, &mut errors),
+        ("rbac.authorization.k8s.io", "RoleBinding") => access::binding(&object, old, true, &mut errors),
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => {
+            access::binding(&object, old, false, &mut errors)
+        }
+        (
+            "admissionregistration.k8s.io",
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
+        ) => {
+            webhook::configuration(&object, old, &mut errors);
+        }
+        _ => {}
+    }
+    errors
+}
+
+/// What the name of an object of this kind must look like.
+pub fn name_rule(gvk: &GroupVersionKind) -> NameRule {
+    match (&*gvk.group, &*gvk.kind) {
+        ("", "Namespace") => names::name_is_dns_label,
+        ("", "Service") => names::name_is_dns1035_label,
+        ("rbac.authorization.k8s.io", _) => names::name_is_path_segment,
+        _ => names::name_is_dns_subdomain,
+    }
+}
+
+/// A value and where it is. Missing values are null.
+#[derive(Clone)]
+struct At<'a> {
+    value: &'a Value,
+    path: Path,
+}
+
+impl<'a> At<'a> {
+    fn root(value: &'a Value) -> Self {
+        Self { value, path: Path::root() }
+    }
+
+    fn get(&self, name: &str) -> Self {
+        Self { value: self.value.get(name).unwrap_or(&Value::Null), path: self.path.child(name) }
+    }
+
+    /// The text of a field, empty when it has none.
+    fn text(&self, name: &str) -> &'a str {
+        self.value.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn int(&self, name: &str) -> Option<i64> {
+        self.value.get(name).and_then(Value::as_i64)
+    }
+
+    fn str(&self) -> &'a str {
+        self.value.as_str().unwrap_or_default()
+    }
+
+    fn is_null(&self) -> bool {
+        self.value.is_null()
+    }
+
+    fn items(&self) -> impl ExactSizeIterator<Item = At<'a>> + use<'a> {
+        let path = self.path.clone();
+        let items = self.value.as_array().map_or(&[][..], Vec::as_slice);
+        items.iter().enumerate().map(move |(i, value)| At { value, path: path.index(i) })
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&'a String, &'a Value)> + use<'a> {
+        self.value.as_object().into_iter().flatten()
+    }
+
+    fn invalid(&self, messages: Vec<String>, errors: &mut Vec<Error>) {
+        errors.extend(messages.into_iter().map(|m| Error::invalid(&self.path, self.value.clone(), m)));
+    }
+
+    /// Refuses texts that are not in `supported`.
+    fn one_of(&self, supported: &[&str], errors: &mut Vec<Error>) {
+        if !supported.contains(&self.str()) {
+            errors.push(Error::not_supported(&self.path, self.str(), supported));
+        }
+    }
+
+    fn at_least(&self, min: i64, message: &str, errors: &mut Vec<Error>) {
+        if self.value.as_i64().is_some_and(|n| n < min) {
+            errors.push(Error::invalid(&self.path, self.value.clone(), message));
+        }
+    }
+
+    fn not_negative(&self, errors: &mut Vec<Error>) {
+        self.at_least(0, "must be greater than or equal to 0", errors);
+    }
+
+    /// Refuses a change of this field.
+    fn immutable(&self, old: &Value, errors: &mut Vec<Error>) {
+        if self.value != old {
+            errors.push(Error::invalid(&self.path, self.value.clone(), "field is immutable"));
+        }
+    }
+}
