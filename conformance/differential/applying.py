@@ -2,7 +2,7 @@
 
 import customs
 import kinds
-from operations import Handle
+from operations import Handle, as_yaml
 from writing import PATCHES
 
 MANAGERS = ("red", "green", "blue", "kubectl")
@@ -25,6 +25,7 @@ def move(kind, target, rng):
     body = kind.make(rng, target.name, {rng.choice("abc"): kinds.simple(rng)} if rng.random() < 0.6 else None)
     if action < 0.55:
         query = {"dryRun": "All"} if rng.random() < 0.1 else {}
+        body = as_yaml(body) if rng.random() < 0.3 else body
         yield target.apply(body, rng.choice(MANAGERS), rng.choice((None, "true", "true", "false")), **query)
     elif action < 0.65:
         yield target.patch(PATCHES["merge"], kind.change(rng), "patch.between", query={"fieldManager": rng.choice(MANAGERS)})

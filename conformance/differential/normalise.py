@@ -6,6 +6,7 @@ become constants. Orders that the reference itself leaves to chance are sorted.
 """
 
 import base64
+import copy
 import json
 import re
 
@@ -14,7 +15,7 @@ TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 NUMBERED = [
     (re.compile(r"(resource version: )\d+( \(|, current: )\d+", re.I), r"\1N\2N"),
     (re.compile(r"(ResourceVersion in the precondition \()\d+(\).* \()\d+\)"), r"\1N\2N)"),
-    (re.compile(r'(resourceVersion\\?":\\?")\d+'), r"\1N"),
+    (re.compile(r'(resourceVersion\\?"?: ?\\?")\d+'), r"\1N"),
     (re.compile(r"\b(g{50,}|Bad_|s\d+-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"), r"\1<random>"),
     (TIME, "<time>"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<ip>"),
@@ -48,10 +49,11 @@ class Normaliser:
         return {"code": answer.code, "type": kind, "warnings": [self.text(item) for item in answer.warnings], "body": body}
 
     def event(self, event):
-        found = self.value(event)
-        if event.get("type") == "BOOKMARK":
-            found["object"]["metadata"]["resourceVersion"] = "<bookmark>"
-        return found
+        if event.get("type") != "BOOKMARK":
+            return self.value(event)
+        marked = copy.deepcopy(event)
+        marked["object"]["metadata"]["resourceVersion"] = "<bookmark>"  # before it becomes a token: no object has it
+        return self.value(marked)
 
     def text(self, value):
         value = UUID.sub(lambda found: self.uid(found.group()), value)
@@ -66,11 +68,14 @@ class Normaliser:
             if key == "clusterIPs":
                 return [item if item == "None" else "<ip>" for item in value]
             found = [self.value(item) for item in value]
-            return sorted(found, key=_manager) if key == "managedFields" else found
+            return sorted(found, key=_text) if key == "managedFields" else found
         if not isinstance(value, dict):
             return value
         if value.get("kind") == "Status" and value.get("apiVersion") == "v1":
             return self.status(value)
+        if value.get("kind") == "APIResourceList" and "resources" in value:
+            # Kinds are listed in the order in which their definitions were noticed.
+            return {**value, "resources": sorted(value["resources"], key=lambda resource: resource["name"])}
         if value.get("kind") == "Table":
             return self.table(value)
         if _name(value) in AUTOMATIC:
@@ -137,7 +142,7 @@ def _name(value):
     return meta.get("name") if isinstance(meta, dict) else None
 
 
-def _manager(entry):
+def _text(entry):
     return json.dumps(entry, sort_keys=True)
 
 

@@ -36,6 +36,20 @@ class Operation:
         return "\n".join(lines)
 
 
+def as_yaml(value, indent=""):
+    """Block-style YAML; scalars and empty collections are written as JSON, which YAML includes."""
+    if isinstance(value, dict) and value:
+        parts = [(f"{indent}{json.dumps(key)}:", item) for key, item in value.items()]
+    elif isinstance(value, list) and value:
+        parts = [(f"{indent}-", item) for item in value]
+    else:
+        return f" {json.dumps(value)}\n"
+    text = "" if not indent else "\n"
+    for head, item in parts:
+        text += head + as_yaml(item, indent + "  ")
+    return text
+
+
 class Memory:
     """What one server answered earlier in the stream."""
 

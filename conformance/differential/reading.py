@@ -74,6 +74,7 @@ def read(kind, objects, rng, scope):
         yield each.get("get.partial", headers={"Accept": rng.choice((PARTIAL, "application/json;as=Nonsense;v=v1;g=meta.k8s.io", "text/html"))}, remember=None)
     elif choice == "get":
         yield each.get()
+        yield each.get("get.yaml", headers={"Accept": "application/yaml"}, query={"pretty": rng.choice(("true", "0"))})
     elif choice == "getversion":
         yield each.get("get.version", query={"resourceVersion": rng.choice(("0", "1", each.version, "x"))})
     else:

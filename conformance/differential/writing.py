@@ -5,7 +5,7 @@ import json
 
 import customs
 import kinds
-from operations import Handle, Operation
+from operations import Handle, Operation, as_yaml
 
 PATCHES = {"merge": "application/merge-patch+json", "json": "application/json-patch+json", "strategic": "application/strategic-merge-patch+json"}
 
@@ -54,7 +54,11 @@ def one_write(kind, rng, scope):
     if action == "create":
         if kind.custom and rng.random() < 0.3:
             body = customs.spoil(body, rng)
-        yield object_.create(stray(body, rng) if isinstance(body.get("metadata"), dict) else body, query=options(rng))
+        body = stray(body, rng) if isinstance(body.get("metadata"), dict) else body
+        if rng.random() < 0.15:
+            yield object_.create(as_yaml(body), "create.yaml", query=options(rng), headers={"Content-Type": "application/yaml"})
+        else:
+            yield object_.create(body, query=options(rng))
     elif action == "update":
         body["metadata"]["resourceVersion"] = object_.version
         yield object_.get()
@@ -74,19 +78,21 @@ def one_write(kind, rng, scope):
     elif action == "delete":
         yield object_.delete(query=rng.choice(({}, {}, {"dryRun": "All"}, {"propagationPolicy": "Background"}, {"gracePeriodSeconds": "0"})))
     elif action == "metadata":
-        yield object_.patch(PATCHES["merge"], {"metadata": metadata(rng)}, "patch.metadata", query=options(rng))
+        yield object_.patch(PATCHES["merge"], {"metadata": metadata(rng, scope)}, "patch.metadata", query=options(rng))
     elif action == "generate":
         del body["metadata"]["name"]
         body["metadata"]["generateName"] = rng.choice((f"{scope.name}-", "g" * 70, "Bad_"))
         yield object_.create(body, "create.generated", remember=None)
 
 
-def metadata(rng):
+def metadata(rng, scope):
+    space = Handle(kinds.NAMESPACE, scope.namespace)
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": space.name, "uid": space.field("metadata.uid")}
     return rng.choice((
         {"labels": {"tier": kinds.simple(rng)}}, {"labels": None}, {"labels": {"bad key!": "v"}}, {"labels": {"k": "bad value!"}},
         {"annotations": {"note": kinds.word(rng)}}, {"annotations": {"Bad Key": "x"}}, {"labels": {"k": 5}}, {"labels": []},
         {"finalizers": ["example.org/hold"]}, {"finalizers": ["nodomain"]}, {"finalizers": None}, {"finalizers": []},
-        {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "11111111-1111-1111-1111-111111111111"}]},
+        {"ownerReferences": [owner]}, {"ownerReferences": [owner, owner]}, {"ownerReferences": [{**owner, "controller": True}]},
         {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "o"}]},
         {"ownerReferences": [{"apiVersion": "", "kind": "", "name": "", "uid": ""}]}, {"ownerReferences": None},
         {"deletionTimestamp": "2024-01-01T00:00:00Z"}, {"generation": 9}, {"uid": "x"}, {"resourceVersion": "5"}, {"selfLink": "/x"},
