@@ -1,6 +1,7 @@
 //! The vocabulary of the Kubernetes API: identities, metadata, dynamic objects, paths into them,
 //! selectors and the `Status` error. Pure: no I/O, no clock, no randomness.
 
+pub mod conditions;
 pub mod field;
 pub mod fieldpath;
 pub mod fields;

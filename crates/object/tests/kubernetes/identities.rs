@@ -4,6 +4,7 @@ use crate::Plan::{Run, Skip};
 use crate::{Case, is, run, same};
 use serde_json::Value;
 use std::cmp::Ordering;
+use transom_object::conditions;
 use transom_object::field::{Error, Kind, Path};
 use transom_object::ids::{self, GroupVersionResource};
 use transom_object::{GroupKind, GroupResource, GroupVersion, GroupVersionKind};
@@ -144,4 +145,69 @@ fn field_errors() {
         ("TestErrorListOrigin", Skip("origins are a helper of Go tests")),
     ];
     run("field-errors", &plan);
+}
+
+fn list(v: &Value) -> Vec<Value> {
+    v.as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn status_conditions() {
+    let plan = [
+        (
+            "TestFindStatusCondition",
+            Run(|c: &Case<'_>| {
+                let conditions = list(c.input("conditions"));
+                let got = conditions::find(&conditions, c.text("conditionType"));
+                same(got, Some(c.expected("expected")).filter(|v| !v.is_null()))
+            }),
+        ),
+        (
+            "TestIsStatusConditionPresentAndEqual",
+            Run(|c| {
+                let conditions = list(c.input("conditions"));
+                let got =
+                    conditions::has_status(&conditions, c.text("conditionType"), c.text("conditionStatus"));
+                same(got, c.expects("expected"))
+            }),
+        ),
+        (
+            "TestRemoveStatusCondition",
+            Run(|c| {
+                let mut conditions = list(c.input("conditions"));
+                same(
+                    conditions::remove(&mut conditions, c.text("conditionType")),
+                    c.expects("expectRemoval"),
+                )?;
+                same(conditions, list(c.expected("expected")))
+            }),
+        ),
+        (
+            "TestSetStatusCondition",
+            Run(|c| {
+                let mut conditions = list(c.input("conditions"));
+                let now = transom_object::time::parse("2024-01-01T00:00:00Z")?;
+                let changed = conditions::set(&mut conditions, c.input("toAdd").clone(), now);
+                same(changed, c.expects("expectChanged"))?;
+                same(conditions, list(c.expected("expected")))
+            }),
+        ),
+        ("restmapper", Skip("resolves names to kinds on the client's side")),
+        ("conditions-and-mapper/priority", Skip("resolves names to kinds on the client's side")),
+    ];
+    run("conditions-and-mapper", &plan);
+    let plan = [(
+        "TestGroupVersion",
+        Run(|c: &Case<'_>| {
+            let word = |s: &str| {
+                s.trim_matches(['{', '}']).split_once(':').map(|(_, v)| v.trim_matches([' ', '"']).to_owned())
+            };
+            let (input, want) = (c.text("input"), c.expected("expect").as_str().unwrap());
+            let input = word(input).unwrap_or_else(|| input.to_owned());
+            let want = word(want).unwrap_or_else(|| want.to_owned());
+            same(GroupVersion::parse(&input).map(|gv| gv.to_string()), Some(want))
+        }),
+    )];
+    run("meta-v1/group_version", &plan);
+    run("meta-v1/types", &[("", Skip("Go structs of discovery and of selectors, written as JSON"))]);
 }
