@@ -198,6 +198,27 @@ async fn what_is_not_durable_is_not_shown() {
 }
 
 #[tokio::test]
+async fn the_first_write_after_a_clean_restart_cannot_be_lost_and_its_revision_given_out_again() {
+    let (dir, _, store) = opened();
+    create(&store, key("a"), "x").await;
+    store.shutdown().await;
+    let disk = HostileDisk::default();
+    let store = Store::open(dir.path(), on(&disk)).unwrap();
+    let mut seen = 0;
+    for name in ["b", "c"] {
+        let op = put("x");
+        let write = Write { key: key(name), expect: Expect::Absent, op, durability: Durability::Relaxed };
+        seen = store.commit(write).await.unwrap().revision;
+    }
+    disk.set(Faults { sync: Some(ErrorKind::Other), write: Some(ErrorKind::Other), ..Faults::default() });
+    store.shutdown().await;
+    disk.lose_power().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    assert!(store.get(&key("c")).is_none(), "the disk kept what it was to lose");
+    assert!(create(&store, key("d"), "x").await.revision > seen);
+}
+
+#[tokio::test]
 async fn power_loss_takes_no_strict_write_and_gives_no_revision_twice() {
     let dir = tempfile::tempdir().unwrap();
     let mut seen = 0;
