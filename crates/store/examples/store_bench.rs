@@ -1,6 +1,6 @@
 //! How many writes a store commits per second, each durable before it is acknowledged.
 //!
-//! `cargo run --profile fast -p transom-store --example store_bench [DIR]`
+//! `cargo run --profile fast -p transom-store --example store_bench [DIR [fill|open]]`
 
 #![expect(clippy::print_stdout, reason = "prints its results")]
 
@@ -19,8 +19,10 @@ const RUN: Duration = Duration::from_secs(2);
 async fn main() -> Outcome<()> {
     let mut arguments = std::env::args_os().skip(1);
     let base = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
-    if arguments.next().is_some() {
-        return open(&base);
+    match arguments.next() {
+        Some(command) if command == "fill" => return fill(&base).await,
+        Some(_) => return open(&base),
+        None => {}
     }
     let dir = tempfile::tempdir_in(base)?;
     for durability in [Durability::Strict, Durability::Relaxed] {
@@ -79,6 +81,11 @@ async fn starting(path: &Path) -> Outcome<()> {
     let store = Store::open(path, Options::default())?;
     store.shutdown().await;
     measure_opening(path)?;
+    fill(path).await?;
+    measure_opening(path)
+}
+
+async fn fill(path: &Path) -> Outcome<()> {
     let store = Store::open(path, Options::default())?;
     let tasks: Vec<_> = (0..10_000)
         .map(|index| {
@@ -91,7 +98,7 @@ async fn starting(path: &Path) -> Outcome<()> {
         task.await??;
     }
     store.shutdown().await;
-    measure_opening(path)
+    Ok(())
 }
 
 /// In a process of its own, as it would be.

@@ -9,7 +9,8 @@ use crate::open_error::OpenError;
 use crate::options::HistoryLimits;
 use crate::sequencer::now;
 use crate::state::State;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// What is in a store's directory.
@@ -34,20 +35,16 @@ pub struct Report {
 
 /// Reads everything in a store's directory and changes nothing.
 pub fn verify(dir: &Path) -> Result<Report, OpenError> {
-    std::fs::metadata(dir).map_err(OpenError::io(dir))?;
-    let _lock = lock(dir)?;
-    let listing = Listing::of(&SystemDisk, dir).map_err(OpenError::io(dir))?;
-    Ok(examine(dir, &listing))
+    let (listing, _lock) = take(dir)?;
+    examine(dir, &listing)
 }
 
 /// Makes a store that does not open usable again: keeps what could be read up to the first damage, as a new
 /// snapshot, and moves all files from before into a directory beside it. Leaves a store that opens alone.
 pub fn repair(dir: &Path) -> Result<Report, OpenError> {
     let disk = &SystemDisk;
-    std::fs::metadata(dir).map_err(OpenError::io(dir))?;
-    let _lock = lock(dir)?;
-    let listing = Listing::of(disk, dir).map_err(OpenError::io(dir))?;
-    let mut report = examine(dir, &listing);
+    let (listing, _lock) = take(dir)?;
+    let mut report = examine(dir, &listing)?;
     if report.opens {
         return Ok(report);
     }
@@ -66,21 +63,39 @@ pub fn repair(dir: &Path) -> Result<Report, OpenError> {
     Ok(report)
 }
 
-fn examine(dir: &Path, listing: &Listing) -> Report {
+/// The files of a store that is there and not in use.
+fn take(dir: &Path) -> Result<(Listing, File), OpenError> {
+    let listing = Listing::of(&SystemDisk, dir).map_err(OpenError::io(dir))?;
+    if listing.segments.is_empty() && listing.snapshots.is_empty() {
+        let missing = io::Error::new(io::ErrorKind::NotFound, "there is no store here");
+        return Err(OpenError::io(dir)(missing));
+    }
+    let lock = lock(dir)?;
+    // Once more, now that nobody else can change it.
+    Ok((Listing::of(&SystemDisk, dir).map_err(OpenError::io(dir))?, lock))
+}
+
+/// Fails when files cannot be read for other reasons than damage: that is nothing a repair should act on.
+fn examine(dir: &Path, listing: &Listing) -> Result<Report, OpenError> {
     let mut damage = Vec::new();
+    let mut note = |outcome: Result<(), OpenError>| match outcome {
+        Err(error @ OpenError::Corrupt { .. }) => {
+            // Recovery gives up on a snapshot that is in the list already.
+            if !damage.iter().any(|known: &OpenError| known.to_string() == error.to_string()) {
+                damage.push(error);
+            }
+            Ok(false)
+        }
+        other => other.map(|()| true),
+    };
     for &revision in &listing.snapshots {
         let mut scratch = State::starting_at(revision, revision);
-        damage.extend(snapshot::read(&SystemDisk, dir, revision, &mut scratch).err());
+        note(snapshot::read(&SystemDisk, dir, revision, &mut scratch).map(drop))?;
     }
     let limits = HistoryLimits::default();
     let mut recovery = Recovery::new(&SystemDisk, dir, &limits);
-    let outcome = recovery.run(listing);
-    let opens = outcome.is_ok();
-    // Recovery gives up on the newest snapshot, which is in the list already.
-    let is_known = |error: &OpenError| damage.iter().any(|known| known.to_string() == error.to_string());
-    let found = outcome.err().filter(|error| !is_known(error));
-    damage.extend(found);
-    Report {
+    let opens = note(recovery.run(listing))?;
+    Ok(Report {
         revision: recovery.state.revision,
         objects: count(&recovery.state),
         segments: listing.segments.len(),
@@ -89,7 +104,7 @@ fn examine(dir: &Path, listing: &Listing) -> Report {
         damage,
         opens,
         set_aside: None,
-    }
+    })
 }
 
 fn count(state: &State) -> usize {

@@ -214,3 +214,77 @@ impl<'a> Decoder<'a> {
         Ok(taken)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header() -> impl Strategy<Value = Header> {
+        let owner = (".{0,9}", ".{0,9}", any::<Option<bool>>(), any::<Option<bool>>()).prop_map(
+            |(name, uid, controller, block_owner_deletion)| OwnerReference {
+                api_version: "v1".to_owned(),
+                kind: "Kind".to_owned(),
+                name,
+                uid,
+                controller,
+                block_owner_deletion,
+            },
+        );
+        let labels = prop::collection::btree_map(".{0,9}", ".{0,9}", 0..4);
+        let owners = prop::collection::vec(owner, 0..3);
+        let finalizers = prop::collection::vec(".{0,9}", 0..3);
+        (".{0,9}", ".{0,9}", ".{0,9}", labels, owners, finalizers, any::<bool>()).prop_map(
+            |(name, namespace, uid, labels, owners, finalizers, deleting)| Header {
+                name,
+                namespace,
+                uid,
+                labels,
+                owners,
+                finalizers,
+                deleting,
+            },
+        )
+    }
+
+    fn event(header: &Header, body: &[u8], replaced: Option<u64>) -> Event {
+        let entry = |revision| {
+            let body = Bytes::copy_from_slice(body);
+            Arc::new(Entry { revision, header: header.clone(), revision_at: 0..0, body })
+        };
+        let key = Key::new("widgets.example.org", &header.namespace, &header.name);
+        Event { revision: 9, at: 5, key, old: replaced.map(entry), new: Some(entry(9)) }
+    }
+
+    proptest! {
+        #[test]
+        fn records_read_back(header in header(), body: Vec<u8>, replaced in prop::option::of(1..9u64)) {
+            let event = event(&header, &body, replaced);
+            let mut bytes = Vec::new();
+            put_record(&mut bytes, &event);
+            let mut decoder = Decoder::new(&bytes);
+            let record = decoder.record().unwrap();
+            prop_assert!(decoder.is_empty());
+            prop_assert_eq!((&record.key, record.replaced), (&event.key, replaced.unwrap_or(0)));
+            let (found, expected) = (record.new.unwrap(), event.new.unwrap());
+            prop_assert_eq!(&found.header, &expected.header);
+            prop_assert_eq!((found.revision, &found.body), (9, &expected.body));
+        }
+
+        #[test]
+        fn a_record_cut_short_is_refused(header in header(), cut: prop::sample::Index) {
+            let mut bytes = Vec::new();
+            put_record(&mut bytes, &event(&header, b"body", None));
+            prop_assert!(Decoder::new(&bytes[..cut.index(bytes.len())]).record().is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(mut bytes: Vec<u8>) {
+            let _ = Decoder::new(&bytes).object();
+            if let Some(op) = bytes.first_mut() {
+                *op = PUT;
+            }
+            let _ = Decoder::new(&bytes).record();
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod codec;
 mod compaction;
 mod file;
 mod frame;
+mod reader;
 mod recovery;
 mod snapshot;
 

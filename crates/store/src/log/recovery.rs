@@ -5,15 +5,15 @@
 //! made durable, and otherwise means that something durable is lost: then opening is refused.
 
 use super::codec::{Decoder, Record};
-use super::file::{self, FileHeader, FileKind, Listing};
+use super::file::{FileKind, Listing};
 use super::frame::{Frame, Kind};
+use super::reader::{FrameReader, Step};
 use super::snapshot;
 use crate::disk::Disk;
 use crate::model::Event;
 use crate::open_error::OpenError;
 use crate::options::HistoryLimits;
 use crate::state::{GENESIS, State};
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -128,40 +128,37 @@ impl<'a> Recovery<'a> {
 
     /// Applies a segment and gives the length of its intact part.
     fn replay(&mut self, base: u64, is_last: bool) -> Result<u64, OpenError> {
-        let path = FileKind::Segment.path(self.dir, base);
-        let mut bytes = Vec::new();
-        let read = self.disk.read(&path).and_then(|mut file| file.read_to_end(&mut bytes));
-        read.map_err(OpenError::io(&path))?;
-        let header = FileHeader::decode(FileKind::Segment, base, &path, &bytes)?;
+        let (header, mut reader) = FrameReader::open(self.disk, self.dir, FileKind::Segment, base)?;
         if *self.store.get_or_insert(header.store) != header.store {
-            return Err(OpenError::corrupt(&path, 0, "the file belongs to another store"));
+            return Err(reader.corrupt("the file belongs to another store"));
         }
         if base != self.position {
-            let what = format!("the log is missing from revision {} on", self.position + 1);
-            return Err(OpenError::corrupt(&path, 0, what));
+            let what = format!("the log is missing from revision {} on", self.position.saturating_add(1));
+            return Err(reader.corrupt(what));
         }
-        let mut offset = file::HEADER;
-        while offset < bytes.len() {
-            let Some((frame, body)) = Frame::at(&bytes, offset) else {
-                if !is_last || self.is_durable(&bytes, offset) {
-                    return Err(OpenError::corrupt(&path, offset, "a frame's checksum is wrong"));
+        loop {
+            match reader.next()? {
+                Step::Frame(frame) => {
+                    self.apply(&frame, reader.body()).map_err(|what| reader.corrupt(what))?;
+                    self.tail.sealed = frame.kind == Kind::Seal;
                 }
-                self.tail.torn = (bytes.len() - offset) as u64;
-                tracing::warn!(file = %path.display(), offset, bytes = self.tail.torn, "dropping a torn write");
-                break;
-            };
-            let end = body.end;
-            self.apply(&frame, &bytes[body]).map_err(|what| OpenError::corrupt(&path, offset, what))?;
-            self.tail.sealed = frame.kind == Kind::Seal;
-            offset = end;
+                Step::Unreadable => return self.end_early(reader, is_last),
+                Step::End => return Ok(reader.offset() as u64),
+            }
         }
-        self.tail.sealed &= self.tail.torn == 0;
-        Ok(offset as u64)
     }
 
-    /// Whether some frame after the unreadable one at `offset` says that the latter had been durable.
-    fn is_durable(&self, bytes: &[u8], offset: usize) -> bool {
-        Frame::scan(bytes, offset + 1).any(|later| later.durable > self.position)
+    /// Decides what it means that a frame cannot be read. A later frame may say that it had been durable.
+    fn end_early(&mut self, reader: FrameReader, is_last: bool) -> Result<u64, OpenError> {
+        let offset = reader.offset() as u64;
+        let damage = reader.corrupt("a frame's checksum is wrong");
+        let rest = reader.rest()?;
+        if !is_last || Frame::scan(&rest, 1).any(|later| later.durable > self.position) {
+            return Err(damage);
+        }
+        self.tail = Tail { sealed: false, torn: rest.len() as u64 };
+        tracing::warn!(offset, bytes = self.tail.torn, "dropping a torn write at the end of the log");
+        Ok(offset)
     }
 
     fn apply(&mut self, frame: &Frame, body: &[u8]) -> Result<(), String> {

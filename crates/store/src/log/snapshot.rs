@@ -1,12 +1,13 @@
 //! Snapshot files: every object as of one revision, so that the log before it is not needed.
 
 use super::codec::{Decoder, put_object};
-use super::file::{self, FileHeader, FileKind};
+use super::file::{FileHeader, FileKind};
 use super::frame::{self, Frame, Kind};
+use super::reader::{FrameReader, Step};
 use crate::disk::{Disk, DiskFile};
 use crate::open_error::OpenError;
 use crate::state::State;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,8 +68,7 @@ impl Chunks<'_> {
 
     fn end(mut self) -> io::Result<()> {
         self.begin();
-        self.buffer.extend_from_slice(&self.total.to_le_bytes());
-        self.buffer.extend_from_slice(&self.crc.to_le_bytes());
+        self.buffer.extend_from_slice(&summary(self.total, self.crc));
         self.finish(Kind::End)
     }
 }
@@ -76,53 +76,35 @@ impl Chunks<'_> {
 /// Loads the snapshot of `revision` into `state`, and gives the store it belongs to. After an error the state
 /// holds what came before the damage.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path, revision: u64, state: &mut State) -> Result<u128, OpenError> {
-    let path = &FileKind::Snapshot.path(dir, revision);
-    let reader = BufReader::with_capacity(CHUNK, disk.read(path).map_err(OpenError::io(path))?);
-    let mut input = Input { path, reader, offset: 0 };
-    let header = FileHeader::decode(FileKind::Snapshot, revision, path, &input.take(file::HEADER)?)?;
+    let (header, mut reader) = FrameReader::open(disk, dir, FileKind::Snapshot, revision)?;
     let (mut total, mut crc) = (0, 0);
     loop {
-        let start = input.offset;
-        let corrupt = |what: &str| OpenError::corrupt(path, start, what);
-        let head = input.take(frame::HEADER)?;
-        let frame = Frame::parse(&head).ok_or_else(|| corrupt("a frame header's checksum is wrong"))?;
-        let body = input.take(frame.body_len())?;
-        if !frame.fits(&body) {
-            return Err(corrupt("a frame's checksum is wrong"));
-        }
+        let frame = match reader.next()? {
+            Step::Frame(frame) => frame,
+            Step::Unreadable => return Err(reader.corrupt("a frame's checksum is wrong")),
+            Step::End => return Err(reader.corrupt("the file is cut short")),
+        };
         match frame.kind {
             Kind::Objects => {
-                let mut objects = Decoder::new(&body);
+                let mut objects = Decoder::new(reader.body());
                 while !objects.is_empty() {
-                    let (key, entry) = objects.object().map_err(|malformed| corrupt(malformed.0))?;
+                    let (key, entry) = objects.object().map_err(|malformed| reader.corrupt(malformed.0))?;
                     state.load(key, Arc::new(entry));
                     total += 1;
                 }
             }
-            Kind::End if body == [&u64::to_le_bytes(total)[..], &u32::to_le_bytes(crc)[..]].concat() => {
-                return Ok(header.store);
-            }
-            Kind::End => return Err(corrupt("the snapshot is not complete")),
-            _ => return Err(corrupt("a frame that does not belong here")),
+            Kind::End if *reader.body() == summary(total, crc) => return Ok(header.store),
+            Kind::End => return Err(reader.corrupt("the snapshot is not complete")),
+            _ => return Err(reader.corrupt("a frame that does not belong here")),
         }
-        crc = crc32c::crc32c_append(crc, &head);
+        crc = crc32c::crc32c_append(crc, reader.head());
     }
 }
 
-struct Input<'a> {
-    path: &'a Path,
-    reader: BufReader<Box<dyn Read>>,
-    offset: usize,
-}
-
-impl Input<'_> {
-    fn take(&mut self, len: usize) -> Result<Vec<u8>, OpenError> {
-        let mut bytes = Vec::new();
-        let read = (&mut self.reader).take(len as u64).read_to_end(&mut bytes);
-        if read.map_err(OpenError::io(self.path))? < len {
-            return Err(OpenError::corrupt(self.path, self.offset, "the file is cut short"));
-        }
-        self.offset += len;
-        Ok(bytes)
-    }
+/// What the last frame says: how many objects there are, and a checksum over the headers of all frames.
+fn summary(total: u64, crc: u32) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..8].copy_from_slice(&total.to_le_bytes());
+    bytes[8..].copy_from_slice(&crc.to_le_bytes());
+    bytes
 }

@@ -2,9 +2,11 @@
 
 use crate::fixture::{create, key, text, update};
 use crate::{crash_image, files};
+use proptest::prelude::*;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use transom_store::{HistoryLimits, LogLimits, OpenError, Options, Store, repair, verify};
 
 const WIDGETS: &str = "widgets.example.org";
@@ -253,4 +255,116 @@ async fn leftovers_of_an_interrupted_compaction_are_cleaned_up() {
     fs::write(dir.path().join("notes.txt"), b"not ours").unwrap();
     expect_last(dir.path());
     assert!(!leftover.exists() && dir.path().join("notes.txt").exists());
+}
+
+#[test]
+fn a_directory_without_a_store_is_not_repaired() {
+    let dir = tempfile::tempdir().unwrap();
+    for outcome in [verify(dir.path()), repair(dir.path()), repair(&dir.path().join("missing"))] {
+        assert!(matches!(outcome, Err(OpenError::Io { .. })), "{outcome:?}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_newer_format_is_not_repaired_away() {
+    let dir = compacted().await;
+    let last = files(dir.path(), ".seg").pop().unwrap();
+    let mut newer = fs::read(&last).unwrap();
+    newer[8] = 9;
+    let crc = crc32c::crc32c(&newer[..40]);
+    newer[40..44].copy_from_slice(&crc.to_le_bytes());
+    fs::write(&last, &newer).unwrap();
+    assert!(matches!(repair(dir.path()), Err(OpenError::NewerFormat { .. })));
+    assert_eq!(fs::read(&last).unwrap(), newer);
+}
+
+#[derive(Clone, Debug)]
+enum Edit {
+    Flip(prop::sample::Index, u8),
+    Cut(prop::sample::Index),
+    Insert(prop::sample::Index, Vec<u8>),
+    Remove(prop::sample::Index, usize),
+    /// Writes a part of the file over another: valid frames in wrong places.
+    Move(prop::sample::Index, prop::sample::Index, usize),
+}
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    let at = any::<prop::sample::Index>;
+    let edit = prop_oneof![
+        (at(), 1..=255u8).prop_map(|(at, mask)| Edit::Flip(at, mask)),
+        at().prop_map(Edit::Cut),
+        (at(), prop::collection::vec(any::<u8>(), 1..80)).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
+        (at(), 1..300usize).prop_map(|(at, len)| Edit::Remove(at, len)),
+        (at(), at(), 1..300usize).prop_map(|(from, to, len)| Edit::Move(from, to, len)),
+    ];
+    prop::collection::vec(edit, 1..4)
+}
+
+fn edited(mut bytes: Vec<u8>, edits: &[Edit]) -> Vec<u8> {
+    for edit in edits.iter().cloned() {
+        let len = bytes.len().max(1);
+        match edit {
+            Edit::Flip(at, mask) => {
+                bytes.iter_mut().skip(at.index(len)).take(1).for_each(|byte| *byte ^= mask);
+            }
+            Edit::Cut(at) => bytes.truncate(at.index(len)),
+            Edit::Insert(at, more) => {
+                let at = at.index(len).min(bytes.len());
+                bytes.splice(at..at, more);
+            }
+            Edit::Remove(at, count) => {
+                let at = at.index(len).min(bytes.len());
+                bytes.drain(at..(at + count).min(bytes.len()));
+            }
+            Edit::Move(from, to, count) => {
+                let from = from.index(len).min(bytes.len());
+                let part = bytes[from..(from + count).min(bytes.len())].to_vec();
+                let to = to.index(len);
+                for (byte, new) in bytes.iter_mut().skip(to).zip(part) {
+                    *byte = new;
+                }
+            }
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+
+    /// However a log is mangled, what opens is what had been there at some time, and what does not open can be
+    /// repaired to that.
+    #[test]
+    fn a_mangled_log_gives_a_prefix_or_an_error(edits in edits()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let sample = sample(false).await;
+            fs::write(&sample.log, edited(sample.bytes.clone(), &edits)).unwrap();
+            if Store::open(sample.dir.path(), Options::default()).is_err() {
+                match repair(sample.dir.path()) {
+                    Ok(report) => assert!(report.set_aside.is_some()),
+                    Err(OpenError::NewerFormat { .. }) => return,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            let store = reopen(sample.dir.path()).await;
+            let names: Vec<String> =
+                store.snapshot(WIDGETS).objects.keys().map(|key| key.name.to_string()).collect();
+            let prefix: Vec<String> = (0..names.len()).map(|index| index.to_string()).collect();
+            assert_eq!(names, prefix);
+            create(&store, key("new"), "x").await;
+        });
+    }
+}
+
+async fn reopen(dir: &Path) -> Store {
+    loop {
+        match Store::open(dir, Options::default()) {
+            Ok(store) => return store,
+            // The handle of the first opening is gone, but its thread may need a moment.
+            Err(OpenError::Locked { .. }) => tokio::time::sleep(Duration::from_millis(1)).await,
+            Err(other) => panic!("{other}"),
+        }
+    }
 }
