@@ -6,7 +6,7 @@
 //! | [`table`] | the types and their fields, loaded once |
 //! | [`typed`] | a JSON document as Go's typed decoder and encoder would read and write it |
 //! | [`protobuf`] | the `k8s\0` protobuf envelope → the same JSON |
-//! | [`quantity`], [`time`] | the two scalars with a canonical form of their own |
+//! | [`scalars`] | quantities and times in their canonical form |
 //! | [`schema`] | the schema tree for server-side apply and strategic merge patch |
 //! | [`openapi`] | the published schemas; descriptions are loaded only for them |
 //! | [`defaults`] | what kube-apiserver fills in |
@@ -19,10 +19,9 @@ pub mod defaults;
 pub mod openapi;
 pub mod printer;
 pub mod protobuf;
-pub mod quantity;
+pub mod scalars;
 pub mod schema;
 pub mod table;
-pub mod time;
 pub mod typed;
 pub mod validate;
 

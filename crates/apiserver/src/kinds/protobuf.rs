@@ -2,11 +2,12 @@
 //! the table describes. The result equals what Go's protobuf decoder and JSON encoder make of it.
 
 use super::table::{Shape, Ty, Type, Types, types};
-use super::{quantity, time, typed};
+use super::{scalars, typed};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use transom_object::GroupVersion;
+use transom_object::time::Timestamp;
 
 /// Why a body could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -336,7 +337,7 @@ impl Reader {
             Shape::Time | Shape::MicroTime => moment(body, matches!(shape, Shape::MicroTime))?,
             Shape::Quantity => match find_bytes(body, 1)? {
                 None => "0".into(),
-                Some(s) => quantity::normalize(&text(s)).map_err(|e| bad(e.to_string()))?.into(),
+                Some(s) => scalars::quantity(&text(s)).map_err(|e| bad(e.to_string()))?.into(),
             },
             Shape::IntOrString => int_or_string(body)?,
             Shape::Raw | Shape::FieldsV1 | Shape::Json => match find_bytes(body, 1)? {
@@ -401,7 +402,7 @@ fn find_bytes(body: &[u8], wanted: u32) -> Result<Option<&[u8]>, ProtoError> {
     Ok(found)
 }
 
-/// Seconds and nanoseconds; an empty message is the zero time. Beyond the years 1 to 9999 Go cannot print.
+/// Seconds and nanoseconds; an empty message is the zero time.
 fn moment(body: &[u8], micro: bool) -> Result<Value, ProtoError> {
     if body.is_empty() {
         return Ok(Value::Null);
@@ -415,13 +416,12 @@ fn moment(body: &[u8], micro: bool) -> Result<Value, ProtoError> {
             _ => {}
         }
     }
-    let out_of_range =
-        || ProtoError::Value { field: "seconds".into(), message: "year outside of range [0,9999]".into() };
-    let micros = u32::try_from(nanos / 1000).ok().filter(|us| *us < 1_000_000).ok_or_else(out_of_range)?;
-    if !(-62_167_219_200..=253_402_300_799).contains(&seconds) {
-        return Err(out_of_range());
-    }
-    Ok(time::render(seconds, micro.then_some(micros)))
+    let at = i32::try_from(nanos)
+        .ok()
+        .and_then(|nanos| Timestamp::new(seconds, if micro { nanos } else { 0 }).ok());
+    let at =
+        at.ok_or_else(|| ProtoError::Value { field: "seconds".into(), message: "time out of range".into() })?;
+    Ok(scalars::moment(at, micro))
 }
 
 fn int_or_string(body: &[u8]) -> Result<Value, ProtoError> {

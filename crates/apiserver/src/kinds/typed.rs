@@ -1,12 +1,13 @@
 //! A JSON document as Go's typed decoder and encoder see it: unknown fields fall away, wrong types are
 //! errors in Go's words, zero values appear or vanish by the `omitempty` of each field.
 
+use super::scalars;
 use super::table::{Field, Flat, Shape, Ty, Type, Types, types};
-use super::{quantity, time};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeSet;
+use transom_object::quantity::ParseError;
 
 /// A document that does not fit its type, in the words of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -151,10 +152,10 @@ impl Walk {
     /// Scalars with a decoder of their own.
     fn special(&self, value: Value, shape: &Shape) -> Result<Value, TypeError> {
         match (shape, value) {
-            (Shape::Time, Value::String(s)) => time::normalize(&s, false).map_err(TypeError),
-            (Shape::MicroTime, Value::String(s)) => time::normalize(&s, true).map_err(TypeError),
-            (Shape::Quantity, Value::String(s)) => quantity::normalize(&s).map(Value::from).map_err(wording),
-            (Shape::Quantity, v) => quantity::normalize(&v.to_string()).map(Value::from).map_err(wording),
+            (Shape::Time, Value::String(s)) => scalars::time(&s, false).map_err(TypeError),
+            (Shape::MicroTime, Value::String(s)) => scalars::time(&s, true).map_err(TypeError),
+            (Shape::Quantity, Value::String(s)) => scalars::quantity(&s).map(Value::from).map_err(wording),
+            (Shape::Quantity, v) => scalars::quantity(&v.to_string()).map(Value::from).map_err(wording),
             (Shape::IntOrString, v @ Value::String(_)) => Ok(v),
             (Shape::IntOrString, Value::Number(n)) => {
                 int32(&n).ok_or_else(|| self.mismatch(&format!("number {n}"), "int32"))
@@ -250,7 +251,7 @@ fn int32(n: &Number) -> Option<Value> {
     n.as_i64().and_then(|i| i32::try_from(i).ok()).map(Value::from)
 }
 
-fn wording(e: quantity::QuantityError) -> TypeError {
+fn wording(e: ParseError) -> TypeError {
     TypeError(e.to_string())
 }
 

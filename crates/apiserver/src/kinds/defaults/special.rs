@@ -1,6 +1,6 @@
 //! Defaults that depend on other fields of the same struct.
 
-use crate::kinds::quantity;
+use crate::kinds::scalars;
 use serde_json::{Map, Value, json};
 
 const DEFINITION: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
@@ -64,7 +64,7 @@ fn round_resources(map: &mut Fields, lists: &[&str]) {
     for list in lists {
         let Some(Value::Object(amounts)) = map.get_mut(*list) else { continue };
         for amount in amounts.values_mut() {
-            if let Some(rounded) = amount.as_str().and_then(quantity::round_up_to_milli) {
+            if let Some(rounded) = amount.as_str().and_then(scalars::round_up_to_milli) {
                 *amount = rounded.into();
             }
         }

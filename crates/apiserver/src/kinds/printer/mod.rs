@@ -3,9 +3,8 @@
 mod cells;
 mod pod;
 
-use super::time;
 use serde_json::{Value, json};
-use transom_object::GroupVersionKind;
+use transom_object::{GroupVersionKind, time};
 
 /// A column of a Table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,28 +225,6 @@ impl<'a> Printed<'a> {
 
 /// How long ago a timestamp was, `<unknown>` for none.
 fn age(timestamp: &str, now: i64) -> String {
-    let parsed = time::parse(timestamp, false);
-    parsed.map_or_else(|_| "<unknown>".to_owned(), |(seconds, _)| human_duration(now - seconds))
-}
-
-/// A duration in at most two units, coarser the longer it is.
-pub fn human_duration(seconds: i64) -> String {
-    let two = |big: i64, unit: char, small: i64, sub: char| match small {
-        0 => format!("{big}{unit}"),
-        _ => format!("{big}{unit}{small}{sub}"),
-    };
-    let (minutes, hours) = (seconds / 60, seconds / 3600);
-    match () {
-        () if seconds < -1 => "<invalid>".to_owned(),
-        () if seconds < 0 => "0s".to_owned(),
-        () if seconds < 120 => format!("{seconds}s"),
-        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
-        () if minutes < 180 => format!("{minutes}m"),
-        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
-        () if hours < 48 => format!("{hours}h"),
-        () if hours < 192 => two(hours / 24, 'd', hours % 24, 'h'),
-        () if hours < 24 * 365 * 2 => format!("{}d", hours / 24),
-        () if hours < 24 * 365 * 8 => two(hours / 24 / 365, 'y', hours / 24 % 365, 'd'),
-        () => format!("{}y", hours / 24 / 365),
-    }
+    let at = time::parse(timestamp).ok();
+    at.map_or_else(|| "<unknown>".to_owned(), |at| time::human_duration(now - at.as_second()))
 }

@@ -86,36 +86,6 @@ fn tables_equal_upstream() {
 }
 
 #[test]
-fn durations_read_well() {
-    let cases = [
-        (-5, "<invalid>"),
-        (-1, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (599, "9m59s"),
-        (600, "10m"),
-        (10_799, "179m"),
-    ];
-    for (seconds, want) in cases {
-        assert_eq!(printer::human_duration(seconds), want);
-    }
-    let hours = [
-        (3, "3h"),
-        (7, "7h"),
-        (47, "47h"),
-        (48, "2d"),
-        (49, "2d1h"),
-        (192, "8d"),
-        (17_520, "2y"),
-        (17_544, "2y1d"),
-        (70_080, "8y"),
-    ];
-    for (hours, want) in hours {
-        assert_eq!(printer::human_duration(hours * 3600), want);
-    }
-}
-
-#[test]
 fn definitions_get_names_conversion_and_stored_versions() {
     let object = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.org"},
@@ -177,7 +147,7 @@ fn refusals_equal_upstream() {
                 assert!(same && got != want, "{want:?} {got:?}");
             }
             None if got != want => {
-                failures.push(format!("{}\n  want {want:?}\n  got  {got:?}", case["object"]))
+                failures.push(format!("{}\n  want {want:?}\n  got  {got:?}", case["object"]));
             }
             None => {}
         }

@@ -33,7 +33,7 @@ pub fn validate(new: &Value, old: Option<&Value>, gvk: &GroupVersionKind) -> Vec
         ("rbac.authorization.k8s.io", "ClusterRole") => access::cluster_role(&object, &mut errors),
         ("rbac.authorization.k8s.io", "RoleBinding") => access::binding(&object, old, true, &mut errors),
         ("rbac.authorization.k8s.io", "ClusterRoleBinding") => {
-            access::binding(&object, old, false, &mut errors)
+            access::binding(&object, old, false, &mut errors);
         }
         (
             "admissionregistration.k8s.io",
