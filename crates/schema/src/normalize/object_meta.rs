@@ -2,6 +2,7 @@
 //! into the typed struct and encoding it again would.
 
 use super::MalformedFields;
+use crate::trail::Trail;
 use serde_json::{Map, Value};
 
 /// What a field holds. The text is the Go type, as decoding errors name it.
@@ -92,12 +93,13 @@ pub(super) fn coerce(metadata: &mut Value, malformed: MalformedFields) -> Result
     if malformed == MalformedFields::Drop {
         fields.retain(|name, value| {
             let holds = OBJECT_META.fields.iter().find(|(known, _)| known == name);
+            let at = Trail::Root.property(name);
             holds.is_none_or(|(_, holds)| {
-                Reader { unknown: Vec::new() }.field(value, *holds, "ObjectMeta", name).is_ok()
+                Reader { unknown: Vec::new() }.field(value, *holds, "ObjectMeta", &at).is_ok()
             })
         });
     }
-    reader.structure(fields, &OBJECT_META, "")?;
+    reader.structure(fields, &OBJECT_META, &Trail::Root)?;
     Ok(reader.unknown)
 }
 
@@ -107,12 +109,17 @@ struct Reader {
 
 impl Reader {
     /// Keeps known fields that hold something, and reports the others with their path.
-    fn structure(&mut self, fields: &mut Map<String, Value>, of: &Struct, path: &str) -> Result<(), String> {
+    fn structure(
+        &mut self,
+        fields: &mut Map<String, Value>,
+        of: &Struct,
+        trail: &Trail<'_>,
+    ) -> Result<(), String> {
         let mut problem = None;
         fields.retain(|name, value| {
-            let at = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let at = trail.property(name);
             let Some((_, holds)) = of.fields.iter().find(|(known, _)| known == name) else {
-                self.unknown.push(at);
+                self.unknown.push(at.to_string());
                 return false;
             };
             match self.field(value, *holds, of.name, &at) {
@@ -133,12 +140,18 @@ impl Reader {
     }
 
     /// Whether the field is written back; an error if it cannot be read.
-    fn field(&mut self, value: &mut Value, holds: Holds, of: &str, path: &str) -> Result<bool, String> {
+    fn field(
+        &mut self,
+        value: &mut Value,
+        holds: Holds,
+        of: &str,
+        trail: &Trail<'_>,
+    ) -> Result<bool, String> {
         if value.is_null() {
             return Ok(false);
         }
         // Go names fields without the indices of the lists they are in.
-        let place = || format!("{of}.{}", strip_indices(path));
+        let place = || format!("{of}.{}", strip_indices(&trail.to_string()));
         let wrong = |found: &str, ty: &str| {
             Err(format!("json: cannot unmarshal {found} into Go struct field {} of type {ty}", place()))
         };
@@ -150,7 +163,7 @@ impl Reader {
             Holds::Integer => match value {
                 Value::Number(n) => match n.as_i64() {
                     // A pointer in Go: zero is a value. `generation` is none, so zero vanishes.
-                    Some(i) => Ok(i != 0 || path != "generation"),
+                    Some(i) => Ok(i != 0 || !matches!(trail, Trail::Property(_, "generation"))),
                     None => wrong(&format!("number {n}"), "int64"),
                 },
                 other => wrong(go_kind(other), "int64"),
@@ -167,7 +180,7 @@ impl Reader {
                     None => Ok(!items.is_empty()),
                     Some(item) if item.is_null() => {
                         *item = "".into();
-                        self.field(value, holds, of, path)
+                        self.field(value, holds, of, trail)
                     }
                     Some(item) => wrong(go_kind(item), "string"),
                 },
@@ -184,7 +197,7 @@ impl Reader {
                     let Value::Object(fields) = item else {
                         return wrong(go_kind(item), &format!("v1.{}", of.name));
                     };
-                    self.structure(fields, of, &format!("{path}[{i}]"))?;
+                    self.structure(fields, of, &trail.index(i))?;
                 }
                 Ok(!items.is_empty())
             }

@@ -18,6 +18,11 @@ pub fn compile(source: &str) -> Result<Regex, String> {
     RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).build().map_err(|e| {
         let text = e.to_string();
         let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
+        let reason = match reason {
+            "unclosed group" => "missing closing )",
+            "unopened group" => "unexpected )",
+            other => other,
+        };
         format!("error parsing regexp: {reason}: `{source}`")
     })
 }

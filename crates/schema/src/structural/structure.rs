@@ -296,6 +296,8 @@ fn narrows_names_only(metadata: Props<'_>) -> bool {
         "type" | "default" | "properties" => true,
         // Not part of a structural schema.
         "example" | "externalDocs" => true,
+        // Said by being there.
+        "additionalProperties" | "x-kubernetes-list-type" | "x-kubernetes-map-type" => value.is_null(),
         _ => zero(value),
     });
     names_only && silent

@@ -13,6 +13,7 @@ use crate::trail::Trail;
 use serde_json::{Map, Number, Value};
 use std::sync::Arc;
 use transom_object::field::{self, Kind, Path};
+use transom_object::json;
 
 pub(super) fn explain(
     value: &Value,
@@ -437,6 +438,6 @@ fn bound_value(num: Num, bound: f64) -> Value {
 fn enum_text(value: &Value) -> String {
     match value {
         Value::String(s) => s.clone(),
-        other => other.to_string(),
+        other => String::from_utf8_lossy(&json::encode(other)).into_owned(),
     }
 }

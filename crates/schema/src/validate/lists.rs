@@ -4,6 +4,7 @@ use crate::model::{Additional, ListType, Schema};
 use crate::trail::Trail;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::hash::Hash;
 use transom_object::field::{self, Path};
 
 /// Repeated items of sets and repeated keys of map lists. An update of an object that already had such
@@ -57,7 +58,7 @@ impl Found<'_> {
     }
 
     fn set(&mut self, items: &[Value], trail: &Trail<'_>) {
-        for i in second_occurrences(items.iter().map(Value::to_string)) {
+        for i in second_occurrences(items.iter().map(Identity::of)) {
             self.duplicate(trail, i, items[i].clone());
         }
     }
@@ -69,23 +70,13 @@ impl Found<'_> {
             self.errors.push(field::Error::invalid(&path, items[i].clone(), detail));
             return;
         }
-        // A key field may be missing; missing and `null` differ.
-        let key_of = |item: &Value| -> Map<String, Value> {
-            keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect()
+        let identity = |item| -> Vec<Identity<'_>> {
+            keys.iter().map(|key| Value::get(item, key).map_or(Identity::Missing, Identity::of)).collect()
         };
-        let text_of = |item: &Value| {
-            let mut text = String::new();
-            for key in keys {
-                match item.get(key) {
-                    Some(value) => text.push_str(&value.to_string()),
-                    None => text.push('-'),
-                }
-                text.push('\0');
-            }
-            text
-        };
-        for i in second_occurrences(items.iter().map(text_of)) {
-            self.duplicate(trail, i, Value::Object(key_of(&items[i])));
+        for i in second_occurrences(items.iter().map(identity)) {
+            let key: Map<String, Value> =
+                keys.iter().filter_map(|key| Some((key.clone(), items[i].get(key)?.clone()))).collect();
+            self.duplicate(trail, i, Value::Object(key));
         }
     }
 
@@ -100,12 +91,40 @@ impl Found<'_> {
     }
 }
 
+/// What makes two values the same item. Compound values are the same when they are written the same.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity<'v> {
+    /// A key field that is not there; that is not `null`.
+    Missing,
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Str(&'v str),
+    Compound(String),
+}
+
+impl<'v> Identity<'v> {
+    fn of(value: &'v Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(b) => Self::Bool(*b),
+            Value::String(s) => Self::Str(s),
+            Value::Number(n) => match n.as_i64() {
+                Some(i) => Self::Int(i),
+                None => Self::Float(n.as_f64().unwrap_or(f64::NAN).to_bits()),
+            },
+            Value::Array(_) | Value::Object(_) => Self::Compound(value.to_string()),
+        }
+    }
+}
+
 /// Where each repeated item repeats for the first time.
-fn second_occurrences(items: impl ExactSizeIterator<Item = String>) -> Vec<usize> {
+fn second_occurrences<T: Eq + Hash>(items: impl ExactSizeIterator<Item = T>) -> Vec<usize> {
     if items.len() < 2 {
         return Vec::new();
     }
-    let mut seen: HashMap<String, u32> = HashMap::with_capacity(items.len());
+    let mut seen: HashMap<T, u32> = HashMap::with_capacity(items.len());
     let mut repeated = Vec::new();
     for (i, item) in items.enumerate() {
         let times = seen.entry(item).or_default();

@@ -89,7 +89,7 @@ fn normalized(mut value: Value, schema: &transom_schema::Schema) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn pruning_twice_is_pruning_once(doc in schema(), mut value in value(), root in any::<bool>()) {

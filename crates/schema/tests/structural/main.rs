@@ -9,6 +9,7 @@ mod crd;
 mod laws;
 mod metadata;
 mod normalize;
+mod own;
 mod ratcheting;
 mod tables;
 mod validate;
