@@ -80,9 +80,9 @@ class Client:
 
 
 def decode(data, kind):
-    """JSON becomes a value; several JSON lines (a watch) and anything else stay text."""
+    """JSON becomes a value, whatever it is labelled; several JSON lines (a watch) and anything else stay text."""
     text = data.decode(errors="replace")
-    if "json" in kind:
+    if "json" in kind or text.startswith("{"):
         try:
             return json.loads(text) if text else None
         except ValueError:

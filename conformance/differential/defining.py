@@ -112,13 +112,52 @@ def life(rng, scope):
 def discovery(group):
     yield Operation("discovery.group", "GET", f"/apis/{group}", mode="await", until=lambda answer: answer.code == 200)
     yield Operation("discovery.resources", "GET", f"/apis/{group}/v1", mode="await", until=lambda answer: answer.code == 200)
-    yield Operation("discovery.aggregated", "GET", "/apis", headers={"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"},
-                    mode="await", until=lambda answer: group in str(answer.body), compare=False)
+    yield Operation("discovery.aggregated", "GET", "/apis", headers={"Accept": AGGREGATED}, mode="await",
+                    until=lambda answer: group in str(answer.body), pick=named("items", group))
     yield Operation("openapi.v3", "GET", f"/openapi/v3/apis/{group}/v1", mode="await", until=lambda answer: answer.code == 200)
+
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+SCHEMAS = {
+    "api/v1": ("core.v1.ConfigMap", "core.v1.Secret", "core.v1.Namespace", "core.v1.ServiceAccount", "core.v1.Service", "core.v1.ServiceSpec"),
+    "apis/apps/v1": ("apps.v1.Deployment", "apps.v1.DeploymentSpec", "core.v1.Container", "core.v1.PodSpec"),
+    "apis/coordination.k8s.io/v1": ("coordination.v1.Lease", "coordination.v1.LeaseSpec"),
+    "apis/rbac.authorization.k8s.io/v1": ("rbac.v1.Role", "rbac.v1.ClusterRoleBinding", "rbac.v1.PolicyRule"),
+}
+META = [f"io.k8s.apimachinery.pkg.apis.meta.v1.{name}" for name in ("ObjectMeta", "ListMeta", "Status", "DeleteOptions", "OwnerReference", "ManagedFieldsEntry")]
+RESOURCES = {"configmaps", "secrets", "namespaces", "namespaces/status", "namespaces/finalize", "services", "services/status", "serviceaccounts",
+             "serviceaccounts/token", "events", "deployments", "deployments/status", "deployments/scale", "leases", "roles", "rolebindings", "clusterroles",
+             "clusterrolebindings", "customresourcedefinitions", "customresourcedefinitions/status", "subjectaccessreviews", "selfsubjectaccessreviews"}
+
+
+def named(field, name):
+    """Picks the entry of a list that has this name."""
+    def pick(body):
+        return [each for each in body[field] if (each.get("name") or each.get("metadata", {}).get("name")) == name]
+    return pick
+
+
+def built_in(rng, scope):
+    """Discovery and OpenAPI of the built-in kinds that both servers have."""
+    for place, names in SCHEMAS.items():
+        wanted = [f"io.k8s.api.{name}" for name in names] + META
+        yield Operation("openapi.built-in", "GET", f"/openapi/v3/{place}", pick=lambda body, wanted=wanted: {
+            name: body["components"]["schemas"].get(name) for name in wanted})
+        yield Operation("openapi.index", "GET", "/openapi/v3", pick=lambda body, place=place: sorted(body["paths"].get(place, {})))
+    for path in ("/api/v1", "/apis/apps/v1", "/apis/coordination.k8s.io/v1", "/apis/rbac.authorization.k8s.io/v1", "/apis/apiextensions.k8s.io/v1",
+                 "/apis/authorization.k8s.io/v1"):
+        yield Operation("discovery.built-in", "GET", path, pick=lambda body: {
+            **body, "resources": [each for each in body["resources"] if each["name"] in RESOURCES]})
+    for group in ("apps", "rbac.authorization.k8s.io", "coordination.k8s.io", "apiextensions.k8s.io"):
+        yield Operation("discovery.group", "GET", f"/apis/{group}")
+        yield Operation("discovery.groups", "GET", "/apis", pick=named("groups", group))
+    yield Operation("openapi.v2", "GET", "/openapi/v2", pick=lambda body: {
+        name: body["definitions"].get(name) for name in ("org.example.diff.v1.Widget", "org.example.diff.v1.Gauge", "io.k8s.api.core.v1.ConfigMap")})
 
 
 def documents(rng, scope):
     """Discovery and OpenAPI of the standing custom resources."""
+    yield Operation("discovery.aggregated", "GET", "/apis", headers={"Accept": AGGREGATED}, pick=named("items", customs.GROUP))
     yield Operation("discovery.group", "GET", f"/apis/{customs.GROUP}")
     for name in ("v1", "v1beta1", "v1alpha1", "v9"):
         yield Operation("discovery.resources", "GET", f"/apis/{customs.GROUP}/{name}")

@@ -191,6 +191,24 @@ def namespace_change(rng):
                        lambda: {"metadata": {"labels": {"kubernetes.io/metadata.name": None}}}, lambda: {"status": {"phase": "Terminating"}}])()
 
 
+def webhooks(rng):
+    hook = {"name": "one.example.org", "sideEffects": "None", "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/x"},
+            "rules": [{"apiGroups": ["none.example.org"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}]}
+    if rng.random() < 0.3:
+        hook["clientConfig"] = {"service": {"name": "s", "namespace": "n"}}
+    if rng.random() < 0.3:
+        hook["matchConditions"] = [{"name": "c", "expression": "object.metadata.name != 'x'"}]
+    return {"webhooks": [hook]}
+
+
+def webhooks_change(rng):
+    hook = webhooks(rng)["webhooks"][0]
+    return {"webhooks": [hook | rng.choice(({"timeoutSeconds": 3}, {"failurePolicy": "Ignore"}, {"failurePolicy": "Odd"}, {"sideEffects": "Some"},
+                                            {"name": "nodots"}, {"timeoutSeconds": 99}, {"clientConfig": {}}, {"admissionReviewVersions": []},
+                                            {"rules": [{}]}, {"matchPolicy": "Exact"}, {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+                                            {"clientConfig": {"url": "http://plain"}}, {"matchConditions": [{"name": "c", "expression": "1 +"}]}))]}
+
+
 RBAC = "rbac.authorization.k8s.io"
 CONFIGMAP = Kind("", "v1", "configmaps", "ConfigMap", make=configmap, change=configmap_change)
 SECRET = Kind("", "v1", "secrets", "Secret", make=secret, change=secret_change)
@@ -204,5 +222,8 @@ CLUSTER_ROLE = Kind(RBAC, "v1", "clusterroles", "ClusterRole", False, make=role,
 CLUSTER_ROLE_BINDING = Kind(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False, make=_binding("ClusterRole"), change=binding_change)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", False, make=lambda rng: {}, change=namespace_change, status=True)
 CRD = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False)
+ADMISSION = "admissionregistration.k8s.io"
+VALIDATING = Kind(ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False, make=webhooks, change=webhooks_change)
+MUTATING = Kind(ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False, make=webhooks, change=webhooks_change)
 
-BUILT_IN = [CONFIGMAP, SECRET, SERVICE, SERVICE_ACCOUNT, DEPLOYMENT, LEASE, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING]
+BUILT_IN = [VALIDATING, MUTATING, CONFIGMAP, SECRET, SERVICE, SERVICE_ACCOUNT, DEPLOYMENT, LEASE, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING]

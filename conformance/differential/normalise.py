@@ -76,6 +76,8 @@ class Normaliser:
         if value.get("kind") == "APIResourceList" and "resources" in value:
             # Kinds are listed in the order in which their definitions were noticed.
             return {**value, "resources": sorted(value["resources"], key=lambda resource: resource["name"])}
+        if value.get("resources") and isinstance(value["resources"], list) and "freshness" in value:
+            return {**value, "resources": sorted(value["resources"], key=lambda resource: resource["resource"])}
         if value.get("kind") == "Table":
             return self.table(value)
         if _name(value) in AUTOMATIC:

@@ -26,6 +26,7 @@ class Operation:
     mode: str = "plain"
     until: Optional[Callable] = None
     compare: bool = True
+    pick: Optional[Callable] = None  # the part of the body that is compared
 
     def describe(self):
         query = "&".join(f"{key}={value}" for key, value in self.query.items())

@@ -81,3 +81,37 @@ def access(rng, scope):
 def subject(user, namespace, verb, group, resource, **more):
     attributes = {"namespace": namespace, "verb": verb, "group": group, "resource": resource, **more}
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": user, "resourceAttributes": attributes}}
+
+
+def tokens(rng, scope):
+    """Service account tokens: asked for, reviewed and used."""
+    account = Handle(kinds.SERVICE_ACCOUNT, "robot", scope.namespace)
+    yield account.create(kinds.SERVICE_ACCOUNT.object("robot"))
+    for spec in ({"expirationSeconds": 600}, {"expirationSeconds": 5}, {"audiences": ["other"]}, {},
+                 {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "absent"}}, {"boundObjectRef": {"kind": "ConfigMap", "name": "x"}}):
+        yield Operation("token.request", "POST", f"{account.path}/token", body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
+                        pick=lambda body: {**body, "status": sorted(body["status"])})
+    yield Operation("token.remember", "POST", f"{account.path}/token", body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+                    remember="token", compare=False)
+    for token in ("${token.status.token}", "garbage", ""):
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        yield Operation("token.review", "POST", "/apis/authentication.k8s.io/v1/tokenreviews", body=review, pick=reviewed)
+    bearer = {"Authorization": "Bearer ${token.status.token}"}
+    yield Operation("token.whoami", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", headers=bearer,
+                    body={"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, pick=lambda body: identity(body["status"]["userInfo"]))
+    yield Operation("token.forbidden", "GET", f"/api/v1/namespaces/{scope.namespace}/secrets", headers=bearer)
+    yield Operation("token.garbage", "GET", "/api/v1/namespaces", headers={"Authorization": "Bearer garbage"})
+    yield Operation("token.basic", "GET", "/version", headers={"Authorization": "Basic eDp5"}, pick=lambda body: body["major"])
+
+
+def identity(user):
+    """Who it is, without what only this one token has."""
+    extra = {key: value for key, value in user.get("extra", {}).items() if "credential-id" not in key}
+    return {**user, "extra": extra}
+
+
+def reviewed(body):
+    status = dict(body["status"])
+    if "user" in status:
+        status["user"] = identity(status["user"])
+    return status

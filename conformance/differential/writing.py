@@ -197,3 +197,31 @@ def encodings(rng, scope):
             for check in rng.sample(("Strict", "Warn", "Ignore", "Nonsense"), 2):
                 yield Operation(f"create.encoded {kind.plural}", "POST", target.collection, {"fieldValidation": check, "dryRun": "All"}, text,
                                 {"Content-Type": content})
+
+
+def events(rng, scope):
+    """Events through both of their API groups."""
+    space = scope.namespace
+    core, new = f"/api/v1/namespaces/{space}/events", f"/apis/events.k8s.io/v1/namespaces/{space}/events"
+    involved = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "namespace": space}
+    for index in range(4):
+        body = {"metadata": {"name": f"e{index}", "namespace": space}, "involvedObject": involved, "reason": kinds.simple(rng), "message": kinds.word(rng),
+                "type": rng.choice(("Normal", "Warning", "Odd")), "source": {"component": "tester"}, "count": index,
+                "firstTimestamp": "2024-01-01T00:00:00Z", "lastTimestamp": "2024-01-01T00:00:01Z"}
+        yield Operation("create events", "POST", core, body=body)
+        body = {"metadata": {"name": f"n{index}", "namespace": space}, "regarding": {**involved, "namespace": rng.choice((space, "other"))},
+                "reason": rng.choice(("Because", "")), "action": "Testing", "type": "Normal", "note": kinds.simple(rng),
+                "eventTime": "2024-01-01T00:00:00.000001Z", "reportingController": rng.choice(("example.org/tester", "")), "reportingInstance": "t-1"}
+        yield Operation("create.new events", "POST", new, body=body)
+        for place in (core, new):
+            for name in ("e", "n"):
+                yield Operation("get events", "GET", f"{place}/{name}{index}")
+        yield Operation("patch.merge events", "PATCH", f"{core}/e{index}", body={"count": 9, "message": "again"}, headers={"Content-Type": PATCHES["merge"]})
+        yield Operation("patch.series events", "PATCH", f"{new}/n{index}", body={"series": {"count": 2, "lastObservedTime": "2024-01-01T00:00:02.000000Z"}},
+                        headers={"Content-Type": PATCHES["merge"]})
+    for selector in ("involvedObject.name=c", "reason=alpha", "type=Normal", "source=tester", "reportingComponent=tester", "involvedObject.uid=x", "regarding.name=c"):
+        for place in (core, new):
+            yield Operation("list.fields events", "GET", place, {"fieldSelector": selector})
+    yield Operation("list.table events", "GET", core, headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}, pick=lambda body: [
+        [cell for column, cell in zip(body["columnDefinitions"], row["cells"]) if column["name"] not in ("Last Seen", "First Seen")] for row in body["rows"]])
+    yield Operation("deletecollection events", "DELETE", new)
