@@ -322,3 +322,91 @@ fn hostile_managed_fields_never_panic() {
         server.update(Some(&live), new, "m");
     }
 }
+
+/// Two versions that name one field differently, and a third that is gone.
+fn versions(live: Option<&Value>, config: &Value, manager: &str, force: bool) -> Result<Value, ApplyError> {
+    let spec = |field: &str| {
+        Arc::new(object(vec![("spec", object(vec![(field, of(Type::Integer)), ("same", of(Type::String))]))]))
+    };
+    let schema = |version: &str| match version {
+        "example.org/v1" => Some(spec("old")),
+        "example.org/v2" => Some(spec("new")),
+        _ => None,
+    };
+    let convert = |value: &Value, version: &str| {
+        let mut value = value.clone();
+        let (from, to) = if version.ends_with('1') { ("new", "old") } else { ("old", "new") };
+        if let Some(field) = value["spec"].as_object_mut().and_then(|s| s.remove(from)) {
+            value["spec"][to] = field;
+        }
+        value["apiVersion"] = version.into();
+        Some(value)
+    };
+    let reset_fields = |_: &str| None;
+    let api_version = config["apiVersion"].as_str().unwrap_or_default();
+    own::apply(
+        &Context {
+            api_version,
+            subresource: "",
+            schema: &schema,
+            convert: &convert,
+            reset_fields: &reset_fields,
+            now: NOW,
+        },
+        live,
+        config,
+        manager,
+        force,
+    )
+}
+
+#[test]
+fn ownership_crosses_versions() {
+    let at = |version: &str, spec: &Value| {
+        let mut c = config(spec);
+        c["apiVersion"] = format!("example.org/{version}").into();
+        c
+    };
+    let live = stored(versions(None, &at("v1", &json!({"old": 1, "same": "a"})), "a", false).unwrap());
+    let error = versions(Some(&live), &at("v2", &json!({"new": 2})), "b", false).unwrap_err();
+    assert!(
+        matches!(&error, ApplyError::Conflicts(c) if c.len() == 1 && c[0].path.to_string() == ".spec.old"),
+        "{error}"
+    );
+    // The same applier at another version: what it applies no more vanishes.
+    let moved = versions(Some(&live), &at("v2", &json!({"new": 1})), "a", false).unwrap();
+    assert_eq!((&moved["apiVersion"], &moved["spec"]), (&json!("example.org/v2"), &json!({"new": 1})));
+    assert_eq!(owned(&moved, "a", "Apply"), json!({"f:spec": {"f:new": {}}}));
+    // Fields of a version that is gone are nobody's.
+    let mut orphan = live.clone();
+    orphan["metadata"]["managedFields"][0]["apiVersion"] = "example.org/v0".into();
+    let taken = versions(Some(&orphan), &at("v1", &json!({"old": 7})), "b", false).unwrap();
+    assert_eq!(owned(&taken, "a", "Apply"), Value::Null);
+}
+
+#[test]
+fn scale_sees_and_returns_the_owners_of_replicas() {
+    let paths = BTreeMap::from([("apps/v1".to_owned(), Some(Path::of(&["spec", "count"])))]);
+    let entry = |manager: &str, operation: &str, version: &str, fields: &Value| json!({"manager": manager, "operation": operation, "apiVersion": version, "fieldsType": "FieldsV1", "fieldsV1": fields});
+    let parent = json!([
+        entry("a", "Apply", "apps/v1", &json!({"f:spec": {"f:count": {}, "f:x": {}}})),
+        entry("b", "Apply", "apps/v1", &json!({"f:spec": {"f:y": {}}}))
+    ]);
+    let replicas = json!({"f:spec": {"f:replicas": {}}});
+    let scale = own::scale::to_scale(Some(&parent), &paths).unwrap();
+    assert_eq!(scale, Some(json!([entry("a", "Apply", "autoscaling/v1", &replicas)])));
+    let stolen = json!([entry("hpa", "Update", "autoscaling/v1", &replicas)]);
+    let back = own::scale::to_parent(Some(&parent), Some(&stolen), "apps/v1", &paths).unwrap();
+    assert_eq!(
+        back,
+        Some(json!([
+            entry("a", "Apply", "apps/v1", &json!({"f:spec": {"f:x": {}}})),
+            entry("b", "Apply", "apps/v1", &json!({"f:spec": {"f:y": {}}})),
+            entry("hpa", "Update", "apps/v1", &json!({"f:spec": {"f:count": {}}}))
+        ]))
+    );
+    assert_eq!(
+        own::scale::to_parent(Some(&parent), scale.as_ref(), "apps/v1", &paths).unwrap(),
+        Some(parent)
+    );
+}

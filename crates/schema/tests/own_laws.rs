@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_schema::own::managers::decode;
-use transom_schema::own::typed::{compare, extract_items, merge, remove_items, to_field_set};
+use transom_schema::own::typed::{absorbs, compare, extract_items, merge, remove_items, to_field_set};
 use transom_schema::own::{self, Context, Element, Path, Set};
 use transom_schema::{Additional, ListType, Schema, Type};
 
@@ -216,6 +216,8 @@ proptest! {
         let ty = own::Type::object(&schema);
         let merged = merge(ty, &a, &b).unwrap().unwrap();
         prop_assert_eq!(&merge(ty, &merged, &b).unwrap().unwrap(), &merged);
+        prop_assert!(absorbs(ty, &merged, &b));
+        prop_assert!(!absorbs(ty, &a, &b) || merged == a);
         let fields = to_field_set(ty, &b).unwrap();
         prop_assert!(fields.difference(&to_field_set(ty, &merged).unwrap()).is_empty());
         prop_assert!(compare(ty, &merged, &merged).unwrap().is_same());

@@ -80,6 +80,10 @@ pub fn apply_change(
     force: bool,
 ) -> Result<Option<Value>, ApplyError> {
     check_configuration(ctx, live, config)?;
+    check_type(ctx, config, Duplicates::Forbid, "failed to create typed patch object", "")?;
+    if live.is_some_and(|live| is_applied(ctx, live, config, manager)) {
+        return Ok(None);
+    }
     let original = managers::decode(live.and_then(managed_fields))
         .map_err(|e| ApplyError::Failed(format!("failed to decode managed fields: {e}")))?;
     let base = at_endpoint(ctx, live, config)?;
@@ -110,6 +114,13 @@ pub fn update(ctx: &Context<'_>, live: Option<&Value>, new: &mut Value, manager:
     }
     let given = take_managed_fields(new);
     let of_live = || live.and_then(managed_fields);
+    let kept =
+        !ctx.subresource.is_empty() || given.as_ref().is_none_or(|g| g.is_null() || Some(g) == of_live());
+    if kept && live.is_some_and(|live| equal_but_managed_fields(live, new)) {
+        // Nothing changes, so nothing changes hands.
+        set_managed_fields(new, of_live().cloned());
+        return;
+    }
     let mut managers = if !ctx.subresource.is_empty() {
         managers::decode(of_live()).unwrap_or_default()
     } else if managers::is_reset(given.as_ref()) {
@@ -187,6 +198,26 @@ fn check_configuration(ctx: &Context<'_>, live: Option<&Value>, config: &Value) 
     Ok(())
 }
 
+/// Whether a manager applied just this before and the object still has it all: most applies of controllers.
+/// The fields of other managers need not be read to know that nothing changes hands.
+fn is_applied(ctx: &Context<'_>, live: &Value, config: &Value, manager: &str) -> bool {
+    if live["apiVersion"].as_str() != Some(ctx.api_version)
+        || (manager == KUBECTL && last_applied(live).is_some())
+    {
+        return false;
+    }
+    let id = ManagerId::new(manager, Operation::Apply, ctx.api_version, ctx.subresource);
+    let Some(schema) = (ctx.schema)(ctx.api_version) else { return false };
+    let ty = Type::object(&schema);
+    if !typed::absorbs(ty, live, config) {
+        return false;
+    }
+    let Some(owned) = managers::find(managed_fields(live), &id) else { return false };
+    let Ok(fields) = typed::to_field_set(ty, config) else { return false };
+    let fields = with_updater(ctx, |updater| updater.without_ignored(fields, ctx.api_version));
+    owned.api_version == ctx.api_version && owned.set == fields.difference(&SYSTEM_FIELDS)
+}
+
 /// The live object at the endpoint's version; for a new object one that has nothing but its type.
 fn at_endpoint<'v>(
     ctx: &Context<'_>,
@@ -247,7 +278,6 @@ fn apply_with_amnesty(
     manager: &str,
     force: bool,
 ) -> Result<Option<Value>, ApplyError> {
-    check_type(ctx, config, Duplicates::Forbid, "failed to create typed patch object", "")?;
     check_type(ctx, base, Duplicates::Allow, "failed to create typed live object", "")?;
     if manager != KUBECTL || force {
         return apply_once(ctx, base, config, managers, manager, force);

@@ -112,6 +112,19 @@ pub fn decode(entries: Option<&Value>) -> Result<Managers, String> {
     entries.iter().enumerate().map(|(i, entry)| decode_entry(i, entry)).collect()
 }
 
+/// The entry of one manager, without reading those of the others.
+pub(super) fn find(entries: Option<&Value>, id: &ManagerId) -> Option<Owned> {
+    let is = |entry: &&Value| {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        text("manager") == id.manager
+            && text("operation") == id.operation.as_str()
+            && text("subresource") == id.subresource
+            && (id.operation == Operation::Apply || text("apiVersion") == id.api_version)
+    };
+    let (_, owned) = decode_entry(0, entries?.as_array()?.iter().find(is)?).ok()?;
+    Some(owned)
+}
+
 fn decode_entry(index: usize, entry: &Value) -> Result<(ManagerId, Owned), String> {
     let entry = entry.as_object().ok_or_else(|| format!("managed fields entry {index} is no object"))?;
     let text = |name: &str| match entry.get(name) {

@@ -96,7 +96,7 @@ impl Updater<'_> {
             .ok_or_else(|| ApplyError::Failed(format!("no corresponding type for {version}")))
     }
 
-    fn without_ignored(&self, set: Set, version: &str) -> Set {
+    pub(super) fn without_ignored(&self, set: Set, version: &str) -> Set {
         match (self.ignored)(version) {
             Some(ignored) if !ignored.is_empty() => set.recursive_difference(&ignored),
             _ => set,

@@ -4,6 +4,7 @@
 //! Walkers recurse over values that were decoded with a depth limit, and over field sets read from such
 //! values, so their depth is bounded as well.
 
+mod absorb;
 mod collect;
 mod compare;
 mod item;
@@ -12,6 +13,7 @@ mod reconcile;
 mod remove;
 mod validate;
 
+pub use absorb::absorbs;
 pub use collect::to_field_set;
 pub use compare::{Comparison, compare};
 pub use merge::merge;
