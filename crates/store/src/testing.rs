@@ -25,6 +25,14 @@ pub struct Faults {
     pub create: Option<io::ErrorKind>,
     /// Every sync takes this long.
     pub sync_delay: Duration,
+    /// Only files with this in their names are concerned; all if empty.
+    pub only: &'static str,
+}
+
+impl Faults {
+    fn concern(&self, path: &Path) -> bool {
+        path.file_name().is_some_and(|name| name.to_string_lossy().contains(self.only))
+    }
 }
 
 /// The system's disk with [`Faults`]. Clones share them.
@@ -70,6 +78,11 @@ impl HostileDisk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn faults(&self, path: &Path) -> Faults {
+        let faults = self.lock().faults.clone();
+        if faults.concern(path) { faults } else { Faults::default() }
+    }
+
     fn wrap(&self, path: &Path, file: Box<dyn DiskFile>, len: u64) -> Box<dyn DiskFile> {
         let extent = Extent { written: len, synced: len };
         self.lock().files.insert(path.to_owned(), extent);
@@ -91,7 +104,7 @@ impl Disk for HostileDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        fail(self.lock().faults.create)?;
+        fail(self.faults(path).create)?;
         Ok(self.wrap(path, SystemDisk.create(path)?, 0))
     }
 
@@ -133,7 +146,7 @@ impl HostileFile {
 
 impl DiskFile for HostileFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let faults = self.disk.lock().faults.clone();
+        let faults = self.disk.faults(&self.path);
         fail(faults.write)?;
         let longest = faults.longest_write.unwrap_or(usize::MAX).min(bytes.len());
         let space = faults.space.map_or(usize::MAX, |space| usize::try_from(space).unwrap_or(usize::MAX));
@@ -141,15 +154,19 @@ impl DiskFile for HostileFile {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "injected: no space left on device"));
         }
         let written = self.file.write(&bytes[..longest.min(space)])?;
-        if let Some(space) = &mut self.disk.lock().faults.space {
+        let mut inner = self.disk.lock();
+        if let Some(space) = &mut inner.faults.space
+            && faults.space.is_some()
+        {
             *space = space.saturating_sub(written as u64);
         }
+        drop(inner);
         self.extent(|extent| extent.written += written as u64);
         Ok(written)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let faults = self.disk.lock().faults.clone();
+        let faults = self.disk.faults(&self.path);
         std::thread::sleep(faults.sync_delay);
         fail(faults.sync)?;
         self.file.sync()?;
@@ -159,7 +176,7 @@ impl DiskFile for HostileFile {
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        fail(self.disk.lock().faults.truncate)?;
+        fail(self.disk.faults(&self.path).truncate)?;
         self.file.truncate(len)?;
         self.extent(|extent| *extent = Extent { written: len, synced: extent.synced.min(len) });
         Ok(())

@@ -126,3 +126,10 @@ impl Compaction {
         self.not_before = Some(Instant::now() + RETRY);
     }
 }
+
+impl Drop for Compaction {
+    /// The directory must not change any more once its lock is given up.
+    fn drop(&mut self) {
+        self.wait();
+    }
+}

@@ -59,6 +59,7 @@ pub(crate) struct Log {
     ragged: bool,
     buffer: Vec<u8>,
     compaction: Compaction,
+    /// Last, so that it is given up last.
     _lock: File,
 }
 
@@ -71,9 +72,9 @@ struct Opening {
 impl Log {
     /// Opens or creates the log in `dir`.
     pub(crate) fn open(dir: &Path, options: &Options) -> Result<(State, Self), OpenError> {
-        create_dir(dir).map_err(OpenError::io(dir))?;
-        let lock = lock(dir)?;
         let disk = &*options.disk;
+        create_dir(disk, dir).map_err(OpenError::io(dir))?;
+        let lock = lock(dir)?;
         let mut listing = Listing::of(disk, dir).map_err(OpenError::io(dir))?;
         for name in &listing.temporary {
             disk.remove(&dir.join(name)).map_err(OpenError::io(dir))?;
@@ -85,8 +86,7 @@ impl Log {
         }
         let mut recovery = Recovery::new(disk, dir, &options.history);
         recovery.run(&listing)?;
-        let log = Self::after(recovery, &listing, lock, options)?;
-        Ok(log)
+        Self::after(recovery, &listing, lock, options)
     }
 
     fn after(
@@ -239,11 +239,15 @@ impl Backend for Log {
     }
 }
 
-fn create_dir(dir: &Path) -> io::Result<()> {
+/// Creates the directory with those above it, durably: syncing the files in it would not keep it.
+fn create_dir(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    let dir = std::path::absolute(dir)?;
+    let missing: Vec<&Path> = dir.ancestors().take_while(|path| !path.exists()).collect();
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(dir)
+    builder.recursive(true).create(&dir)?;
+    missing.iter().filter_map(|path| path.parent()).try_for_each(|parent| disk.sync_dir(parent))
 }
 
 /// Takes the directory for this process, until the file is dropped.

@@ -100,3 +100,37 @@ async fn waiting_for_a_revision_ends_when_it_is_published() {
     })
     .await;
 }
+
+fn kept(store: &Store, count: u64) -> u64 {
+    let newest = store.revision();
+    (0..=count).rev().find(|back| store.watch_all(newest - back).is_ok()).unwrap()
+}
+
+#[tokio::test]
+async fn history_is_kept_by_age_and_by_count() {
+    let history =
+        HistoryLimits { min_age: Duration::from_millis(150), min_events: 3, ..HistoryLimits::default() };
+    on_every_store(Options { history, ..Options::default() }, |store| async move {
+        for index in 0..10 {
+            create(&store, key(&index.to_string()), "x").await;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        create(&store, key("one more"), "x").await;
+        assert_eq!(kept(&store, 11), 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn history_is_bounded_in_bytes() {
+    let history = HistoryLimits { max_bytes: 20_000, ..HistoryLimits::default() };
+    on_every_store(Options { history, ..Options::default() }, |store| async move {
+        let mut revision = create(&store, key("a"), &"x".repeat(3000)).await.revision;
+        for _ in 0..20 {
+            revision = update(&store, key("a"), revision, &"y".repeat(3000)).await.revision;
+        }
+        // Each event keeps one old body of 3 KB, and a little more.
+        assert_eq!(kept(&store, 20), 6);
+    })
+    .await;
+}

@@ -1,12 +1,14 @@
 //! Disks that are full, failing, slow, or lose power.
 
-use crate::crash_image;
-use crate::fixture::{create, key, put, write};
+use crate::fixture::{create, key, put, update, write};
+use crate::{crash_image, files};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use transom_store::testing::{Faults, HostileDisk};
-use transom_store::{Durability, Expect, LogLimits, OpenError, Options, Store, Write, WriteError};
+use transom_store::{
+    BatchLimits, Durability, Expect, HistoryLimits, LogLimits, OpenError, Options, Store, Write, WriteError,
+};
 
 fn on(disk: &HostileDisk) -> Options {
     Options { disk: Arc::new(disk.clone()), ..Options::default() }
@@ -195,6 +197,59 @@ async fn what_is_not_durable_is_not_shown() {
     assert!(store.get(&key("a")).is_none() && watch.try_next().is_none());
     let entry = writing.await.unwrap();
     assert_eq!(watch.try_next().unwrap().revision, entry.revision);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_cannot_be_written_holds_up_nothing() {
+    for faults in [
+        Faults { space: Some(100), only: ".snap", ..Faults::default() },
+        Faults { sync: Some(ErrorKind::Other), only: ".snap", ..Faults::default() },
+        Faults { create: Some(ErrorKind::PermissionDenied), only: ".snap", ..Faults::default() },
+    ] {
+        let (dir, disk) = (tempfile::tempdir().unwrap(), HostileDisk::default());
+        disk.set(faults);
+        let options = Options {
+            history: HistoryLimits { max_events: 2, ..HistoryLimits::default() },
+            log: LogLimits { segment_bytes: 300, compact_bytes: 300 },
+            ..on(&disk)
+        };
+        let store = Store::open(dir.path(), options).unwrap();
+        let mut revision = create(&store, key("a"), "x").await.revision;
+        for _ in 0..30 {
+            revision = update(&store, key("a"), revision, "y").await.revision;
+        }
+        assert_eq!(*store.failed().borrow(), None);
+        store.shutdown().await;
+        assert!(files(dir.path(), ".snap").is_empty() && files(dir.path(), ".tmp").is_empty());
+        let reopened = Store::open(dir.path(), Options::default()).unwrap();
+        assert_eq!(reopened.get(&key("a")).unwrap().revision, revision);
+    }
+}
+
+#[tokio::test]
+async fn unsynced_batches_may_be_missing_in_any_order() {
+    let (dir, disk) = (tempfile::tempdir().unwrap(), HostileDisk::default());
+    let batch = BatchLimits { relaxed_delay: Duration::from_secs(600), ..BatchLimits::default() };
+    let store = Store::open(dir.path(), Options { batch, ..on(&disk) }).unwrap();
+    create(&store, key("durable"), "x").await;
+    let log = files(dir.path(), ".seg").remove(0);
+    let mut ends = vec![usize::try_from(log.metadata().unwrap().len()).unwrap()];
+    for name in ["b", "c", "d"] {
+        let op = put("x");
+        let write = Write { key: key(name), expect: Expect::Absent, op, durability: Durability::Relaxed };
+        store.commit(write).await.unwrap();
+        ends.push(usize::try_from(log.metadata().unwrap().len()).unwrap());
+    }
+    for (index, range) in ends.windows(2).enumerate() {
+        let image = crash_image(dir.path());
+        let log = files(image.path(), ".seg").remove(0);
+        let mut bytes = std::fs::read(&log).unwrap();
+        bytes[range[0]..range[1]].fill(0);
+        std::fs::write(&log, bytes).unwrap();
+        let crashed = Store::open(image.path(), Options::default()).unwrap();
+        assert_eq!(crashed.snapshot("widgets.example.org").objects.len(), 1 + index);
+        assert!(crashed.revision() > store.revision());
+    }
 }
 
 #[tokio::test]
