@@ -34,14 +34,25 @@ pub(super) fn is_long_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_name_segment)
 }
 
-/// RFC 5322's `name-addr` or `addr-spec`, without comments in odd places or groups.
+/// RFC 5322's `name-addr` or `addr-spec`. A comment may stand at the end; groups are none.
 pub(super) fn is_email(text: &str) -> bool {
-    let text = text.trim_matches([' ', '\t']);
+    let text = without_comment(text.trim_matches([' ', '\t']));
     if let Some(open) = find_unquoted(text, '<') {
         let Some(address) = text[open + 1..].strip_suffix('>') else { return false };
         is_phrase(text[..open].trim_matches([' ', '\t'])) && is_addr_spec(address.trim_matches([' ', '\t']))
     } else {
         is_addr_spec(text)
+    }
+}
+
+/// The text without a comment in parentheses at its end.
+fn without_comment(text: &str) -> &str {
+    let Some(body) = text.strip_suffix(')') else { return text };
+    match body.rfind('(') {
+        Some(open) if !body[open + 1..].contains([')', '\\', '"']) => {
+            body[..open].trim_end_matches([' ', '\t'])
+        }
+        _ => text,
     }
 }
 
@@ -182,6 +193,7 @@ mod tests {
             "<a@b>",
             "test@[127.0.0.1]",
             "ñ@x.org",
+            "a@b (c)",
         ] {
             assert!(is_email(good), "{good}");
         }

@@ -119,7 +119,7 @@ fn is_authority(authority: &str) -> bool {
         return is_port(&host[close + 1..]) && host[1..close].bytes().all(is_host_byte);
     }
     let port = host.rfind(':').map_or("", |at| &host[at..]);
-    is_port(port) && host.bytes().all(is_host_byte) && escapes_are_valid(host)
+    is_port(port) && host.bytes().all(is_host_byte) && escapes_are_valid(host) && escapes_are_foreign(host)
 }
 
 /// What Go leaves unescaped in a host: everything outside ASCII, and these inside it.
@@ -135,6 +135,13 @@ fn escapes_are_valid(text: &str) -> bool {
     text.split('%')
         .skip(1)
         .all(|after| after.len() >= 2 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit()))
+}
+
+/// A host may escape bytes outside ASCII and the percent sign, nothing else.
+fn escapes_are_foreign(host: &str) -> bool {
+    host.split('%')
+        .skip(1)
+        .all(|after| after.starts_with("25") || !after.starts_with(|c| ('0'..='7').contains(&c)))
 }
 
 #[cfg(test)]
@@ -209,6 +216,7 @@ mod tests {
             "http://a b/",
             "http://x:port/",
             "/a%2",
+            "http://x%41/",
             "http://[::1/",
             "1http://x",
             "/a\nb",
