@@ -1,4 +1,50 @@
 //! The Kubernetes HTTP API over a store: discovery, OpenAPI, CRDs, verbs, watch, garbage collection.
 //! Has never heard of Crossplane.
+//!
+//! [`Server`] is a `tower::Service`: the HTTPS listener and the in-process client are two thin adapters over it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `server` | one request's way through the server |
+//! | `request`, `negotiate`, `auth` | what is asked, in which form, by whom |
+//! | `registry`, `resource`, `strategy` | what is served, and how kinds differ |
+//! | `kinds` | the built-in kinds' types |
+//! | `crd` | custom kinds |
+//! | `verbs`, `write` | the verbs, and the compare-and-swap they end in |
+//! | `represent`, `respond`, `body` | answers |
+//! | `discovery`, `openapi`, `health`, `metrics` | what is no resource |
+//! | `upkeep` | garbage collection, namespaces, expiry |
 
-pub mod kinds;
+mod admission;
+mod auth;
+mod body;
+mod bootstrap;
+mod call;
+mod crd;
+mod decode;
+mod discovery;
+mod health;
+mod kinds;
+mod metrics;
+mod negotiate;
+mod openapi;
+mod ownership;
+mod registry;
+mod represent;
+mod request;
+mod resource;
+mod respond;
+mod select;
+mod server;
+mod strategy;
+mod tokens;
+mod upkeep;
+mod verbs;
+mod write;
+
+pub use auth::{Action, Authorizer, Identity, MastersOnly};
+pub use body::ApiBody;
+pub use bootstrap::Options;
+pub use request::{Target, Verb};
+pub use server::Server;
+pub use tokens::Signer;

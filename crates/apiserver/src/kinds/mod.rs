@@ -25,6 +25,11 @@ pub mod table;
 pub mod typed;
 pub mod validate;
 
+/// The name of a kind's type; empty for a kind that is not in the table.
+pub fn type_of(gvk: &transom_object::GroupVersionKind) -> &'static str {
+    types().kind(&gvk.group, &gvk.version, &gvk.kind).map_or("", |k| k.type_name)
+}
+
 pub use defaults::default;
 pub use protobuf::{ProtoError, decode_protobuf};
 pub use schema::schema;

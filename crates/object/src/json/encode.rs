@@ -10,6 +10,11 @@ pub fn encode(value: &Value) -> Vec<u8> {
     out
 }
 
+/// As [`encode`], appended to `out`.
+pub fn encode_into(value: &Value, out: &mut Vec<u8>) {
+    write(out, value, false);
+}
+
 /// As [`encode`], with `<`, `>` and `&` escaped as Go's `json.Marshal` does. Needed where the text
 /// itself is data, as in the last-applied annotation.
 pub fn encode_escaped(value: &Value) -> String {

@@ -17,7 +17,7 @@ mod encode;
 
 pub(crate) use decode::push_lossy;
 pub use decode::{Decoded, decode, decode_stream};
-pub use encode::{encode, encode_escaped, format_float};
+pub use encode::{encode, encode_escaped, encode_into, format_float};
 
 use serde_json::Number;
 

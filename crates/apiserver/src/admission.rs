@@ -1,0 +1,135 @@
+//! What the server itself asks of every write, whatever the kind: namespaces must exist and live, definitions
+//! settle their names, and the objects that others hang on do not vanish before them.
+
+use crate::crd;
+use crate::resource::Resource;
+use crate::server::Inner;
+use crate::write::timestamp;
+use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
+use transom_object::status::{Cause, Details};
+use transom_object::{GroupResource, Status};
+use transom_store::{Committed, Key, Write, WriteError, WriteOp};
+
+pub(crate) const NAMESPACES: &str = "namespaces";
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+impl Inner {
+    pub(crate) fn admit_create(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        value: &Value,
+    ) -> Result<(), Status> {
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        if resource.namespaced {
+            let key = Key::new(NAMESPACES, "", namespace);
+            let Some(entry) = self.store.get(&key) else {
+                return Err(Status::not_found(&GroupResource::new("", NAMESPACES), namespace));
+            };
+            if entry.header.deleting {
+                return Err(namespace_terminating(resource, namespace, name));
+            }
+        }
+        if resource.terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(&resource.group_resource(), name, why));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn admit_update(
+        &self,
+        _resource: &Resource,
+        _new: &Value,
+        _old: &Value,
+    ) -> Result<(), Status> {
+        Ok(())
+    }
+
+    pub(crate) fn admit_delete(&self, resource: &Resource, live: &Value) -> Result<(), Status> {
+        let name = live["metadata"]["name"].as_str().unwrap_or_default();
+        if is_namespace(resource) && IMMORTAL.contains(&name) {
+            return Err(Status::forbidden(
+                &resource.group_resource(),
+                name,
+                "this namespace may not be deleted",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether nothing but finalizers keeps an object that is being deleted.
+    pub(crate) fn may_vanish(&self, resource: &Resource, value: &Value) -> bool {
+        if is_namespace(resource) {
+            return value["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        }
+        // A definition goes only after its instances: the first deletion adds the finalizer for that.
+        !crd::is_definition(resource) || value["metadata"]["deletionTimestamp"].is_string()
+    }
+
+    /// What a deletion that has to wait does to the object besides its metadata.
+    pub(crate) fn mark_terminating(&self, resource: &Resource, value: &mut Value) {
+        if is_namespace(resource) {
+            value["status"]["phase"] = "Terminating".into();
+        } else if crd::is_definition(resource) {
+            crd::mark_terminating(value, &timestamp());
+        }
+    }
+
+    pub(crate) async fn definitions_lock(&self, resource: &Resource) -> Option<OwnedMutexGuard<()>> {
+        if crd::is_definition(resource) { Some(self.definitions.clone().lock_owned().await) } else { None }
+    }
+
+    pub(crate) fn settle_definition(&self, resource: &Resource, new: &mut Value, old: Option<&Value>) {
+        if crd::is_definition(resource) {
+            crd::settle(self, new, old, &timestamp());
+        }
+    }
+
+    /// The one way into the store. A definition is served from just before its commit is visible.
+    pub(crate) async fn commit(
+        &self,
+        resource: &Resource,
+        write: Write,
+        new: Option<&Value>,
+    ) -> Result<Committed, WriteError> {
+        if !crd::is_definition(resource) {
+            return self.store.commit(write).await;
+        }
+        let key = write.key.clone();
+        let deleting = matches!(write.op, WriteOp::Delete);
+        if let Some(new) = new {
+            crd::install(self, new, self.store.revision());
+        }
+        let result = self.store.commit(write).await;
+        match &result {
+            Ok(_) if deleting => crd::uninstall(self, &key.object.name),
+            Ok(_) => {}
+            Err(_) => crd::reinstall(self, &key),
+        }
+        result
+    }
+}
+
+fn is_namespace(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.names.plural == NAMESPACES
+}
+
+fn namespace_terminating(resource: &Resource, namespace: &str, name: &str) -> Status {
+    let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut status = Status::forbidden(&resource.group_resource(), name, why);
+    let details = status.details.get_or_insert_with(Box::<Details>::default);
+    details.causes.push(Cause {
+        reason: "NamespaceTerminating".into(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".into(),
+    });
+    status
+}
+
+/// A condition in the shape all status conditions have.
+pub(crate) fn condition(ty: &str, status: &str, reason: &str, message: &str, now: &str) -> Value {
+    json!({"type": ty, "status": status, "reason": reason, "message": message, "lastTransitionTime": now})
+}

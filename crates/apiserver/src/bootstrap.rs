@@ -1,0 +1,102 @@
+//! Building a server: what is served, and what must exist before the first request.
+
+use crate::auth::{Authorizer, MastersOnly};
+use crate::registry::Registry;
+use crate::resource::Resource;
+use crate::server::{Inner, Server};
+use crate::strategy::builtin;
+use crate::tokens::Signer;
+use crate::write::{self, Create};
+use crate::{crd, health, metrics, openapi};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use transom_object::{GroupVersionResource, Status};
+use transom_store::Store;
+
+pub struct Options {
+    pub authorizer: Box<dyn Authorizer>,
+    /// PEM of the authority that signed the server's certificate; empty without TLS.
+    pub ca_certificate: String,
+    /// The PKCS#8 key that signs service account tokens; without one, tokens end with the process.
+    pub token_key: Option<Vec<u8>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { authorizer: Box::new(MastersOnly), ca_certificate: String::new(), token_key: None }
+    }
+}
+
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+impl Server {
+    /// A server over `store`, ready for requests: built-in kinds and stored definitions are served, and the
+    /// namespaces every client expects exist.
+    pub async fn start(store: Store, options: Options) -> Result<Self, Status> {
+        let key = options.token_key.map_or_else(Signer::generate, Ok).map_err(Status::internal)?;
+        let signer = Signer::from_pkcs8(&key).map_err(Status::internal)?;
+        let (stopping, _) = tokio::sync::watch::channel(false);
+        let inner = Inner {
+            store,
+            registry: Registry::new(builtin::resources()),
+            authorizer: options.authorizer,
+            definitions: Arc::new(Mutex::new(())),
+            health: health::Health::default(),
+            metrics: metrics::Metrics::default(),
+            documents: openapi::Cache::default(),
+            ca_certificate: options.ca_certificate,
+            signer,
+            stopping,
+        };
+        crd::install_all(&inner);
+        for name in NAMESPACES {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            ensure(&inner, "namespaces", "", namespace).await?;
+        }
+        ensure(&inner, "services", "default", kubernetes_service()).await?;
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Ends watches and upkeep, and tells load balancers to look elsewhere.
+    pub fn stop(&self) {
+        self.inner.health.set_stopping();
+        self.inner.stopping.send_replace(true);
+    }
+
+    /// The store failed for good: liveness probes say so.
+    pub fn store_failed(&self) {
+        self.inner.health.set_store_failed();
+    }
+}
+
+fn kubernetes_service() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "10.96.0.1",
+            "clusterIPs": ["10.96.0.1"],
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 443}],
+        },
+    })
+}
+
+async fn ensure(server: &Inner, plural: &str, namespace: &str, mut value: Value) -> Result<(), Status> {
+    let gvr =
+        GroupVersionResource { group: String::new(), version: "v1".into(), resource: plural.to_owned() };
+    let resource: Arc<Resource> =
+        server.registry.find(&gvr).ok_or_else(|| Status::internal(format!("{plural} are not served")))?;
+    let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    if server.store.get(&resource.key(namespace, &name)).is_some() {
+        return Ok(());
+    }
+    resource.strategy.normalize(&mut value)?;
+    let request = Create { value, namespace, manager: Some("kube-apiserver"), dry_run: false };
+    match write::create(server, &resource, request).await {
+        Err(status) if status.code != 409 => Err(status),
+        _ => Ok(()),
+    }
+}

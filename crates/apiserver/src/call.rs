@@ -1,0 +1,31 @@
+//! One authorized request to one resource, handed to its verb.
+
+use crate::auth::Identity;
+use crate::negotiate::{Accept, header_text};
+use crate::request::{Query, Target, Verb};
+use crate::resource::Resource;
+use crate::server::Inner;
+use http::{HeaderMap, header};
+use std::sync::Arc;
+
+pub(crate) struct Call {
+    pub(crate) server: Arc<Inner>,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) verb: Verb,
+    pub(crate) target: Target,
+    pub(crate) query: Query,
+    pub(crate) accept: Accept,
+    pub(crate) who: Identity,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Call {
+    pub(crate) fn user_agent(&self) -> &str {
+        header_text(&self.headers, header::USER_AGENT.as_str())
+    }
+
+    pub(crate) fn content_type(&self) -> &str {
+        let full = header_text(&self.headers, header::CONTENT_TYPE.as_str());
+        full.split(';').next().unwrap_or_default().trim()
+    }
+}

@@ -1,0 +1,86 @@
+//! CustomResourceDefinitions: from a definition to served resources, and what its status says.
+//!
+//! A definition is settled as it is written: names accepted or refused, `Established`, stored versions. The
+//! registry serves it from just before the write is visible, so there is nothing to wait for.
+
+mod build;
+mod settle;
+mod validate;
+
+pub(crate) use settle::{mark_terminating, set_condition, settle};
+pub(crate) use validate::validate;
+
+use crate::resource::Resource;
+use crate::server::Inner;
+use serde_json::Value;
+use std::sync::Arc;
+use transom_store::Key;
+
+pub(crate) const STORE_KEY: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// Keeps a definition until its instances are gone.
+pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+pub(crate) fn is_definition(resource: &Resource) -> bool {
+    &*resource.store_key == STORE_KEY
+}
+
+/// Serves what a definition describes, from now on. `revision` is the store's: what is older may have been
+/// stored under another schema.
+pub(crate) fn install(server: &Inner, definition: &Value, revision: u64) {
+    let (group, plural) = place(definition);
+    let resources = if has_condition(definition, "Established") {
+        build::resources(definition, revision, &previous(server, definition))
+    } else {
+        Vec::new()
+    };
+    server.registry.replace(group, plural, resources);
+}
+
+/// Serves every stored definition; at start.
+pub(crate) fn install_all(server: &Inner) {
+    for entry in server.store.snapshot(STORE_KEY).objects.values() {
+        match serde_json::from_slice::<Value>(&entry.body) {
+            Ok(definition) => install(server, &definition, entry.revision),
+            Err(e) => {
+                tracing::error!(name = %entry.header.name, error = %e, "a stored definition cannot be decoded and is not served")
+            }
+        }
+    }
+}
+
+/// After a commit that failed: back to what is stored.
+pub(crate) fn reinstall(server: &Inner, key: &Key) {
+    match server.store.get(key) {
+        Some(entry) => {
+            if let Ok(definition) = serde_json::from_slice::<Value>(&entry.body) {
+                install(server, &definition, server.store.revision());
+            }
+        }
+        None => uninstall(server, &key.object.name),
+    }
+}
+
+pub(crate) fn uninstall(server: &Inner, name: &str) {
+    if let Some((plural, group)) = name.split_once('.') {
+        server.registry.replace(group, plural, Vec::new());
+    }
+}
+
+/// What is served of this definition now.
+fn previous(server: &Inner, definition: &Value) -> Vec<Arc<Resource>> {
+    let (group, plural) = place(definition);
+    server.registry.served().all().filter(|r| r.group == group && r.names.plural == plural).cloned().collect()
+}
+
+fn place(definition: &Value) -> (&str, &str) {
+    let spec = &definition["spec"];
+    (spec["group"].as_str().unwrap_or_default(), spec["names"]["plural"].as_str().unwrap_or_default())
+}
+
+pub(crate) fn has_condition(value: &Value, ty: &str) -> bool {
+    value["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == ty && c["status"] == "True")
+}

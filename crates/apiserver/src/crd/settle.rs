@@ -1,0 +1,160 @@
+//! The status of a definition: accepted names, conditions, stored versions.
+
+use super::{CLEANUP, STORE_KEY};
+use crate::admission::condition;
+use crate::server::Inner;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Writes the status a definition has once this version of it is stored.
+pub(crate) fn settle(server: &Inner, new: &mut Value, old: Option<&Value>, now: &str) {
+    let taken = Taken::by_others(
+        server,
+        new["metadata"]["name"].as_str().unwrap_or_default(),
+        new["spec"]["group"].as_str().unwrap_or_default(),
+    );
+    if !new["status"].is_object() {
+        new["status"] = json!({});
+    }
+    let (accepted, names_condition) = accept(new, &taken, now);
+    new["status"]["acceptedNames"] = accepted;
+    let all_accepted = names_condition["status"] == "True";
+    set_condition(new, names_condition);
+    let was_established = old.is_some_and(|o| super::has_condition(o, "Established"));
+    if all_accepted || was_established {
+        set_condition(
+            new,
+            condition(
+                "Established",
+                "True",
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+                now,
+            ),
+        );
+    } else {
+        set_condition(
+            new,
+            condition("Established", "False", "NotAccepted", "not all names are accepted", now),
+        );
+    }
+    add_stored_version(new);
+}
+
+/// The storage version joins the list of versions that objects may be stored in; only users take one away.
+fn add_stored_version(definition: &mut Value) {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let storage: Vec<Value> = versions.filter(|v| v["storage"] == true).map(|v| v["name"].clone()).collect();
+    let mut stored = definition["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+    for version in storage {
+        if !stored.contains(&version) {
+            stored.push(version);
+        }
+    }
+    definition["status"]["storedVersions"] = stored.into();
+}
+
+pub(crate) fn mark_terminating(definition: &mut Value, now: &str) {
+    let mut finalizers = definition["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    if !finalizers.iter().any(|f| f == CLEANUP) {
+        finalizers.push(CLEANUP.into());
+    }
+    definition["metadata"]["finalizers"] = finalizers.into();
+    let message = "CustomResource deletion is in progress";
+    set_condition(definition, condition("Terminating", "True", "InstanceDeletionInProgress", message, now));
+}
+
+/// Replaces the condition of that type, keeping its transition time unless its status changed.
+pub(crate) fn set_condition(value: &mut Value, mut new: Value) {
+    let mut conditions = value["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    match conditions.iter_mut().find(|c| c["type"] == new["type"]) {
+        Some(existing) => {
+            if existing["status"] == new["status"] {
+                new["lastTransitionTime"] = existing["lastTransitionTime"].clone();
+            }
+            *existing = new;
+        }
+        None => conditions.push(new),
+    }
+    value["status"]["conditions"] = conditions.into();
+}
+
+/// Names that other definitions of the group have.
+struct Taken {
+    resources: BTreeSet<String>,
+    kinds: BTreeSet<String>,
+}
+
+impl Taken {
+    fn by_others(server: &Inner, name: &str, group: &str) -> Self {
+        let mut taken = Self { resources: BTreeSet::new(), kinds: BTreeSet::new() };
+        for entry in server.store.snapshot(STORE_KEY).objects.values() {
+            if entry.header.name == name || entry.header.name.split_once('.').map(|(_, g)| g) != Some(group) {
+                continue;
+            }
+            let Ok(other) = serde_json::from_slice::<Value>(&entry.body) else { continue };
+            let names = &other["status"]["acceptedNames"];
+            let text = |key: &str| names[key].as_str().filter(|s| !s.is_empty()).map(str::to_owned);
+            taken.resources.extend(text("plural"));
+            taken.resources.extend(text("singular"));
+            taken.resources.extend(strings(&names["shortNames"]));
+            taken.kinds.extend(text("kind"));
+            taken.kinds.extend(text("listKind"));
+        }
+        taken
+    }
+}
+
+/// Takes every requested name that is free, keeps the earlier one otherwise, and says what was in the way.
+fn accept(definition: &Value, taken: &Taken, now: &str) -> (Value, Value) {
+    let requested = &definition["spec"]["names"];
+    let mut accepted = definition["status"]["acceptedNames"].clone();
+    if !accepted.is_object() {
+        accepted = json!({});
+    }
+    let mut refusal: Option<(&str, String)> = None;
+    for (key, reason, pool) in [
+        ("plural", "PluralConflict", &taken.resources),
+        ("singular", "SingularConflict", &taken.resources),
+        ("kind", "KindConflict", &taken.kinds),
+        ("listKind", "ListKindConflict", &taken.kinds),
+    ] {
+        let name = requested[key].as_str().unwrap_or_default();
+        if accepted[key] == requested[key] || !pool.contains(name) {
+            accepted[key] = name.into();
+        } else {
+            refusal.get_or_insert((reason, format!("{name:?} is already in use")));
+        }
+    }
+    let short = strings(&requested["shortNames"]);
+    let clashes: Vec<String> = short
+        .iter()
+        .filter(|s| taken.resources.contains(*s))
+        .map(|s| format!("{s:?} is already in use"))
+        .collect();
+    if clashes.is_empty() {
+        replace_list(&mut accepted, "shortNames", short);
+    } else {
+        refusal.get_or_insert(("ShortNamesConflict", clashes.join(", ")));
+    }
+    replace_list(&mut accepted, "categories", strings(&requested["categories"]));
+    let verdict = match refusal {
+        Some((reason, message)) => condition("NamesAccepted", "False", reason, &message, now),
+        None => condition("NamesAccepted", "True", "NoConflicts", "no conflicts found", now),
+    };
+    (accepted, verdict)
+}
+
+fn replace_list(names: &mut Value, key: &str, list: Vec<String>) {
+    if let Some(map) = names.as_object_mut() {
+        if list.is_empty() {
+            map.remove(key);
+        } else {
+            map.insert(key.into(), json!(list));
+        }
+    }
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}

@@ -1,0 +1,132 @@
+//! Request bodies → normalised objects, with the strictness the client asked for.
+
+use crate::kinds;
+use crate::negotiate::BodyType;
+use crate::request::FieldValidation;
+use crate::resource::Resource;
+use serde_json::Value;
+use transom_object::{Status, json, yaml};
+
+/// A decoded body with what a strict decoder would object to.
+pub struct Decoded {
+    pub value: Value,
+    pub duplicates: Vec<String>,
+}
+
+/// Bytes → value, whatever the encoding.
+pub fn value(body: &[u8], ty: BodyType) -> Result<Decoded, Status> {
+    match ty {
+        BodyType::Json => {
+            let d = json::decode(body).map_err(|e| Status::bad_request(unrecognized(body, &e)))?;
+            Ok(Decoded { value: d.value, duplicates: d.duplicates })
+        }
+        BodyType::Yaml => yaml_value(body),
+        BodyType::Protobuf => {
+            let value =
+                kinds::decode_protobuf(body).map_err(|e| Status::bad_request(unrecognized(body, &e)))?;
+            Ok(Decoded { value, duplicates: Vec::new() })
+        }
+    }
+}
+
+/// YAML holds JSON too, and the apply patch type is mostly sent as JSON: try that first, it is faster.
+pub fn yaml_value(body: &[u8]) -> Result<Decoded, Status> {
+    if body.trim_ascii_start().first() == Some(&b'{')
+        && let Ok(d) = json::decode(body)
+    {
+        return Ok(Decoded { value: d.value, duplicates: d.duplicates });
+    }
+    let text =
+        std::str::from_utf8(body).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+    let mut documents =
+        yaml::read_documents(text).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+    if documents.len() > 1 {
+        return Err(Status::bad_request("error decoding YAML: the body holds more than one document"));
+    }
+    let Some(document) = documents.pop() else {
+        return Ok(Decoded { value: Value::Null, duplicates: Vec::new() });
+    };
+    Ok(Decoded { value: document.value, duplicates: document.duplicates })
+}
+
+fn unrecognized(body: &[u8], why: &dyn std::fmt::Display) -> String {
+    let shown: String = String::from_utf8_lossy(&body[..body.len().min(30)]).into_owned();
+    let more = if body.len() > 30 { " ..." } else { "" };
+    format!("the object provided is unrecognized: {why} ({shown:?}{more})")
+}
+
+/// Brings a decoded body into served form. Returns the warnings for the client, or fails when it asked for
+/// strictness.
+pub fn normalize(
+    resource: &Resource,
+    value: &mut Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    expect_kind(resource, value)?;
+    let unknown = resource
+        .strategy
+        .normalize(value)
+        .map_err(|s| if s.code == 400 { s } else { Status::bad_request(s.message) })?;
+    judge(resource, duplicates, &unknown, validation)
+}
+
+/// What to do about unknown and duplicate fields.
+pub fn judge(
+    resource: &Resource,
+    duplicates: &[String],
+    unknown: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    if validation == FieldValidation::Ignore || (duplicates.is_empty() && unknown.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let duplicate = duplicates.iter().map(|p| format!("duplicate field {p:?}"));
+    let problems: Vec<String> =
+        duplicate.chain(unknown.iter().map(|p| format!("unknown field {p:?}"))).collect();
+    match validation {
+        FieldValidation::Strict => Err(Status::bad_request(handled_as(
+            resource,
+            &format!("strict decoding error: {}", problems.join(", ")),
+        ))),
+        _ => Ok(problems),
+    }
+}
+
+/// `Widget in version "v1" cannot be handled as a Widget: …`
+pub fn handled_as(resource: &Resource, why: &str) -> String {
+    let kind = &resource.names.kind;
+    format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version)
+}
+
+/// A body may leave out apiVersion and kind only where they are typed; given, they must be the endpoint's.
+fn expect_kind(resource: &Resource, value: &mut Value) -> Result<(), Status> {
+    let api_version = resource.api_version();
+    let kind = &resource.names.kind;
+    let Some(map) = value.as_object_mut() else {
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): not an object"
+        )));
+    };
+    let given_kind = map.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let given_version = map.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if given_kind.is_empty() && !resource.strategy.is_typed() {
+        return Err(Status::bad_request(
+            "Object 'Kind' is missing in the request body; set apiVersion and kind",
+        ));
+    }
+    if !given_version.is_empty() && given_version != api_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+        )));
+    }
+    if !given_kind.is_empty() && given_kind != kind {
+        return Err(Status::bad_request(format!(
+            "{given_kind} in version {:?} cannot be handled as a {kind}: converting ({given_kind}) to ({kind}): unknown conversion",
+            resource.version
+        )));
+    }
+    map.insert("apiVersion".into(), api_version.into());
+    map.insert("kind".into(), kind.clone().into());
+    Ok(())
+}

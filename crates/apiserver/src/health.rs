@@ -1,0 +1,104 @@
+//! Version, and whether the server is well.
+
+use crate::body::ApiBody;
+use crate::request::Query;
+use crate::respond;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The Kubernetes minor whose behaviour we serve. Clients gate features on it.
+pub const MINOR: &str = "36";
+
+pub fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": MINOR,
+        "gitVersion": format!("v1.{MINOR}.0+transom-{}", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
+        "emulationMajor": "1",
+        "emulationMinor": MINOR,
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": MINOR,
+    })
+}
+
+fn go_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Named checks behind `/healthz`, `/livez` and `/readyz`.
+#[derive(Debug, Default)]
+pub struct Health {
+    store_failed: AtomicBool,
+    stopping: AtomicBool,
+}
+
+impl Health {
+    pub fn set_store_failed(&self) {
+        self.store_failed.store(true, Ordering::Relaxed);
+    }
+
+    pub fn set_stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    fn checks(&self, probe: &str) -> Vec<(&'static str, bool)> {
+        let mut checks = vec![("ping", true), ("store", !self.store_failed.load(Ordering::Relaxed))];
+        if probe == "readyz" {
+            checks.push(("shutdown", !self.stopping.load(Ordering::Relaxed)));
+        }
+        checks
+    }
+
+    pub(crate) fn answer(&self, segments: &[&str], query: &Query) -> Response<ApiBody> {
+        let probe = segments[0];
+        let checks = self.checks(probe);
+        match segments {
+            [_, name] => match checks.iter().find(|(n, _)| n == name) {
+                None => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+                Some((_, true)) => respond::text(StatusCode::OK, "ok"),
+                Some((name, false)) => respond::text(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    format!("internal server error: {name} failed\n"),
+                ),
+            },
+            [_] => Self::summary(probe, &checks, query),
+            _ => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        }
+    }
+
+    fn summary(probe: &str, checks: &[(&'static str, bool)], query: &Query) -> Response<ApiBody> {
+        let excluded = query.get("exclude");
+        let mut lines = String::new();
+        let mut healthy = true;
+        for (name, ok) in checks {
+            if *name == excluded {
+                lines.push_str(&format!("[+]{name} excluded: ok\n"));
+                continue;
+            }
+            healthy &= ok;
+            lines.push_str(&if *ok {
+                format!("[+]{name} ok\n")
+            } else {
+                format!("[-]{name} failed: reason withheld\n")
+            });
+        }
+        match (healthy, query.has("verbose")) {
+            (true, false) => respond::text(StatusCode::OK, "ok"),
+            (true, true) => respond::text(StatusCode::OK, format!("{lines}{probe} check passed\n")),
+            (false, _) => {
+                respond::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{lines}{probe} check failed\n"))
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Content negotiation: what a client sent, and what it wants back.
+
+use http::{HeaderMap, header};
+use transom_object::Status;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Yaml,
+}
+
+/// Which representation of objects to answer with. `version` is that of `meta.k8s.io`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Representation {
+    Object,
+    Table { version: String },
+    PartialMetadata { version: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accept {
+    pub format: Format,
+    pub representation: Representation,
+    pub pretty: bool,
+}
+
+/// The encodings of a request body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyType {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+struct MediaType<'a> {
+    name: &'a str,
+    params: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> MediaType<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let params = parts
+            .filter_map(|p| p.split_once('='))
+            .map(|(k, v)| (k.trim(), v.trim().trim_matches('"')))
+            .collect();
+        Self { name, params }
+    }
+
+    fn param(&self, key: &str) -> &'a str {
+        self.params.iter().find(|(k, _)| *k == key).map_or("", |(_, v)| v)
+    }
+
+    fn format(&self) -> Option<Format> {
+        match self.name {
+            "" | "*/*" | "application/*" | "application/json" => Some(Format::Json),
+            "application/yaml" => Some(Format::Yaml),
+            _ => None,
+        }
+    }
+
+    fn representation(&self) -> Option<Representation> {
+        let version = self.param("v");
+        match self.param("as") {
+            "" => Some(Representation::Object),
+            _ if self.param("g") != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => None,
+            "Table" => Some(Representation::Table { version: version.to_owned() }),
+            "PartialObjectMetadata" | "PartialObjectMetadataList" => {
+                Some(Representation::PartialMetadata { version: version.to_owned() })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Accept {
+    /// The first acceptable of the media types the client lists, in its order.
+    pub fn parse(headers: &HeaderMap, pretty: Option<bool>) -> Result<Self, Status> {
+        let listed = header_text(headers, header::ACCEPT.as_str());
+        let pretty = pretty.unwrap_or_else(|| is_for_eyes(header_text(headers, header::USER_AGENT.as_str())));
+        for media in listed.split(',').map(|m| MediaType::parse(m.trim())) {
+            if let (Some(format), Some(representation)) = (media.format(), media.representation()) {
+                return Ok(Self { format, representation, pretty });
+            }
+        }
+        Err(Status::not_acceptable(format!("only the following media types are accepted: {OFFERED}")))
+    }
+
+    /// For errors, which are answered even when the Accept header is unusable.
+    pub fn fallback() -> Self {
+        Self { format: Format::Json, representation: Representation::Object, pretty: false }
+    }
+}
+
+/// Browsers and command-line fetchers get indented JSON.
+fn is_for_eyes(user_agent: &str) -> bool {
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|p| user_agent.starts_with(p))
+}
+
+pub fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+}
+
+/// The encoding of a request body; none given means JSON.
+pub fn body_type(headers: &HeaderMap, protobuf: bool) -> Result<BodyType, Status> {
+    let media = MediaType::parse(header_text(headers, header::CONTENT_TYPE.as_str()));
+    match media.name {
+        "" | "application/json" => Ok(BodyType::Json),
+        "application/yaml" => Ok(BodyType::Yaml),
+        "application/vnd.kubernetes.protobuf" if protobuf => Ok(BodyType::Protobuf),
+        _ => {
+            let offered = if protobuf { OFFERED } else { "application/json, application/yaml" };
+            Err(Status::unsupported_media_type(format!(
+                "the body of the request was in an unknown format - accepted media types include: {offered}"
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn accept(value: &str) -> Result<Accept, u16> {
+        let mut h = HeaderMap::new();
+        h.insert("accept", HeaderValue::from_str(value).unwrap());
+        Accept::parse(&h, None).map_err(|s| s.code)
+    }
+
+    #[test]
+    fn first_acceptable_wins() {
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(accept(table).unwrap().representation, Representation::Table { version: "v1".into() });
+        let proto = accept("application/vnd.kubernetes.protobuf,application/json").unwrap();
+        assert_eq!((proto.format, proto.representation), (Format::Json, Representation::Object));
+        assert_eq!(accept("application/yaml").unwrap().format, Format::Yaml);
+        assert_eq!(accept("text/html"), Err(406));
+        assert_eq!(accept("application/json;as=Nonsense;v=v1;g=meta.k8s.io"), Err(406));
+    }
+}

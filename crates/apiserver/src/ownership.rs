@@ -1,0 +1,59 @@
+//! managedFields for a served resource: the glue between [`Resource`] and [`transom_schema::own`].
+
+use crate::resource::Resource;
+use crate::strategy::Face;
+use serde_json::Value;
+use transom_object::Status;
+use transom_schema::own;
+
+/// Records what `manager` changed between `live` and `new`.
+pub(crate) fn update(
+    resource: &Resource,
+    face: Face,
+    live: Option<&Value>,
+    new: &mut Value,
+    manager: &str,
+    now: &str,
+) {
+    with_context(resource, face, now, |ctx| own::update(ctx, live, new, manager));
+}
+
+/// Merges an applied configuration into the live object.
+pub(crate) fn apply(
+    resource: &Resource,
+    face: Face,
+    live: Option<&Value>,
+    config: &Value,
+    manager: &str,
+    force: bool,
+    now: &str,
+) -> Result<Value, Status> {
+    with_context(resource, face, now, |ctx| own::apply(ctx, live, config, manager, force))
+        .map_err(|e| e.to_status())
+}
+
+fn with_context<T>(
+    resource: &Resource,
+    face: Face,
+    now: &str,
+    run: impl FnOnce(&own::Context<'_>) -> T,
+) -> T {
+    let api_version = resource.api_version();
+    let schema = |version: &str| resource.schemas.get(version).cloned();
+    let convert = |value: &Value, version: &str| {
+        resource.schemas.contains_key(version).then(|| {
+            let mut converted = value.clone();
+            converted["apiVersion"] = version.into();
+            converted
+        })
+    };
+    let reset_fields = |_version: &str| resource.strategy.reset_fields(face);
+    run(&own::Context {
+        api_version: &api_version,
+        subresource: face.subresource(),
+        schema: &schema,
+        convert: &convert,
+        reset_fields: &reset_fields,
+        now,
+    })
+}

@@ -1,0 +1,123 @@
+//! Which resources are served now.
+//!
+//! Readers take an immutable snapshot; writers swap in a new one. A change of a CustomResourceDefinition is
+//! installed before its commit is published, so that whoever sees `Established` can use the resource.
+
+use crate::resource::{Access, Resource};
+use arc_swap::ArcSwap;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use transom_object::GroupVersionResource;
+use transom_object::ids::compare_versions;
+
+/// A consistent view of everything served.
+#[derive(Clone, Default)]
+pub struct Served {
+    resources: BTreeMap<GroupVersionResource, Arc<Resource>>,
+    /// For each stored kind the version that reads the store most directly.
+    by_store_key: BTreeMap<Arc<str>, Arc<Resource>>,
+    /// Changes with every change; caches of discovery and OpenAPI key on it.
+    pub generation: u64,
+}
+
+#[derive(Default)]
+pub struct Registry {
+    served: ArcSwap<Served>,
+    writing: Mutex<()>,
+}
+
+impl Registry {
+    pub fn new(builtin: Vec<Resource>) -> Self {
+        let registry = Self::default();
+        registry.change(|served| {
+            for r in builtin {
+                served.insert(Arc::new(r));
+            }
+        });
+        registry
+    }
+
+    pub fn served(&self) -> Arc<Served> {
+        self.served.load_full()
+    }
+
+    pub fn find(&self, gvr: &GroupVersionResource) -> Option<Arc<Resource>> {
+        self.served.load().resources.get(gvr).cloned()
+    }
+
+    pub fn by_store_key(&self, key: &str) -> Option<Arc<Resource>> {
+        self.served.load().by_store_key.get(key).cloned()
+    }
+
+    /// Replaces every served version of `group`/`plural`.
+    pub fn replace(&self, group: &str, plural: &str, with: Vec<Arc<Resource>>) {
+        self.change(|served| {
+            served.resources.retain(|gvr, _| gvr.group != group || gvr.resource != plural);
+            for r in with {
+                served.insert(r);
+            }
+        });
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut Served)) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = Served::clone(&self.served.load());
+        edit(&mut next);
+        next.index();
+        next.generation += 1;
+        self.served.store(Arc::new(next));
+    }
+}
+
+impl Served {
+    fn insert(&mut self, r: Arc<Resource>) {
+        let gvr = r.group_version().with_resource(&*r.names.plural);
+        self.resources.insert(gvr, r);
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    /// Groups in discovery order (by name, the core group first), each with its versions, preferred first.
+    pub fn groups(&self) -> Vec<(String, Vec<String>)> {
+        let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for gvr in self.resources.keys() {
+            let versions = groups.entry(&gvr.group).or_default();
+            if !versions.contains(&gvr.version.as_str()) {
+                versions.push(&gvr.version);
+            }
+        }
+        groups
+            .into_iter()
+            .map(|(group, mut versions)| {
+                versions.sort_by(|a, b| compare_versions(a, b));
+                (group.to_owned(), versions.into_iter().map(str::to_owned).collect())
+            })
+            .collect()
+    }
+
+    pub fn in_version(&self, group: &str, version: &str) -> Vec<&Arc<Resource>> {
+        self.resources.values().filter(|r| r.group == group && r.version == version).collect()
+    }
+
+    /// The resource of a kind at a version, as owner references and reviews name it.
+    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        self.resources.values().find(|r| r.group == group && r.version == version && r.names.kind == kind)
+    }
+
+    /// One resource for each stored kind, whatever its versions.
+    pub fn stored_kinds(&self) -> Vec<Arc<Resource>> {
+        self.by_store_key.values().cloned().collect()
+    }
+
+    fn index(&mut self) {
+        self.by_store_key.clear();
+        for r in self.resources.values().filter(|r| r.access == Access::Full) {
+            let slot = self.by_store_key.entry(r.store_key.clone()).or_insert_with(|| r.clone());
+            if r.verbatim_after < slot.verbatim_after {
+                *slot = r.clone();
+            }
+        }
+    }
+}

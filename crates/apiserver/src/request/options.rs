@@ -1,0 +1,343 @@
+//! Query parameters and option bodies.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use transom_object::field::{Error as FieldError, Path};
+use transom_object::{GroupKind, Status};
+
+/// The decoded query string. Repeated keys keep their first value, as Go's `url.Values.Get` does.
+#[derive(Clone, Debug, Default)]
+pub struct Query(BTreeMap<String, String>);
+
+impl Query {
+    pub fn parse(query: Option<&str>) -> Self {
+        let mut map = BTreeMap::new();
+        for (k, v) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            map.entry(k.into_owned()).or_insert_with(|| v.into_owned());
+        }
+        Self(map)
+    }
+
+    pub fn get(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", String::as_str)
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Kubernetes' booleans in queries: absent, `0` and `false` are false, everything else is true.
+    pub fn flag(&self, key: &str) -> bool {
+        !matches!(self.get(key), "" | "0" | "false") || (self.has(key) && self.get(key).is_empty())
+    }
+
+    pub fn seconds(&self, key: &str) -> Result<Option<u64>, Status> {
+        match self.get(key) {
+            "" => Ok(None),
+            s => s
+                .parse::<i64>()
+                .map(|n| u64::try_from(n).ok())
+                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {s:?}: invalid syntax"))),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    Unset,
+    Exact,
+    NotOlderThan,
+}
+
+#[derive(Clone, Debug)]
+pub struct ListOptions {
+    pub label_selector: String,
+    pub field_selector: String,
+    pub limit: usize,
+    pub continue_token: String,
+    pub resource_version: String,
+    pub version_match: VersionMatch,
+    pub send_initial_events: Option<bool>,
+    pub allow_bookmarks: bool,
+    pub timeout_seconds: Option<u64>,
+}
+
+impl ListOptions {
+    pub fn parse(query: &Query, watch: bool) -> Result<Self, Status> {
+        let limit = match query.get("limit") {
+            "" => 0,
+            s => s.parse::<i64>().map(|n| usize::try_from(n).unwrap_or(0)).map_err(|_| {
+                Status::bad_request(format!("strconv.ParseInt: parsing {s:?}: invalid syntax"))
+            })?,
+        };
+        let options = Self {
+            label_selector: query.get("labelSelector").to_owned(),
+            field_selector: query.get("fieldSelector").to_owned(),
+            limit,
+            continue_token: query.get("continue").to_owned(),
+            resource_version: query.get("resourceVersion").to_owned(),
+            version_match: match query.get("resourceVersionMatch") {
+                "Exact" => VersionMatch::Exact,
+                "NotOlderThan" => VersionMatch::NotOlderThan,
+                _ => VersionMatch::Unset,
+            },
+            send_initial_events: query.has("sendInitialEvents").then(|| query.flag("sendInitialEvents")),
+            allow_bookmarks: query.flag("allowWatchBookmarks"),
+            timeout_seconds: query.seconds("timeoutSeconds")?,
+        };
+        let errors = options.check(query.get("resourceVersionMatch"), watch);
+        if errors.is_empty() {
+            return Ok(options);
+        }
+        Err(Status::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", &errors))
+    }
+
+    fn check(&self, raw_match: &str, watch: bool) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let rv_match = Path::new("resourceVersionMatch");
+        let known = ["", "Exact", "NotOlderThan"].contains(&raw_match);
+        if watch {
+            self.check_watch(raw_match, known, &mut errors);
+            return errors;
+        }
+        if self.send_initial_events.is_some() {
+            errors.push(FieldError::forbidden(
+                &Path::new("sendInitialEvents"),
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
+        if raw_match.is_empty() {
+            return errors;
+        }
+        if self.resource_version.is_empty() {
+            errors.push(FieldError::forbidden(
+                &rv_match,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        if !self.continue_token.is_empty() {
+            errors.push(FieldError::forbidden(
+                &rv_match,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
+        }
+        if !known {
+            errors.push(FieldError::not_supported(&rv_match, raw_match, &["Exact", "NotOlderThan", ""]));
+        }
+        if raw_match == "Exact" && self.resource_version == "0" {
+            errors.push(FieldError::forbidden(
+                &rv_match,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ));
+        }
+        errors
+    }
+
+    fn check_watch(&self, raw_match: &str, known: bool, errors: &mut Vec<FieldError>) {
+        let rv_match = Path::new("resourceVersionMatch");
+        if self.send_initial_events.is_some() {
+            if raw_match.is_empty() {
+                errors.push(FieldError::forbidden(
+                    &rv_match,
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                ));
+            } else if raw_match != "NotOlderThan" {
+                errors.push(FieldError::not_supported(&rv_match, raw_match, &["NotOlderThan"]));
+            }
+            return;
+        }
+        if !raw_match.is_empty() {
+            errors.push(FieldError::forbidden(
+                &rv_match,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
+            if !known {
+                errors.push(FieldError::not_supported(&rv_match, raw_match, &["NotOlderThan"]));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// Options common to create, update and patch.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    pub dry_run: bool,
+    pub field_manager: String,
+    pub field_validation: FieldValidation,
+    pub force: Option<bool>,
+}
+
+impl WriteOptions {
+    /// `kind` is the options kind errors are about (`CreateOptions`, …); `apply` tells an apply patch.
+    pub fn parse(query: &Query, kind: &str, user_agent: &str, apply: bool) -> Result<Self, Status> {
+        let mut errors = Vec::new();
+        let dry_run = match query.get("dryRun") {
+            "" => false,
+            "All" => true,
+            other => {
+                errors.push(FieldError::not_supported(&Path::new("dryRun"), other, &["All"]));
+                false
+            }
+        };
+        let force = query.has("force").then(|| query.flag("force"));
+        if force.is_some() && kind == "PatchOptions" && !apply {
+            errors
+                .push(FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"));
+        }
+        let given = query.get("fieldManager");
+        check_manager(given, &mut errors);
+        if apply && given.is_empty() {
+            errors.push(FieldError::required(&Path::new("fieldManager"), "is required for apply patch"));
+        }
+        let field_validation = match query.get("fieldValidation") {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                errors.push(FieldError::not_supported(
+                    &Path::new("fieldValidation"),
+                    other,
+                    &["", "Ignore", "Strict", "Warn"],
+                ));
+                FieldValidation::Warn
+            }
+        };
+        if !errors.is_empty() {
+            return Err(Status::invalid(&GroupKind::new("meta.k8s.io", kind), "", &errors));
+        }
+        let field_manager =
+            if given.is_empty() { manager_from_user_agent(user_agent) } else { given.to_owned() };
+        Ok(Self { dry_run, field_manager, field_validation, force })
+    }
+}
+
+fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
+    let path = Path::new("fieldManager");
+    if manager.len() > 128 {
+        errors.push(FieldError::too_long(&path, 128));
+    }
+    if let Some((i, _)) = manager.char_indices().find(|(_, c)| c.is_control()) {
+        errors.push(FieldError::invalid(
+            &path,
+            manager,
+            format!("invalid character at index {i}: must be printable"),
+        ));
+    }
+}
+
+/// The part of the user agent before the slash, at most 128 printable characters.
+fn manager_from_user_agent(user_agent: &str) -> String {
+    user_agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(128).collect()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    Orphan,
+    Background,
+    Foreground,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Preconditions {
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub propagation: Option<Propagation>,
+    pub preconditions: Preconditions,
+    pub dry_run: bool,
+    pub grace_period_seconds: Option<i64>,
+}
+
+impl DeleteOptions {
+    /// A body overrides the query as a whole, as upstream reads one or the other.
+    pub fn parse(query: &Query, body: Option<&Value>) -> Result<Self, Status> {
+        let from_query;
+        let source = match body {
+            Some(body) => body,
+            None => {
+                from_query = query_as_body(query)?;
+                &from_query
+            }
+        };
+        let (propagation, errors) = propagation_of(source);
+        let mut errors = errors;
+        let dry_run = source["dryRun"].as_array().cloned().unwrap_or_default();
+        if dry_run.iter().any(|v| v != "All") {
+            errors.push(FieldError::not_supported(&Path::new("dryRun"), source["dryRun"].clone(), &["All"]));
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &errors));
+        }
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        Ok(Self {
+            propagation,
+            preconditions: Preconditions {
+                uid: text(&source["preconditions"]["uid"]),
+                resource_version: text(&source["preconditions"]["resourceVersion"]),
+            },
+            dry_run: !dry_run.is_empty(),
+            grace_period_seconds: source["gracePeriodSeconds"].as_i64(),
+        })
+    }
+}
+
+fn query_as_body(query: &Query) -> Result<Value, Status> {
+    let mut body = serde_json::Map::new();
+    for key in ["propagationPolicy"] {
+        if query.has(key) {
+            body.insert(key.to_owned(), query.get(key).into());
+        }
+    }
+    if query.has("orphanDependents") {
+        body.insert("orphanDependents".into(), query.flag("orphanDependents").into());
+    }
+    if let Some(n) = query.seconds("gracePeriodSeconds")? {
+        body.insert("gracePeriodSeconds".into(), n.into());
+    }
+    if query.has("dryRun") {
+        body.insert("dryRun".into(), serde_json::json!([query.get("dryRun")]));
+    }
+    Ok(Value::Object(body))
+}
+
+fn propagation_of(source: &Value) -> (Option<Propagation>, Vec<FieldError>) {
+    let path = Path::new("propagationPolicy");
+    let orphan = source["orphanDependents"].as_bool();
+    let mut errors = Vec::new();
+    let propagation = match source["propagationPolicy"].as_str() {
+        None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+        Some(policy) => {
+            if orphan.is_some() {
+                errors.push(FieldError::invalid(
+                    &path,
+                    policy,
+                    "orphanDependents and deletionPropagation cannot be both set",
+                ));
+            }
+            match policy {
+                "Orphan" => Some(Propagation::Orphan),
+                "Background" => Some(Propagation::Background),
+                "Foreground" => Some(Propagation::Foreground),
+                other => {
+                    errors.push(FieldError::not_supported(
+                        &path,
+                        other,
+                        &["Foreground", "Background", "Orphan", "nil"],
+                    ));
+                    None
+                }
+            }
+        }
+    };
+    (propagation, errors)
+}

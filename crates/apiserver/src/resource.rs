@@ -1,0 +1,125 @@
+//! A served resource: one version of one kind, how its objects are stored, read and represented.
+
+use crate::strategy::Strategy;
+use bytes::Bytes;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transom_object::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, Status};
+use transom_schema::Schema;
+use transom_store::{Durability, Entry, Key};
+
+/// What a resource is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    pub plural: String,
+    pub singular: String,
+    pub kind: String,
+    pub list_kind: String,
+    pub short_names: Vec<String>,
+    pub categories: Vec<String>,
+}
+
+/// Where a scale subresource reads and writes, as paths of field names from the object's root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScalePaths {
+    pub spec_replicas: Vec<String>,
+    pub status_replicas: Vec<String>,
+    pub label_selector: Option<Vec<String>>,
+}
+
+/// Which requests a resource answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// All verbs.
+    Full,
+    /// Answered on create and never stored: reviews.
+    CreateOnly,
+}
+
+pub struct Resource {
+    pub group: String,
+    pub version: String,
+    pub names: Names,
+    pub namespaced: bool,
+    pub access: Access,
+    pub status: bool,
+    pub scale: Option<ScalePaths>,
+    /// Subresources beyond status and scale, such as `token` and `finalize`.
+    pub extra: &'static [&'static str],
+    /// The store's name for the objects of every version of this kind.
+    pub store_key: Arc<str>,
+    /// Entries written after this revision are stored exactly as this version serves them.
+    pub verbatim_after: u64,
+    /// Custom kinds: a hash of the definition's spec, and the revision since which objects are stored under it.
+    pub definition: Option<[u8; 32]>,
+    pub definition_since: u64,
+    /// The schema of each served version, by apiVersion.
+    pub schemas: Arc<BTreeMap<String, Arc<Schema>>>,
+    pub strategy: Box<dyn Strategy>,
+    pub durability: Durability,
+    /// Its definition is being deleted: no new objects.
+    pub terminating: bool,
+    /// A warning sent with every request to a deprecated version.
+    pub deprecation: Option<String>,
+}
+
+impl Resource {
+    pub fn gvk(&self) -> GroupVersionKind {
+        GroupVersionKind::new(&*self.group, &*self.version, &*self.names.kind)
+    }
+
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&*self.group, &*self.version)
+    }
+
+    pub fn api_version(&self) -> String {
+        self.group_version().to_string()
+    }
+
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(&*self.group, &*self.names.plural)
+    }
+
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&*self.group, &*self.names.kind)
+    }
+
+    pub fn key(&self, namespace: &str, name: &str) -> Key {
+        Key::new(self.store_key.clone(), if self.namespaced { namespace } else { "" }, name)
+    }
+
+    /// An entry as this version serves it, without decoding when it is stored that way.
+    pub fn serve(&self, entry: &Entry) -> Result<Bytes, Status> {
+        if entry.revision > self.verbatim_after {
+            return Ok(entry.body.clone());
+        }
+        self.decode(entry).map(|v| Bytes::from(transom_object::json::encode(&v)))
+    }
+
+    /// An entry as this version serves it, decoded.
+    pub fn decode(&self, entry: &Entry) -> Result<Value, Status> {
+        let mut value: Value = serde_json::from_slice(&entry.body).map_err(|e| {
+            Status::internal(format!(
+                "{} {:?} cannot be decoded: {e}",
+                self.group_resource(),
+                entry.header.name
+            ))
+        })?;
+        if entry.revision <= self.verbatim_after {
+            self.strategy.convert_from_storage(&mut value);
+            self.strategy.normalize(&mut value)?;
+        }
+        Ok(value)
+    }
+
+    /// The verbs discovery lists for the resource itself.
+    pub fn verbs(&self) -> &'static [&'static str] {
+        match self.access {
+            Access::CreateOnly => &["create"],
+            Access::Full => {
+                &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+            }
+        }
+    }
+}

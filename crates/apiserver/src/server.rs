@@ -1,0 +1,288 @@
+//! The server: a `tower::Service` from HTTP requests to HTTP responses.
+//!
+//! request info → authentication → authorization → registry → body → verb → representation. The order is part
+//! of the API: what a request is refused for depends on it.
+
+use crate::auth::{Action, Authorizer, Identity, refusal};
+use crate::body::ApiBody;
+use crate::call::Call;
+use crate::negotiate::{Accept, header_text};
+use crate::registry::Registry;
+use crate::request::{Query, RequestInfo, Target, Verb};
+use crate::resource::Access;
+use crate::tokens::Signer;
+use crate::{discovery, health, metrics, openapi, respond, verbs};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use std::convert::Infallible;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+use transom_object::Status;
+use transom_store::Store;
+
+/// The largest request body.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// How long a request that is no watch may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The Kubernetes API over a store. Cheap to clone; all clones are one server.
+#[derive(Clone)]
+pub struct Server {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) registry: Registry,
+    pub(crate) authorizer: Box<dyn Authorizer>,
+    /// Held while a CustomResourceDefinition is decided and installed: names are accepted one at a time.
+    pub(crate) definitions: Arc<Mutex<()>>,
+    pub(crate) health: health::Health,
+    pub(crate) metrics: metrics::Metrics,
+    pub(crate) documents: openapi::Cache,
+    /// The certificate authority published in every namespace as `kube-root-ca.crt`.
+    pub(crate) ca_certificate: String,
+    pub(crate) signer: Signer,
+    /// Ends watches and upkeep when the server stops.
+    pub(crate) stopping: tokio::sync::watch::Sender<bool>,
+}
+
+impl Server {
+    /// Handles one request. Never fails: every failure is a response.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<ApiBody>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let started = Instant::now();
+        let audit_id = audit_id(&request);
+        let (parts, body) = request.into_parts();
+        let accept_encoding = header_text(&parts.headers, header::ACCEPT_ENCODING.as_str()).to_owned();
+        let head = parts.method == Method::HEAD;
+        let label = metrics::Label::of(&parts);
+        let outcome = AssertUnwindSafe(self.route(parts, body)).catch_unwind().await;
+        let mut response = outcome.unwrap_or_else(|_| {
+            tracing::error!("a request handler panicked; the request was answered with 500");
+            respond::render_error(
+                &Status::internal("the request handler failed unexpectedly; see the server's log"),
+                &Accept::fallback(),
+            )
+        });
+        self.inner.metrics.observe(label, response.status(), started.elapsed());
+        if head {
+            *response.body_mut() = ApiBody::empty();
+        }
+        let mut response = respond::compress(response, &accept_encoding);
+        let headers = response.headers_mut();
+        headers.insert("audit-id", audit_id);
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        response
+    }
+
+    async fn route<B>(&self, parts: Parts, body: B) -> Response<ApiBody>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let query = Query::parse(parts.uri.query());
+        let pretty = query.has("pretty").then(|| query.flag("pretty"));
+        let accept = Accept::parse(&parts.headers, pretty);
+        let on_error = accept.clone().unwrap_or_else(|_| Accept::fallback());
+        let failed = |status: &Status| respond::render_error(status, &on_error);
+        let info = match RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch")) {
+            Ok(info) => info,
+            Err(status) => return failed(&status),
+        };
+        let who = match self.authenticate(&parts) {
+            Ok(who) => who,
+            Err(status) => return failed(&status),
+        };
+        if let Err(status) = self.authorize(&who, &info, &parts) {
+            return failed(&status);
+        }
+        match info {
+            RequestInfo::Other(segments) => self.other(&segments, &parts, &query, &on_error),
+            RequestInfo::Resource { verb, target } => {
+                let accept = match accept {
+                    Ok(a) => a,
+                    Err(status) => return failed(&status),
+                };
+                match self.resource(verb, target, query, accept, who, parts, body).await {
+                    Ok(response) => response,
+                    Err(status) if status.code == 404 && status.reason.is_empty() => page_not_found(),
+                    Err(status) => failed(&status),
+                }
+            }
+        }
+    }
+
+    /// The identity the transport vouched for, or a bearer token's, or anonymous. A credential that proves nothing
+    /// is refused rather than ignored.
+    fn authenticate(&self, parts: &Parts) -> Result<Identity, Status> {
+        if let Some(who) = parts.extensions.get::<Identity>() {
+            return Ok(who.clone());
+        }
+        if !parts.headers.contains_key(header::AUTHORIZATION) {
+            return Ok(Identity::anonymous());
+        }
+        let credential = header_text(&parts.headers, header::AUTHORIZATION.as_str());
+        let token = credential.strip_prefix("Bearer ").ok_or_else(Status::unauthorized)?;
+        self.inner.authenticate_token(token.trim()).map(|(who, _)| who).ok_or_else(Status::unauthorized)
+    }
+
+    fn authorize(&self, who: &Identity, info: &RequestInfo, parts: &Parts) -> Result<(), Status> {
+        let method = parts.method.as_str().to_ascii_lowercase();
+        let action = match info {
+            RequestInfo::Resource { verb, target } => Action::Resource { verb: *verb, target },
+            RequestInfo::Other(_) => Action::Path { method: &method, path: parts.uri.path() },
+        };
+        if self.inner.authorizer.allows(who, action) { Ok(()) } else { Err(refusal(who, action)) }
+    }
+
+    /// Discovery, OpenAPI, health, version, metrics.
+    fn other(&self, segments: &[String], parts: &Parts, query: &Query, accept: &Accept) -> Response<ApiBody> {
+        if !matches!(parts.method, Method::GET | Method::HEAD) {
+            return page_not_found();
+        }
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            ["version"] => respond::render(respond::Answer::value(health::version()), accept),
+            ["healthz" | "livez" | "readyz", ..] => self.inner.health.answer(&segments, query),
+            ["metrics"] => self.inner.metrics.answer(),
+            ["openapi", ..] => openapi::answer(&self.inner, &segments[1..], parts, query),
+            [] | ["api", ..] | ["apis", ..] => discovery::answer(&self.inner, &segments, parts, accept),
+            _ => page_not_found(),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parsed request, each part used once")]
+    async fn resource<B>(
+        &self,
+        verb: Verb,
+        target: Target,
+        query: Query,
+        accept: Accept,
+        who: Identity,
+        parts: Parts,
+        body: B,
+    ) -> Result<Response<ApiBody>, Status>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let not_served = || Status::new(404, "", "404 page not found");
+        let resource = self.inner.registry.find(&target.gvr).ok_or_else(not_served)?;
+        let cluster_wide_list = target.name.is_empty() && matches!(verb, Verb::List | Verb::Watch);
+        let is_namespace = resource.group.is_empty() && resource.names.plural == "namespaces";
+        let scope_fits = if resource.namespaced {
+            !target.namespace.is_empty() || cluster_wide_list || resource.access == Access::CreateOnly
+        } else {
+            target.namespace.is_empty() || is_namespace
+        };
+        if !scope_fits {
+            return Err(not_served());
+        }
+        let target = if is_namespace { Target { namespace: String::new(), ..target } } else { target };
+        let call = Call {
+            server: self.inner.clone(),
+            resource,
+            verb,
+            target,
+            query,
+            accept,
+            who,
+            headers: parts.headers,
+        };
+        let deadline = request_timeout(&call)?;
+        let body = read_body(body, verb).await?;
+        let work = verbs::dispatch(&call, body);
+        let answer = match tokio::time::timeout(deadline, work).await {
+            Ok(done) => done?,
+            Err(_) => return Err(timed_out()),
+        };
+        let deprecation = call.resource.deprecation.iter().cloned().collect();
+        Ok(respond::render(answer.with_warnings(deprecation), &call.accept))
+    }
+}
+
+fn page_not_found() -> Response<ApiBody> {
+    respond::text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+fn timed_out() -> Status {
+    Status::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+}
+
+/// `timeout=` on the query shortens or stretches the default, as Go durations.
+fn request_timeout(call: &Call) -> Result<Duration, Status> {
+    let asked = call.query.get("timeout");
+    if asked.is_empty() || call.verb == Verb::Watch {
+        return Ok(REQUEST_TIMEOUT);
+    }
+    let invalid = || {
+        Status::bad_request(format!(
+            "invalid timeout specified in the request URL: {asked:?} is not a duration such as 30s"
+        ))
+    };
+    let nanos = transom_object::time::parse_duration(asked).map_err(|_| invalid())?;
+    let nanos = u64::try_from(nanos).map_err(|_| invalid())?;
+    Ok(if nanos == 0 { REQUEST_TIMEOUT } else { Duration::from_nanos(nanos).min(REQUEST_TIMEOUT) })
+}
+
+async fn read_body<B>(body: B, verb: Verb) -> Result<Bytes, Status>
+where
+    B: Body + Send,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if !verb.mutates() {
+        return Ok(Bytes::new());
+    }
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(e) if e.is::<http_body_util::LengthLimitError>() => {
+            Err(Status::too_large(format!("Request entity too large: limit is {BODY_LIMIT}")))
+        }
+        Err(e) => Err(Status::bad_request(format!("the request body could not be read: {e}"))),
+    }
+}
+
+/// The client's audit id if it gave a printable one, or a new one.
+fn audit_id<B>(request: &Request<B>) -> HeaderValue {
+    if let Some(given) = request.headers().get("audit-id").filter(|v| v.len() <= 64 && v.to_str().is_ok()) {
+        return given.clone();
+    }
+    HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).unwrap_or(HeaderValue::from_static("-"))
+}
+
+impl<B> tower_service::Service<Request<B>> for Server
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<ApiBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ApiBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.handle(request).await) })
+    }
+}

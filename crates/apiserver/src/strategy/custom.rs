@@ -1,0 +1,213 @@
+//! Kinds described by a CustomResourceDefinition.
+
+use super::{Column, Face, Strategy};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use transom_object::field::{self, Path};
+use transom_object::{Status, jsonpath, meta, names};
+use transom_schema::normalize::{self, MalformedFields};
+use transom_schema::{Schema, cel, own, validate};
+
+/// An extra column, with its path compiled.
+pub(crate) struct PrinterColumn {
+    pub(crate) column: Column,
+    pub(crate) path: Option<jsonpath::Template>,
+}
+
+/// One version of a custom kind.
+pub(crate) struct Custom {
+    pub(crate) api_version: String,
+    pub(crate) group: String,
+    pub(crate) storage_version: String,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) rules: cel::Rules,
+    pub(crate) has_status: bool,
+    pub(crate) columns: Vec<PrinterColumn>,
+    pub(crate) selectable: Vec<String>,
+    pub(crate) reset_main: Option<Arc<own::Set>>,
+    pub(crate) reset_status: Arc<own::Set>,
+}
+
+impl Custom {
+    /// Whether this face may change the status. Without a status subresource the main face may.
+    fn keeps_status(&self, face: Face) -> bool {
+        self.has_status && face != Face::Status
+    }
+
+    fn validate_value(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error> {
+        let root = Path::root();
+        let mut errors = match face {
+            Face::Status => validate::validate_status(new, old, &self.schema),
+            _ => validate::validate(new, old, &self.schema, &root),
+        };
+        errors.extend(validate::embedded(new, &self.schema, false, &root));
+        errors.extend(validate::list_types(new, old, &self.schema, &root));
+        if self.rules.is_empty() {
+            return errors;
+        }
+        if validate::blocks_rules(&errors) {
+            let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+            errors.push(field::Error {
+                kind: field::Kind::Invalid,
+                field: "<nil>".into(),
+                value: Value::Null,
+                detail: why.into(),
+            });
+            return errors;
+        }
+        errors.extend(self.rules.validate(new, old, &root));
+        errors
+    }
+}
+
+impl Strategy for Custom {
+    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, Status> {
+        let mut unknown = normalize::coerce_metadata(value, &self.schema, true, MalformedFields::Refuse)
+            .map_err(|e| Status::bad_request(e.detail.clone()))?;
+        unknown.extend(normalize::prune(value, &self.schema, true));
+        unknown.sort();
+        normalize::drop_nulls(value, &self.schema);
+        normalize::default(value, &self.schema);
+        Ok(unknown)
+    }
+
+    fn is_typed(&self) -> bool {
+        false
+    }
+
+    fn convert_from_storage(&self, value: &mut Value) {
+        value["apiVersion"] = self.api_version.as_str().into();
+    }
+
+    fn storage_version(&self) -> &str {
+        &self.storage_version
+    }
+
+    fn convert_to_storage(&self, value: &mut Value) {
+        value["apiVersion"] = format!("{}/{}", self.group, self.storage_version).into();
+    }
+
+    fn prepare_create(&self, new: &mut Value) {
+        if self.has_status
+            && let Some(map) = new.as_object_mut()
+        {
+            map.remove("status");
+        }
+        new["metadata"]["generation"] = 1.into();
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, face: Face) {
+        if face == Face::Status {
+            keep_all_but_status(new, old);
+            return;
+        }
+        if self.keeps_status(face) {
+            copy_field(new, old, "status");
+        }
+        if changed_outside_metadata(new, old) {
+            let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+            new["metadata"]["generation"] = generation.into();
+        }
+    }
+
+    fn validate(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error> {
+        self.validate_value(new, old, face)
+    }
+
+    fn name_rule(&self) -> meta::NameRule {
+        names::name_is_dns_subdomain
+    }
+
+    fn reset_fields(&self, face: Face) -> Option<Arc<own::Set>> {
+        match face {
+            Face::Status => Some(self.reset_status.clone()),
+            _ => self.reset_main.clone(),
+        }
+    }
+
+    fn patch_schema(&self) -> Option<Arc<Schema>> {
+        None
+    }
+
+    fn selectable_fields(&self) -> &[String] {
+        &self.selectable
+    }
+
+    fn selectable_value(&self, value: &Value, label: &str) -> String {
+        let found = label.split('.').try_fold(value, |v, key| v.get(key));
+        match found {
+            Some(Value::String(s)) => s.clone(),
+            Some(v @ (Value::Bool(_) | Value::Number(_))) => v.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        let name = Column {
+            name: "Name".into(),
+            ty: "string".into(),
+            format: "name".into(),
+            description: NAME_DESCRIPTION.into(),
+            priority: 0,
+        };
+        std::iter::once(name).chain(self.columns.iter().map(|c| c.column.clone())).collect()
+    }
+
+    fn cells(&self, value: &Value, now: i64) -> Vec<Value> {
+        let mut cells = vec![value["metadata"]["name"].clone()];
+        cells.extend(self.columns.iter().map(|c| cell(c, value, now)));
+        cells
+    }
+}
+
+pub(crate) const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+
+fn cell(column: &PrinterColumn, value: &Value, now: i64) -> Value {
+    let Some(found) = column.path.as_ref().and_then(|p| p.first(value)) else { return Value::Null };
+    match (column.column.ty.as_str(), found) {
+        (_, Value::Null) => Value::Null,
+        ("date", Value::String(s)) => match transom_object::time::parse(&s) {
+            Ok(at) => transom_object::time::human_duration(now - at.as_second()).into(),
+            Err(_) => "<invalid>".into(),
+        },
+        ("date", _) => Value::Null,
+        ("integer", v) => v.as_i64().map_or(Value::Null, Value::from),
+        ("number", v) => v.as_f64().map_or(Value::Null, |_| v.clone()),
+        ("boolean", v) => v.as_bool().map_or(Value::Null, Value::from),
+        (_, Value::String(s)) => s.as_str().into(),
+        (_, v @ (Value::Bool(_) | Value::Number(_))) => v.to_string().into(),
+        (_, v) => jsonpath::print_results(&[v]).into(),
+    }
+}
+
+/// A status update touches the status, and managedFields to record it.
+fn keep_all_but_status(new: &mut Value, old: &Value) {
+    let mut kept = old.clone();
+    let (status, managed) = (new.get("status").cloned(), new["metadata"].get("managedFields").cloned());
+    let set = |map: &mut Map<String, Value>, key: &str, value: Option<Value>| match value {
+        Some(v) => drop(map.insert(key.into(), v)),
+        None => drop(map.remove(key)),
+    };
+    if let Some(map) = kept.as_object_mut() {
+        set(map, "status", status);
+    }
+    if let Some(map) = kept["metadata"].as_object_mut() {
+        set(map, "managedFields", managed);
+    }
+    *new = kept;
+}
+
+pub(crate) fn copy_field(new: &mut Value, old: &Value, key: &str) {
+    if let Some(map) = new.as_object_mut() {
+        match old.get(key) {
+            Some(v) => map.insert(key.into(), v.clone()),
+            None => map.remove(key),
+        };
+    }
+}
+
+fn changed_outside_metadata(new: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
+    let outside = |m: &'_ Map<String, Value>| m.len() - usize::from(m.contains_key("metadata"));
+    outside(new) != outside(old) || new.iter().any(|(k, v)| k != "metadata" && old.get(k) != Some(v))
+}

@@ -1,0 +1,109 @@
+//! What differs between kinds: how objects are normalised, prepared, validated and shown.
+//!
+//! Two implementations: [`builtin`] for the kinds compiled in, [`custom`] for those a
+//! CustomResourceDefinition describes.
+
+pub(crate) mod builtin;
+pub(crate) mod custom;
+mod events;
+
+use serde_json::Value;
+use std::sync::Arc;
+use transom_object::{Status, field, meta};
+use transom_schema::{Schema, own};
+
+/// A column of the Table representation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: String,
+    pub ty: String,
+    pub format: String,
+    pub description: String,
+    pub priority: i64,
+}
+
+/// Which face of an object a write goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    Main,
+    Status,
+    /// A namespace's `spec.finalizers`.
+    Finalize,
+    /// The replica count behind the scale subresource.
+    Scale,
+}
+
+impl Face {
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Finalize => "finalize",
+            Self::Scale => "scale",
+        }
+    }
+}
+
+pub trait Strategy: Send + Sync {
+    /// Brings a decoded object into the form in which it is served: coerced, pruned, defaulted.
+    /// Returns the paths of fields that the schema does not know, which are dropped.
+    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, Status>;
+
+    /// Bodies are decoded into a known type, so apiVersion and kind may be left out.
+    fn is_typed(&self) -> bool;
+
+    /// The stored form → this version, before normalisation.
+    fn convert_from_storage(&self, value: &mut Value);
+
+    /// The version objects are stored in.
+    fn storage_version(&self) -> &str;
+
+    /// This version → the stored form, after everything else.
+    fn convert_to_storage(&self, value: &mut Value);
+
+    /// Resets what clients may not set, and starts the generation.
+    fn prepare_create(&self, new: &mut Value);
+
+    /// Keeps what this face may not change, and counts the generation.
+    fn prepare_update(&self, new: &mut Value, old: &Value, face: Face);
+
+    fn validate(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error>;
+
+    /// Advice to the client that does not fail the request.
+    fn warnings(&self, _new: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn name_rule(&self) -> meta::NameRule;
+
+    /// Fields that server-side apply through this face never owns.
+    fn reset_fields(&self, face: Face) -> Option<Arc<own::Set>>;
+
+    /// For strategic merge patch; `None` where that patch type is not supported.
+    fn patch_schema(&self) -> Option<Arc<Schema>>;
+
+    /// PUT on a missing object creates it.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// PUT without a resourceVersion overwrites.
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    /// A successful delete answers with the object rather than a Status.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+
+    /// Field selectors beyond `metadata.name` and `metadata.namespace`.
+    fn selectable_fields(&self) -> &[String];
+
+    fn selectable_value(&self, value: &Value, label: &str) -> String;
+
+    fn columns(&self) -> Vec<Column>;
+
+    /// One row; `now` in Unix seconds, for ages.
+    fn cells(&self, value: &Value, now: i64) -> Vec<Value>;
+}

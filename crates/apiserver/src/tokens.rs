@@ -1,0 +1,144 @@
+//! Service account tokens: signed on request, checked on use.
+//!
+//! A token is an ES256 JWT with the claims Kubernetes uses. It is good only while its service account exists with
+//! the same uid, so that deleting an account ends its tokens.
+
+use crate::auth::Identity;
+use crate::server::Inner;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+};
+use serde_json::{Value, json};
+use transom_store::Key;
+
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+const HEADER: &str = r#"{"alg":"ES256","typ":"JWT"}"#;
+
+/// The key that signs tokens. Tokens outlive a restart if the key does.
+pub struct Signer {
+    key: EcdsaKeyPair,
+    random: SystemRandom,
+}
+
+impl Signer {
+    /// A new key, in PKCS#8, to keep and hand to [`Signer::from_pkcs8`].
+    pub fn generate() -> Result<Vec<u8>, String> {
+        EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+            .map(|doc| doc.as_ref().to_vec())
+            .map_err(|e| format!("cannot make a signing key: {e}"))
+    }
+
+    pub fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, String> {
+        let random = SystemRandom::new();
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
+            .map_err(|e| format!("the token signing key cannot be used: {e}"))?;
+        Ok(Self { key, random })
+    }
+
+    pub(crate) fn sign(&self, claims: &Value) -> Result<String, String> {
+        let signed =
+            format!("{}.{}", URL_SAFE_NO_PAD.encode(HEADER), URL_SAFE_NO_PAD.encode(claims.to_string()));
+        let signature = self
+            .key
+            .sign(&self.random, signed.as_bytes())
+            .map_err(|e| format!("cannot sign a token: {e}"))?;
+        Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
+    }
+
+    /// The claims of a token of ours that has not expired.
+    fn verify(&self, token: &str, now: i64) -> Option<Value> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.key.public_key());
+        public.verify(signed.as_bytes(), &signature).ok()?;
+        let (header, claims) = signed.split_once('.')?;
+        let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
+        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+        let current = claims["nbf"].as_i64()? <= now && now < claims["exp"].as_i64()?;
+        (header["alg"] == "ES256" && claims["iss"] == ISSUER && current).then_some(claims)
+    }
+}
+
+/// The claims of a token for one service account.
+pub(crate) fn claims(
+    namespace: &str,
+    name: &str,
+    uid: &str,
+    audiences: &[String],
+    issued: i64,
+    expires: i64,
+) -> Value {
+    json!({
+        "iss": ISSUER,
+        "sub": format!("system:serviceaccount:{namespace}:{name}"),
+        "aud": audiences,
+        "iat": issued,
+        "nbf": issued,
+        "exp": expires,
+        "jti": uuid::Uuid::new_v4().to_string(),
+        "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
+    })
+}
+
+impl Inner {
+    /// Whose token this is, if it is one of ours and its account still exists.
+    pub(crate) fn authenticate_token(&self, token: &str) -> Option<(Identity, Vec<String>)> {
+        let claims = self.signer.verify(token, jiff::Timestamp::now().as_second())?;
+        let bound = &claims["kubernetes.io"];
+        let namespace = bound["namespace"].as_str()?;
+        let (name, uid) =
+            (bound["serviceaccount"]["name"].as_str()?, bound["serviceaccount"]["uid"].as_str()?);
+        let account = self.store.get(&Key::new("serviceaccounts", namespace, name))?;
+        if account.header.uid != uid {
+            return None;
+        }
+        let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        let mut who = Identity::new(format!("system:serviceaccount:{namespace}:{name}"), groups);
+        uid.clone_into(&mut who.uid);
+        let audiences = claims["aud"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        Some((who, audiences))
+    }
+
+    /// The status of a TokenReview.
+    pub(crate) fn review_token(&self, token: &str) -> Value {
+        match self.authenticate_token(token) {
+            Some((who, audiences)) => {
+                json!({"authenticated": true, "user": {"username": who.user, "uid": who.uid, "groups": who.groups}, "audiences": audiences})
+            }
+            None => {
+                json!({"authenticated": false, "user": {}, "error": "the token is not one of this server's, has expired, or its service account is gone"})
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_untouched_unexpired_tokens_verify() {
+        let signer = Signer::from_pkcs8(&Signer::generate().unwrap()).unwrap();
+        let token = signer.sign(&claims("ns", "sa", "u", &[], 100, 200)).unwrap();
+        assert!(signer.verify(&token, 150).is_some());
+        assert!(signer.verify(&token, 200).is_none(), "expired");
+        assert!(signer.verify(&token, 50).is_none(), "not yet valid");
+        let other = Signer::from_pkcs8(&Signer::generate().unwrap()).unwrap();
+        assert!(other.verify(&token, 150).is_none(), "another key");
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let forged =
+            format!("{}.{}", URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#), signed.split_once('.').unwrap().1);
+        assert!(signer.verify(&format!("{forged}.{signature}"), 150).is_none(), "another header");
+        assert!(signer.verify("", 150).is_none());
+        assert!(signer.verify("a.b.c", 150).is_none());
+    }
+}

@@ -1,0 +1,85 @@
+//! Deleted definitions: their instances first, then they themselves.
+
+use super::owners::{remove_finalizer, resource_of};
+use super::{Work, settled};
+use crate::crd::{CLEANUP, STORE_KEY};
+use crate::request::{Preconditions, Propagation};
+use crate::server::Inner;
+use crate::write::{self, DeleteRequest};
+use std::sync::Arc;
+use transom_object::Status;
+use transom_store::{Event, Key};
+
+pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work)) {
+    if &*event.key.resource == STORE_KEY {
+        match &event.new {
+            Some(entry) if entry.header.deleting => add(Work::Definition(event.key.object.name.clone())),
+            Some(_) => {}
+            // Its names are free now: definitions that wanted them are settled again.
+            None => add(Work::Definition(event.key.object.name.clone())),
+        }
+        return;
+    }
+    // Custom kinds are stored under the name of their definition.
+    if event.new.is_none() && event.key.resource.contains('.') {
+        let definition = Key::new(STORE_KEY, "", &event.key.resource);
+        if server.store.get(&definition).is_some_and(|d| d.header.deleting) {
+            add(Work::Definition(event.key.resource.clone()));
+        }
+    }
+}
+
+pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status> {
+    let key = Key::new(STORE_KEY, "", name);
+    let Some(resource) = resource_of(server, &key) else { return Ok(()) };
+    let Some(definition) = server.store.get(&key) else {
+        return settle_others(server, name).await;
+    };
+    if !definition.header.deleting || !definition.header.finalizers.iter().any(|f| f == CLEANUP) {
+        return Ok(());
+    }
+    // A definition that never served anything has no instances and no resource to delete them by.
+    if let Some(kind) = server.registry.by_store_key(name) {
+        for entry in server.store.snapshot(name).objects.values().filter(|e| !e.header.deleting) {
+            let request = DeleteRequest {
+                namespace: &entry.header.namespace,
+                name: &entry.header.name,
+                propagation: Some(Propagation::Background),
+                preconditions: &Preconditions::default(),
+                dry_run: false,
+            };
+            settled(write::delete(server, &kind, &request).await.map(drop))?;
+        }
+    }
+    if server.store.snapshot(name).objects.is_empty() {
+        remove_finalizer(server, &resource, &definition, CLEANUP).await?;
+    }
+    Ok(())
+}
+
+/// A write that changes nothing in their spec makes the other definitions of the group claim their names again.
+async fn settle_others(server: &Arc<Inner>, gone: &str) -> Result<(), Status> {
+    let Some(resource) = server.registry.by_store_key(STORE_KEY) else { return Ok(()) };
+    let group = gone.split_once('.').map(|(_, g)| g);
+    for entry in server.store.snapshot(STORE_KEY).objects.values() {
+        if entry.header.name.split_once('.').map(|(_, g)| g) != group {
+            continue;
+        }
+        let request = write::Update {
+            namespace: "",
+            name: &entry.header.name,
+            face: crate::strategy::Face::Status,
+            manager: None,
+            dry_run: false,
+            create_missing: false,
+            require_version: false,
+            pins_version: false,
+        };
+        let again = write::update(server, &resource, &request, |existing| {
+            let gone = || Status::not_found(&resource.group_resource(), request.name);
+            existing.value.cloned().ok_or_else(gone)
+        });
+        settled(again.await.map(drop))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! What the server does on its own: garbage collection by owner references, emptying of deleted namespaces and
+//! definitions, furnishing of new namespaces, expiry of events.
+//!
+//! One task follows the store's log of changes and turns each into keys to look at; looking at a key decides by
+//! what is stored now, never by the event. Losing an event and looking again gives the same result.
+
+mod definitions;
+mod expiry;
+mod namespaces;
+mod owners;
+
+use crate::server::{Inner, Server};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use owners::OwnerIndex;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use transom_object::Status;
+use transom_store::{Event, Key};
+
+/// Keys looked at at the same time; each waits for the disk, so that they share its syncs.
+const CONCURRENCY: usize = 64;
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+const EXPIRY_EVERY: Duration = Duration::from_secs(15);
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Work {
+    /// An object with owners, or one whose deletion waits for or orphans its dependents.
+    Owned(Key),
+    Namespace(Arc<str>),
+    /// A namespace that should have its service account and root certificate.
+    Furnish(Arc<str>),
+    Definition(Arc<str>),
+}
+
+#[derive(Default)]
+struct Queue {
+    due: VecDeque<Work>,
+    waiting: HashSet<Work>,
+    running: HashSet<Work>,
+    /// Asked for again while running.
+    again: HashSet<Work>,
+}
+
+impl Queue {
+    fn add(&mut self, work: Work) {
+        if self.running.contains(&work) {
+            self.again.insert(work);
+        } else if self.waiting.insert(work.clone()) {
+            self.due.push_back(work);
+        }
+    }
+
+    fn take(&mut self) -> Option<Work> {
+        let work = self.due.pop_front()?;
+        self.waiting.remove(&work);
+        self.running.insert(work.clone());
+        Some(work)
+    }
+
+    fn done(&mut self, work: &Work) {
+        self.running.remove(work);
+        if self.again.remove(work) {
+            self.add(work.clone());
+        }
+    }
+}
+
+impl Server {
+    /// Runs until the server stops. Spawn it once.
+    pub async fn run_upkeep(&self) {
+        let mut stopping = self.inner.stopping.subscribe();
+        tokio::select! {
+            () = upkeep(&self.inner) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+    }
+}
+
+/// The index is shared with the work in progress: it is asked for dependents.
+type SharedIndex = Arc<Mutex<OwnerIndex>>;
+
+async fn upkeep(server: &Arc<Inner>) {
+    loop {
+        let mut queue = Queue::default();
+        let index: SharedIndex = Arc::default();
+        let mut expiry = expiry::Expiry::default();
+        let start = server.store.revision();
+        load(server, &index, &mut expiry, &mut queue);
+        let Ok(mut changes) = server.store.watch_all(start) else { continue };
+        let mut running = FuturesUnordered::new();
+        let mut retry: VecDeque<(tokio::time::Instant, Work)> = VecDeque::new();
+        let mut expire = tokio::time::interval(EXPIRY_EVERY);
+        loop {
+            while running.len() < CONCURRENCY {
+                let Some(work) = queue.take() else { break };
+                let (server, index) = (server.clone(), index.clone());
+                running.push(async move {
+                    let result = look_at(&server, &index, &work).await;
+                    (work, result)
+                });
+            }
+            let next_retry = retry.front().map(|(at, _)| *at);
+            tokio::select! {
+                change = changes.next() => match change {
+                    Some(event) => note(server, &index, &mut expiry, &mut queue, &event),
+                    // Fell behind the history: start over from what is stored.
+                    None => break,
+                },
+                Some((work, result)) = running.next() => {
+                    queue.done(&work);
+                    if let Err(status) = result {
+                        tracing::debug!(?work, error = %status, "upkeep will try again");
+                        retry.push_back((tokio::time::Instant::now() + RETRY_AFTER, work));
+                    }
+                }
+                () = async { tokio::time::sleep_until(next_retry.unwrap_or_else(tokio::time::Instant::now)).await }, if next_retry.is_some() => {
+                    if let Some((_, work)) = retry.pop_front() {
+                        queue.add(work);
+                    }
+                }
+                _ = expire.tick() => expiry.expire(server).await,
+            }
+        }
+    }
+}
+
+/// Everything that is stored, as if it had just changed.
+fn load(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue: &mut Queue) {
+    for resource in server.store.resources() {
+        for (object, entry) in &server.store.snapshot(&resource).objects {
+            let key = Key { resource: resource.clone(), object: object.clone() };
+            let event = Event { revision: entry.revision, at: 0, key, old: None, new: Some(entry.clone()) };
+            note(server, index, expiry, queue, &event);
+        }
+    }
+}
+
+/// One change → what to look at.
+fn note(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue: &mut Queue, event: &Event) {
+    index.lock().unwrap_or_else(PoisonError::into_inner).note(event, |key| queue.add(Work::Owned(key)));
+    namespaces::note(server, event, |work| queue.add(work));
+    definitions::note(server, event, |work| queue.add(work));
+    expiry.note(event);
+}
+
+async fn look_at(server: &Arc<Inner>, index: &SharedIndex, work: &Work) -> Result<(), Status> {
+    match work {
+        Work::Owned(key) => owners::look_at(server, index, key).await,
+        Work::Namespace(name) => namespaces::empty(server, name).await,
+        Work::Furnish(name) => namespaces::furnish(server, name).await,
+        Work::Definition(name) => definitions::empty(server, name).await,
+    }
+}
+
+/// Gone already, or changed meanwhile and to be looked at again by its event: not a failure.
+fn settled(result: Result<(), Status>) -> Result<(), Status> {
+    match result {
+        Err(status) if matches!(status.code, 404 | 409) => Ok(()),
+        other => other,
+    }
+}

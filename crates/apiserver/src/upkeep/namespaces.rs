@@ -1,0 +1,237 @@
+//! Namespaces: what every new one gets, and how a deleted one is emptied.
+
+use super::{Work, settled};
+use crate::admission::{NAMESPACES, condition};
+use crate::crd::set_condition;
+use crate::request::{Preconditions, Propagation};
+use crate::resource::Resource;
+use crate::server::Inner;
+use crate::strategy::Face;
+use crate::write::{self, Create, DeleteRequest, Update, timestamp};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transom_object::{GroupVersionResource, Status};
+use transom_store::{Entry, Event, Key, ObjectKey};
+
+const FURNITURE: [(&str, &str); 2] = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
+
+pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work)) {
+    let namespace = &event.key.object.namespace;
+    if &*event.key.resource == NAMESPACES {
+        match &event.new {
+            Some(entry) if entry.header.deleting => add(Work::Namespace(event.key.object.name.clone())),
+            Some(_) => add(Work::Furnish(event.key.object.name.clone())),
+            None => {}
+        }
+        return;
+    }
+    if event.new.is_some() || namespace.is_empty() {
+        return;
+    }
+    let Some(owner) = server.store.get(&Key::new(NAMESPACES, "", namespace)) else { return };
+    if owner.header.deleting {
+        add(Work::Namespace(namespace.clone()));
+    } else if FURNITURE.contains(&(&event.key.resource, &event.key.object.name)) {
+        add(Work::Furnish(namespace.clone()));
+    }
+}
+
+/// The `default` service account and the server's root certificate.
+pub(super) async fn furnish(server: &Arc<Inner>, namespace: &str) -> Result<(), Status> {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let certificate = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "kube-root-ca.crt",
+            "annotations": {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."},
+        },
+        "data": {"ca.crt": server.ca_certificate},
+    });
+    for ((plural, name), value) in FURNITURE.into_iter().zip([account, certificate]) {
+        let Some(resource) = core(server, plural) else { continue };
+        if server.store.get(&resource.key(namespace, name)).is_some() {
+            continue;
+        }
+        let request = Create { value, namespace, manager: Some("kube-controller-manager"), dry_run: false };
+        match write::create(server, &resource, request).await {
+            // It exists meanwhile, or its namespace goes away.
+            Err(status) if matches!(status.code, 403 | 404 | 409) => {}
+            Err(status) => return Err(status),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Deletes everything in a namespace, reports what is left, and lets the namespace go when nothing is.
+pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status> {
+    let Some(resource) = core(server, NAMESPACES) else { return Ok(()) };
+    let key = resource.key("", name);
+    let Some(entry) = server.store.get(&key) else { return Ok(()) };
+    if !entry.header.deleting {
+        return Ok(());
+    }
+    for (kind, content) in contents(server, name) {
+        for object in content.iter().filter(|e| !e.header.deleting) {
+            delete(server, &kind, object).await?;
+        }
+    }
+    let left = contents(server, name);
+    report(server, &resource, &entry, &left).await?;
+    if left.is_empty() { finalize(server, &resource, &entry).await } else { Ok(()) }
+}
+
+async fn delete(server: &Arc<Inner>, kind: &Resource, object: &Entry) -> Result<(), Status> {
+    let preconditions = Preconditions { uid: Some(object.header.uid.clone()), resource_version: None };
+    let request = DeleteRequest {
+        namespace: &object.header.namespace,
+        name: &object.header.name,
+        propagation: Some(Propagation::Background),
+        preconditions: &preconditions,
+        dry_run: false,
+    };
+    settled(write::delete(server, kind, &request).await.map(drop))
+}
+
+/// What a namespace holds, by kind. Costs one look per kind, not one per object elsewhere.
+fn contents(server: &Inner, namespace: &str) -> Vec<(Arc<Resource>, Vec<Arc<Entry>>)> {
+    let from = ObjectKey { namespace: namespace.into(), name: "".into() };
+    let to = ObjectKey { namespace: format!("{namespace}\0").into(), name: "".into() };
+    let mut found = Vec::new();
+    for kind in server.registry.served().stored_kinds().into_iter().filter(|r| r.namespaced) {
+        let objects = server.store.snapshot(&kind.store_key).objects;
+        let entries: Vec<Arc<Entry>> =
+            objects.range(from.clone()..to.clone()).map(|(_, e)| e.clone()).collect();
+        if !entries.is_empty() {
+            found.push((kind, entries));
+        }
+    }
+    found
+}
+
+async fn report(
+    server: &Arc<Inner>,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+    left: &[(Arc<Resource>, Vec<Arc<Entry>>)],
+) -> Result<(), Status> {
+    let conditions = conditions(left, &timestamp());
+    change(server, resource, entry, Face::Status, |namespace| {
+        for condition in &conditions {
+            set_condition(namespace, condition.clone());
+        }
+    })
+    .await
+}
+
+fn conditions(left: &[(Arc<Resource>, Vec<Arc<Entry>>)], now: &str) -> Vec<Value> {
+    let mut all = vec![
+        condition(
+            "NamespaceDeletionDiscoveryFailure",
+            "False",
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+            now,
+        ),
+        condition(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+            now,
+        ),
+        condition(
+            "NamespaceDeletionContentFailure",
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+            now,
+        ),
+    ];
+    let counts: Vec<String> = left
+        .iter()
+        .map(|(r, e)| format!("{} has {} resource instances", r.group_resource(), e.len()))
+        .collect();
+    all.push(if counts.is_empty() {
+        condition(
+            "NamespaceContentRemaining",
+            "False",
+            "ContentRemoved",
+            "All content successfully removed",
+            now,
+        )
+    } else {
+        let message = format!("Some resources are remaining: {}", counts.join(", "));
+        condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", &message, now)
+    });
+    let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
+    for finalizer in left.iter().flat_map(|(_, entries)| entries).flat_map(|e| &e.header.finalizers) {
+        *finalizers.entry(finalizer).or_default() += 1;
+    }
+    all.push(if finalizers.is_empty() {
+        condition(
+            "NamespaceFinalizersRemaining",
+            "False",
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+            now,
+        )
+    } else {
+        let counts: Vec<String> =
+            finalizers.iter().map(|(f, n)| format!("{f} in {n} resource instances")).collect();
+        let message =
+            format!("Some content in the namespace has finalizers remaining: {}", counts.join(", "));
+        condition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", &message, now)
+    });
+    all
+}
+
+async fn finalize(server: &Arc<Inner>, resource: &Arc<Resource>, entry: &Entry) -> Result<(), Status> {
+    change(server, resource, entry, Face::Finalize, |namespace| {
+        if let Some(finalizers) = namespace["spec"].get_mut("finalizers").and_then(Value::as_array_mut) {
+            finalizers.retain(|f| f != "kubernetes");
+            if finalizers.is_empty() {
+                namespace["spec"] = json!({});
+            }
+        }
+    })
+    .await
+}
+
+async fn change(
+    server: &Arc<Inner>,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+    face: Face,
+    edit: impl Fn(&mut Value),
+) -> Result<(), Status> {
+    let request = Update {
+        namespace: "",
+        name: &entry.header.name,
+        face,
+        manager: Some("kube-controller-manager"),
+        dry_run: false,
+        create_missing: false,
+        require_version: false,
+        pins_version: false,
+    };
+    let changed = write::update(server, resource, &request, |existing| {
+        let gone = || Status::not_found(&resource.group_resource(), request.name);
+        let mut namespace = existing
+            .value
+            .filter(|v| v["metadata"]["uid"] == entry.header.uid.as_str())
+            .ok_or_else(gone)?
+            .clone();
+        edit(&mut namespace);
+        Ok(namespace)
+    });
+    settled(changed.await.map(drop))
+}
+
+pub(super) fn core(server: &Inner, plural: &str) -> Option<Arc<Resource>> {
+    let gvr =
+        GroupVersionResource { group: String::new(), version: "v1".into(), resource: plural.to_owned() };
+    server.registry.find(&gvr)
+}

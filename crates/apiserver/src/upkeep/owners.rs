@@ -1,0 +1,335 @@
+//! Garbage collection by owner references.
+//!
+//! An object none of whose owners exists is deleted; references to missing owners are dropped where another
+//! owner remains. An owner deleted in the foreground waits for the dependents that block it; one deleted with
+//! orphaning lets go of all of them first.
+
+use super::{SharedIndex, settled};
+use crate::request::{Preconditions, Propagation};
+use crate::resource::Resource;
+use crate::server::Inner;
+use crate::strategy::Face;
+use crate::write::{self, DeleteRequest, FOREGROUND, ORPHAN, Update};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, PoisonError};
+use transom_object::{GroupVersion, OwnerReference, Status};
+use transom_store::{Entry, Event, Key};
+
+/// Uids remembered as deleted, so that dependents are collected although their owner's kind is no longer served.
+const GONE_KEPT: usize = 10_000;
+
+/// Who names whom as owner, by the owner's uid.
+#[derive(Default)]
+pub(super) struct OwnerIndex {
+    dependents: HashMap<String, BTreeSet<Key>>,
+    /// Objects whose deletion waits for their dependents.
+    waiting: HashMap<String, Key>,
+    gone: HashSet<String>,
+    gone_in_order: VecDeque<String>,
+}
+
+impl OwnerIndex {
+    /// Follows one change, and names every object it may concern.
+    pub(super) fn note(&mut self, event: &Event, mut concern: impl FnMut(Key)) {
+        let owners = |e: &Option<Arc<Entry>>| e.as_ref().map(|e| e.header.owners.clone()).unwrap_or_default();
+        let (old, new) = (owners(&event.old), owners(&event.new));
+        for owner in old.iter().filter(|o| !new.iter().any(|n| n.uid == o.uid)) {
+            self.forget(&owner.uid, &event.key);
+        }
+        for owner in &new {
+            self.dependents.entry(owner.uid.clone()).or_default().insert(event.key.clone());
+        }
+        match (&event.new, &event.old) {
+            (Some(entry), _) => {
+                let waits = waits(entry);
+                if !new.is_empty() || waits {
+                    concern(event.key.clone());
+                }
+                if waits {
+                    self.waiting.insert(entry.header.uid.clone(), event.key.clone());
+                    // They look at their owners anew now that one of them waits.
+                    self.dependents_of(&entry.header.uid).into_iter().for_each(&mut concern);
+                }
+            }
+            (None, Some(gone)) => {
+                self.waiting.remove(&gone.header.uid);
+                self.remember_gone(&gone.header.uid);
+                self.dependents_of(&gone.header.uid).into_iter().for_each(&mut concern);
+            }
+            (None, None) => {}
+        }
+        old.iter().filter_map(|o| self.waiting.get(&o.uid)).cloned().for_each(concern);
+    }
+
+    fn forget(&mut self, owner: &str, dependent: &Key) {
+        if let Some(keys) = self.dependents.get_mut(owner) {
+            keys.remove(dependent);
+            if keys.is_empty() {
+                self.dependents.remove(owner);
+            }
+        }
+    }
+
+    fn remember_gone(&mut self, uid: &str) {
+        if self.dependents.contains_key(uid) && self.gone.insert(uid.to_owned()) {
+            self.gone_in_order.push_back(uid.to_owned());
+            if self.gone_in_order.len() > GONE_KEPT
+                && let Some(oldest) = self.gone_in_order.pop_front()
+            {
+                self.gone.remove(&oldest);
+            }
+        }
+    }
+
+    fn dependents_of(&self, uid: &str) -> Vec<Key> {
+        self.dependents.get(uid).into_iter().flatten().cloned().collect()
+    }
+}
+
+fn waits(entry: &Entry) -> bool {
+    entry.header.deleting && entry.header.finalizers.iter().any(|f| f == FOREGROUND || f == ORPHAN)
+}
+
+fn waits_in_foreground(entry: &Entry) -> bool {
+    entry.header.deleting && entry.header.finalizers.iter().any(|f| f == FOREGROUND)
+}
+
+/// What became of an owner.
+enum Owner {
+    Solid,
+    /// Being deleted in the foreground: waits for its dependents.
+    Waiting,
+    Absent,
+    /// Of a kind that is not served, or in a place it cannot be: nothing is decided on its account.
+    Unknown,
+}
+
+pub(super) async fn look_at(server: &Arc<Inner>, index: &SharedIndex, key: &Key) -> Result<(), Status> {
+    let Some(entry) = server.store.get(key) else { return Ok(()) };
+    let Some(resource) = resource_of(server, key) else { return Ok(()) };
+    if entry.header.deleting {
+        if entry.header.finalizers.iter().any(|f| f == ORPHAN) {
+            return orphan_dependents(server, index, &resource, &entry).await;
+        }
+        if waits_in_foreground(&entry) {
+            return await_dependents(server, index, &resource, &entry).await;
+        }
+        return Ok(());
+    }
+    if entry.header.owners.is_empty() { Ok(()) } else { judge(server, index, &resource, &entry).await }
+}
+
+async fn judge(
+    server: &Arc<Inner>,
+    index: &SharedIndex,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+) -> Result<(), Status> {
+    let mut solid = false;
+    let mut lost: Vec<&str> = Vec::new();
+    let mut waiting = false;
+    for owner in &entry.header.owners {
+        match owner_of(server, index, owner, &entry.header.namespace) {
+            Owner::Solid | Owner::Unknown => solid = true,
+            Owner::Absent => lost.push(&owner.uid),
+            Owner::Waiting => {
+                lost.push(&owner.uid);
+                waiting = true;
+            }
+        }
+    }
+    if solid {
+        return if lost.is_empty() { Ok(()) } else { drop_owners(server, resource, entry, &lost).await };
+    }
+    let has_dependents = !dependents(index, &entry.header.uid).is_empty();
+    let propagation = if waiting && has_dependents {
+        unblock_cycle(server, index, resource, entry).await?;
+        Propagation::Foreground
+    } else if entry.header.finalizers.iter().any(|f| f == ORPHAN) {
+        Propagation::Orphan
+    } else if entry.header.finalizers.iter().any(|f| f == FOREGROUND) {
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
+    delete(server, resource, entry, propagation).await
+}
+
+/// Two objects that own and block each other would wait for ever: when a dependent of this object is itself
+/// being deleted in the foreground, this object's references stop blocking.
+async fn unblock_cycle(
+    server: &Arc<Inner>,
+    index: &SharedIndex,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+) -> Result<(), Status> {
+    let in_cycle = dependents(index, &entry.header.uid)
+        .iter()
+        .filter_map(|key| server.store.get(key))
+        .any(|dependent| waits_in_foreground(&dependent));
+    if !in_cycle {
+        return Ok(());
+    }
+    change(server, resource, entry, |object| {
+        for owner in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+            owner["blockOwnerDeletion"] = false.into();
+        }
+    })
+    .await
+}
+
+async fn delete(
+    server: &Arc<Inner>,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+    propagation: Propagation,
+) -> Result<(), Status> {
+    // The uid guards against a namesake; the resourceVersion against owners added since.
+    let preconditions = Preconditions {
+        uid: Some(entry.header.uid.clone()),
+        resource_version: Some(entry.revision.to_string()),
+    };
+    let request = DeleteRequest {
+        namespace: &entry.header.namespace,
+        name: &entry.header.name,
+        propagation: Some(propagation),
+        preconditions: &preconditions,
+        dry_run: false,
+    };
+    settled(write::delete(server, resource, &request).await.map(drop))
+}
+
+/// Foreground: delete the dependents that block, and let go of the owner when none is left.
+async fn await_dependents(
+    server: &Arc<Inner>,
+    index: &SharedIndex,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+) -> Result<(), Status> {
+    let blocking: Vec<Key> = dependents(index, &entry.header.uid)
+        .into_iter()
+        .filter(|key| server.store.get(key).is_some_and(|d| blocks(&d, &entry.header.uid)))
+        .collect();
+    if blocking.is_empty() {
+        return remove_finalizer(server, resource, entry, FOREGROUND).await;
+    }
+    // They are looked at on their own account; this object is looked at again when one of them goes.
+    Ok(())
+}
+
+fn blocks(dependent: &Entry, owner: &str) -> bool {
+    dependent.header.owners.iter().any(|o| o.uid == owner && o.block_owner_deletion == Some(true))
+}
+
+async fn orphan_dependents(
+    server: &Arc<Inner>,
+    index: &SharedIndex,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+) -> Result<(), Status> {
+    for key in dependents(index, &entry.header.uid) {
+        let (Some(dependent), Some(kind)) = (server.store.get(&key), resource_of(server, &key)) else {
+            continue;
+        };
+        drop_owners(server, &kind, &dependent, &[&entry.header.uid]).await?;
+    }
+    remove_finalizer(server, resource, entry, ORPHAN).await
+}
+
+async fn drop_owners(
+    server: &Arc<Inner>,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+    uids: &[&str],
+) -> Result<(), Status> {
+    change(server, resource, entry, |object| {
+        if let Some(owners) = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut) {
+            owners.retain(|o| !uids.iter().any(|uid| o["uid"] == **uid));
+            if owners.is_empty()
+                && let Some(metadata) = object["metadata"].as_object_mut()
+            {
+                metadata.remove("ownerReferences");
+            }
+        }
+    })
+    .await
+}
+
+pub(super) async fn remove_finalizer(
+    server: &Arc<Inner>,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+    finalizer: &str,
+) -> Result<(), Status> {
+    change(server, resource, entry, |object| {
+        if let Some(finalizers) = object["metadata"].get_mut("finalizers").and_then(Value::as_array_mut) {
+            finalizers.retain(|f| f != finalizer);
+            if finalizers.is_empty()
+                && let Some(metadata) = object["metadata"].as_object_mut()
+            {
+                metadata.remove("finalizers");
+            }
+        }
+    })
+    .await
+}
+
+/// One change of an object's metadata, if it is still the same object.
+async fn change(
+    server: &Arc<Inner>,
+    resource: &Arc<Resource>,
+    entry: &Entry,
+    edit: impl Fn(&mut Value),
+) -> Result<(), Status> {
+    let request = Update {
+        namespace: &entry.header.namespace,
+        name: &entry.header.name,
+        face: Face::Main,
+        manager: Some("transom"),
+        dry_run: false,
+        create_missing: false,
+        require_version: false,
+        pins_version: false,
+    };
+    let uid = entry.header.uid.as_str();
+    let changed = write::update(server, resource, &request, |existing| {
+        let gone = || Status::not_found(&resource.group_resource(), request.name);
+        let mut object = existing.value.filter(|v| v["metadata"]["uid"] == uid).ok_or_else(gone)?.clone();
+        edit(&mut object);
+        Ok(object)
+    });
+    settled(changed.await.map(drop))
+}
+
+fn dependents(index: &SharedIndex, uid: &str) -> Vec<Key> {
+    index.lock().unwrap_or_else(PoisonError::into_inner).dependents_of(uid)
+}
+
+/// Looks an owner up by uid and coordinates. A namesake with another uid is not it.
+fn owner_of(server: &Inner, index: &SharedIndex, owner: &OwnerReference, namespace: &str) -> Owner {
+    if index.lock().unwrap_or_else(PoisonError::into_inner).gone.contains(&owner.uid) {
+        return Owner::Absent;
+    }
+    let Some(gv) = GroupVersion::parse(&owner.api_version) else { return Owner::Unknown };
+    let served = server.registry.served();
+    let Some(resource) = served.by_kind(&gv.group, &gv.version, &owner.kind) else { return Owner::Unknown };
+    if resource.namespaced && namespace.is_empty() {
+        return Owner::Unknown;
+    }
+    let key = resource.key(namespace, &owner.name);
+    match server.store.get(&key) {
+        Some(entry) if entry.header.uid == owner.uid => {
+            if waits_in_foreground(&entry) {
+                Owner::Waiting
+            } else {
+                Owner::Solid
+            }
+        }
+        _ => Owner::Absent,
+    }
+}
+
+pub(super) fn resource_of(server: &Inner, key: &Key) -> Option<Arc<Resource>> {
+    server.registry.by_store_key(&key.resource)
+}

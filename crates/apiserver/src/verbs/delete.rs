@@ -1,0 +1,84 @@
+//! DELETE of one object or of a selection.
+
+use super::view;
+use crate::call::Call;
+use crate::request::{DeleteOptions, ListOptions};
+use crate::respond::Answer;
+use crate::select::Filter;
+use crate::write::{self, DeleteRequest, Deleted};
+use crate::{decode, negotiate};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use transom_object::Status;
+use transom_store::Entry;
+
+pub(super) async fn delete(call: &Call, body: &[u8]) -> Result<Answer, Status> {
+    let options = options(call, body)?;
+    let request = DeleteRequest {
+        namespace: &call.target.namespace,
+        name: &call.target.name,
+        propagation: options.propagation,
+        preconditions: &options.preconditions,
+        dry_run: options.dry_run,
+    };
+    match write::delete(&call.server, &call.resource, &request).await? {
+        Deleted::Marked(value) => Ok(Answer::ok(view(call)?.value(value, true)?)),
+        Deleted::Gone(value) if call.resource.strategy.returns_deleted_object() => {
+            Ok(Answer::ok(view(call)?.value(value, true)?))
+        }
+        Deleted::Gone(value) => Ok(Answer::value(success(call, &value))),
+    }
+}
+
+fn success(call: &Call, value: &Value) -> Value {
+    let mut details = json!({
+        "name": value["metadata"]["name"],
+        "kind": call.resource.names.plural,
+        "uid": value["metadata"]["uid"],
+    });
+    if !call.resource.group.is_empty() {
+        details["group"] = call.resource.group.as_str().into();
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+pub(super) async fn delete_collection(call: &Call, body: &[u8]) -> Result<Answer, Status> {
+    let options = options(call, body)?;
+    let list = ListOptions::parse(&call.query, false)?;
+    let filter = Filter::new(
+        call.resource.clone(),
+        &call.target.namespace,
+        &list.label_selector,
+        &list.field_selector,
+    )?;
+    let snapshot = call.server.store.snapshot(&call.resource.store_key);
+    let chosen: Vec<Arc<Entry>> = snapshot.objects.values().filter(|e| filter.matches(e)).cloned().collect();
+    let mut deleted = Vec::with_capacity(chosen.len());
+    for entry in &chosen {
+        let request = DeleteRequest {
+            namespace: &entry.header.namespace,
+            name: &entry.header.name,
+            propagation: options.propagation,
+            preconditions: &options.preconditions,
+            dry_run: options.dry_run,
+        };
+        match write::delete(&call.server, &call.resource, &request).await {
+            Ok(_) => deleted.push(entry.as_ref()),
+            // Somebody else was faster: it is gone all the same.
+            Err(status) if status.code == 404 => {}
+            Err(status) => return Err(status),
+        }
+    }
+    let metadata = json!({"resourceVersion": call.server.store.revision().to_string()});
+    let parts = view(call)?.list(&deleted, metadata)?;
+    Ok(Answer::ok(crate::respond::Payload::Json(parts.into())))
+}
+
+/// From the body, of whatever group and version it says it is, or from the query.
+fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status> {
+    if body.is_empty() {
+        return DeleteOptions::parse(&call.query, None);
+    }
+    let decoded = decode::value(body, negotiate::body_type(&call.headers, true)?)?;
+    DeleteOptions::parse(&call.query, Some(&decoded.value))
+}

@@ -1,0 +1,93 @@
+//! The verbs, one file each.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod patch;
+mod review;
+mod scale;
+mod token;
+mod update;
+mod watch;
+
+use crate::call::Call;
+use crate::represent::{Include, View};
+use crate::request::Verb;
+use crate::resource::Access;
+use crate::respond::Answer;
+use crate::strategy::Face;
+use crate::write::Outcome;
+use bytes::Bytes;
+use http::StatusCode;
+use transom_object::Status;
+
+pub(crate) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status> {
+    let resource = &call.resource;
+    if resource.access == Access::CreateOnly {
+        return match call.verb {
+            Verb::Create if call.target.name.is_empty() => review::create(call, &body),
+            _ => Err(not_supported(call)),
+        };
+    }
+    match call.target.subresource.as_str() {
+        "" => main(call, body).await,
+        "status" if resource.status => face(call, body, Face::Status).await,
+        "scale" if resource.scale.is_some() => scale::dispatch(call, body).await,
+        "finalize" if resource.extra.contains(&"finalize") => update::finalize(call, &body).await,
+        "token" if resource.extra.contains(&"token") => token::create(call, &body),
+        _ => Err(Status::new(404, "", "404 page not found")),
+    }
+}
+
+async fn main(call: &Call, body: Bytes) -> Result<Answer, Status> {
+    match call.verb {
+        Verb::List => list::list(call).await,
+        Verb::Watch => watch::watch(call).await,
+        Verb::Create if call.target.name.is_empty() => create::create(call, &body).await,
+        Verb::Create => Err(not_supported(call)),
+        Verb::Delete => delete::delete(call, &body).await,
+        Verb::DeleteCollection => delete::delete_collection(call, &body).await,
+        _ => face(call, body, Face::Main).await,
+    }
+}
+
+/// The verbs that the object itself and its status share.
+async fn face(call: &Call, body: Bytes, face: Face) -> Result<Answer, Status> {
+    match call.verb {
+        Verb::Get => get::get(call),
+        Verb::Update if !call.target.name.is_empty() => update::update(call, &body, face).await,
+        Verb::Patch if !call.target.name.is_empty() => patch::patch(call, &body, face).await,
+        _ => Err(not_supported(call)),
+    }
+}
+
+fn not_supported(call: &Call) -> Status {
+    Status::new(
+        405,
+        "MethodNotAllowed",
+        format!(
+            "the server does not allow this method on the requested resource ({} {})",
+            call.verb.as_str(),
+            call.resource.group_resource()
+        ),
+    )
+}
+
+fn view(call: &Call) -> Result<View<'_>, Status> {
+    Ok(View {
+        resource: &call.resource,
+        representation: &call.accept.representation,
+        include: Include::parse(call.query.get("includeObject"))?,
+    })
+}
+
+/// The answer to a write: the object as it is now, 201 when it is new.
+fn written(call: &Call, outcome: &Outcome, warnings: Vec<String>) -> Result<Answer, Status> {
+    let bytes = match outcome {
+        Outcome::Stored { entry, .. } => view(call)?.entry(entry)?,
+        Outcome::Transient { value, .. } => view(call)?.value(value.clone(), true)?,
+    };
+    let code = if outcome.created() { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(Answer::ok(bytes).with_code(code).with_warnings(warnings))
+}

@@ -1,0 +1,159 @@
+//! PATCH: JSON patch, merge patch, strategic merge patch and server-side apply.
+
+use super::written;
+use crate::call::Call;
+use crate::request::WriteOptions;
+use crate::respond::Answer;
+use crate::strategy::Face;
+use crate::write::{self, Existing, Update};
+use crate::{decode, ownership};
+use serde_json::Value;
+use transom_object::Status;
+use transom_schema::patch;
+
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+enum Patch {
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+    Apply { config: Value, duplicates: Vec<String> },
+}
+
+impl Patch {
+    fn parse(call: &Call, body: &[u8]) -> Result<Self, Status> {
+        let json = || {
+            let decoded =
+                transom_object::json::decode(body).map_err(|e| Status::bad_request(e.to_string()))?;
+            Ok(decoded.value)
+        };
+        match call.content_type() {
+            JSON => Ok(Self::Json(json()?)),
+            MERGE => Ok(Self::Merge(json()?)),
+            STRATEGIC if call.resource.strategy.patch_schema().is_some() => Ok(Self::Strategic(json()?)),
+            APPLY => {
+                let decoded = decode::yaml_value(body)?;
+                Ok(Self::Apply { config: decoded.value, duplicates: decoded.duplicates })
+            }
+            _ => Err(unsupported(call)),
+        }
+    }
+}
+
+pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer, Status> {
+    let patch = Patch::parse(call, body)?;
+    let is_apply = matches!(patch, Patch::Apply { .. });
+    let options = WriteOptions::parse(&call.query, "PatchOptions", call.user_agent(), is_apply)?;
+    if let Patch::Apply { config, duplicates } = &patch {
+        check_config(call, config)?;
+        decode::judge(&call.resource, duplicates, &[], options.field_validation)?;
+    }
+    let request = Update {
+        namespace: &call.target.namespace,
+        name: &call.target.name,
+        face,
+        manager: (!is_apply).then_some(options.field_manager.as_str()),
+        dry_run: options.dry_run,
+        create_missing: is_apply,
+        require_version: false,
+        pins_version: false,
+    };
+    let mut warnings = Vec::new();
+    let (outcome, more) = write::update(&call.server, &call.resource, &request, |existing| {
+        warnings.clear();
+        let mut new = apply(call, &patch, existing, &options, face)?;
+        warnings = decode::normalize(&call.resource, &mut new, &[], options.field_validation)?;
+        Ok(new)
+    })
+    .await?;
+    warnings.extend(more);
+    written(call, &outcome, warnings)
+}
+
+fn apply(
+    call: &Call,
+    patch: &Patch,
+    existing: &Existing<'_>,
+    options: &WriteOptions,
+    face: Face,
+) -> Result<Value, Status> {
+    let missing = || Status::not_found(&call.resource.group_resource(), &call.target.name);
+    match patch {
+        Patch::Apply { config, .. } => {
+            let mut config = config.clone();
+            fill_place(call, &mut config);
+            let manager = &options.field_manager;
+            let force = options.force.unwrap_or(false);
+            ownership::apply(&call.resource, face, existing.value, &config, manager, force, existing.now)
+        }
+        Patch::Json(p) => patch::json_patch(existing.value.ok_or_else(missing)?, p).map_err(|e| refused(&e)),
+        Patch::Merge(p) => {
+            if !p.is_object() {
+                return Err(Status::bad_request("a merge patch must be a JSON object"));
+            }
+            patch::merge_patch(existing.value.ok_or_else(missing)?, p).map_err(|e| refused(&e))
+        }
+        Patch::Strategic(p) => {
+            let schema = call.resource.strategy.patch_schema().ok_or_else(|| unsupported(call))?;
+            patch::strategic_merge_patch(existing.value.ok_or_else(missing)?, p, &schema)
+                .map_err(|e| refused(&e))
+        }
+    }
+}
+
+/// The URL's name and namespace complete an applied configuration.
+fn fill_place(call: &Call, config: &mut Value) {
+    if !config["metadata"].is_object() {
+        config["metadata"] = serde_json::json!({});
+    }
+    let metadata = &mut config["metadata"];
+    if metadata["name"].as_str().unwrap_or_default().is_empty() {
+        metadata["name"] = call.target.name.as_str().into();
+    }
+    if !call.target.namespace.is_empty() && metadata["namespace"].as_str().unwrap_or_default().is_empty() {
+        metadata["namespace"] = call.target.namespace.as_str().into();
+    }
+}
+
+fn check_config(call: &Call, config: &Value) -> Result<(), Status> {
+    if !config.is_object() {
+        return Err(Status::bad_request("error decoding YAML: the applied configuration is not an object"));
+    }
+    if config["metadata"].get("managedFields").is_some_and(|m| !m.is_null()) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    let (api_version, kind) =
+        (config["apiVersion"].as_str().unwrap_or_default(), config["kind"].as_str().unwrap_or_default());
+    let expected = call.resource.gvk();
+    if api_version != expected.api_version() || kind != expected.kind {
+        return Err(Status::bad_request(format!(
+            "invalid object type: {api_version}, Kind={kind}; this endpoint takes {expected}"
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn refused(error: &patch::PatchError) -> Status {
+    match error {
+        patch::PatchError::Malformed(why) => Status::bad_request(why.clone()),
+        patch::PatchError::TooLarge(why) => Status::too_large(why.clone()),
+        patch::PatchError::Inapplicable(_) => {
+            Status::new(422, "Invalid", "the server rejected our request due to an error in our request")
+        }
+    }
+}
+
+fn unsupported(call: &Call) -> Status {
+    let mut offered = vec![JSON, MERGE];
+    if call.resource.strategy.patch_schema().is_some() {
+        offered.push(STRATEGIC);
+    }
+    offered.push(APPLY);
+    Status::unsupported_media_type(format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        offered.join(", ")
+    ))
+}

@@ -1,0 +1,117 @@
+//! Reviews: questions answered on create and never stored.
+
+use super::not_supported;
+use crate::auth::{Action, Identity};
+use crate::call::Call;
+use crate::negotiate::Representation;
+use crate::request::{Target, Verb};
+use crate::respond::Answer;
+use crate::{decode, negotiate};
+use http::StatusCode;
+use serde_json::{Value, json};
+use transom_object::{GroupVersionResource, Status};
+
+pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
+    if call.accept.representation != Representation::Object {
+        return Err(Status::not_acceptable(
+            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        ));
+    }
+    let mut value = decode::value(body, negotiate::body_type(&call.headers, true)?)?.value;
+    decode::normalize(&call.resource, &mut value, &[], crate::request::FieldValidation::Warn)?;
+    let status = match call.resource.names.kind.as_str() {
+        "SelfSubjectReview" => json!({"userInfo": user_info(&call.who)}),
+        "SelfSubjectAccessReview" => access(call, &call.who, &value["spec"]),
+        "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+            access(call, &subject(&value["spec"]), &value["spec"])
+        }
+        "SelfSubjectRulesReview" => rules(call),
+        "TokenReview" => call.server.review_token(value["spec"]["token"].as_str().unwrap_or_default()),
+        _ => return Err(not_supported(call)),
+    };
+    value["status"] = status;
+    Ok(Answer::value(value).with_code(StatusCode::CREATED))
+}
+
+pub(crate) fn user_info(who: &Identity) -> Value {
+    let mut info = json!({"username": who.user, "groups": who.groups});
+    if !who.uid.is_empty() {
+        info["uid"] = who.uid.as_str().into();
+    }
+    info
+}
+
+fn subject(spec: &Value) -> Identity {
+    let groups = spec["groups"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
+    Identity { user: text("user"), uid: text("uid"), groups }
+}
+
+fn access(call: &Call, who: &Identity, spec: &Value) -> Value {
+    let text = |v: &Value, key: &str| v[key].as_str().unwrap_or_default().to_owned();
+    let allowed = if spec["nonResourceAttributes"].is_object() {
+        let a = &spec["nonResourceAttributes"];
+        call.server.authorizer.allows(who, Action::Path { method: &text(a, "verb"), path: &text(a, "path") })
+    } else {
+        let a = &spec["resourceAttributes"];
+        let target = Target {
+            gvr: GroupVersionResource {
+                group: text(a, "group"),
+                version: text(a, "version"),
+                resource: text(a, "resource"),
+            },
+            namespace: text(a, "namespace"),
+            name: text(a, "name"),
+            subresource: text(a, "subresource"),
+        };
+        let verb = verb(&text(a, "verb"));
+        call.server.authorizer.allows(who, Action::Resource { verb, target: &target })
+    };
+    json!({"allowed": allowed})
+}
+
+/// Verbs we have no name for are judged as the most demanding one.
+fn verb(text: &str) -> Verb {
+    match text {
+        "get" => Verb::Get,
+        "list" => Verb::List,
+        "watch" => Verb::Watch,
+        "create" => Verb::Create,
+        "update" => Verb::Update,
+        "patch" => Verb::Patch,
+        "delete" => Verb::Delete,
+        _ => Verb::DeleteCollection,
+    }
+}
+
+fn rules(call: &Call) -> Value {
+    let everything = Target {
+        gvr: GroupVersionResource { group: "*".into(), version: "*".into(), resource: "*".into() },
+        namespace: "*".into(),
+        name: String::new(),
+        subresource: String::new(),
+    };
+    let all = call
+        .server
+        .authorizer
+        .allows(&call.who, Action::Resource { verb: Verb::DeleteCollection, target: &everything });
+    if all {
+        json!({
+            "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+            "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+            "incomplete": false,
+        })
+    } else {
+        json!({
+            "resourceRules": [],
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version"]}],
+            "incomplete": false,
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! Watches: a stream of changes after a revision, seen through a filter.
+//!
+//! A watch is a cursor into the store's history, not a queue: a slow reader costs nothing and, when it falls out
+//! of the history, its stream ends and the client lists again.
+
+use super::list::{parse_revision, reach};
+use super::view;
+use crate::call::Call;
+use crate::negotiate::Representation;
+use crate::represent::{Include, View};
+use crate::request::ListOptions;
+use crate::resource::Resource;
+use crate::respond::{Answer, Payload};
+use crate::select::Filter;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::stream;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use transom_object::{Status, json};
+use transom_store::{Entry, Event, Watch};
+
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// The last bookmark comes this long before the stream ends by timeout.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Frames sent at once when many are due.
+const BURST_BYTES: usize = 64 * 1024;
+
+pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
+    let options = ListOptions::parse(&call.query, true)?;
+    let field_selector = match call.target.name.as_str() {
+        "" => options.field_selector.clone(),
+        name => format!("metadata.name={name}"),
+    };
+    let filter =
+        Filter::new(call.resource.clone(), &call.target.namespace, &options.label_selector, &field_selector)?;
+    let view = view(call)?;
+    let mut watcher = Watcher {
+        resource: call.resource.clone(),
+        representation: call.accept.representation.clone(),
+        include: view.include,
+        filter,
+        initial: VecDeque::new(),
+        watch: None,
+        error: None,
+        ended: false,
+        columns_sent: false,
+        end_of_initial: None,
+        bookmarks: options.allow_bookmarks,
+        next_bookmark: Instant::now() + BOOKMARK_EVERY,
+        deadline: Instant::now() + timeout(&options),
+        stopping: call.server.stopping.subscribe(),
+    };
+    watcher.start(call, &options).await?;
+    let frames = stream::unfold(watcher, |mut w| async move { w.next().await.map(|bytes| (bytes, w)) });
+    Ok(Answer::ok(Payload::Stream(Box::pin(frames))))
+}
+
+/// What the client asked for, or something between half an hour and an hour so that clients do not all return at
+/// once.
+fn timeout(options: &ListOptions) -> Duration {
+    match options.timeout_seconds {
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+        _ => {
+            let spread = u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * 1800 / 255;
+            Duration::from_secs(1800 + spread)
+        }
+    }
+}
+
+struct Watcher {
+    resource: Arc<Resource>,
+    representation: Representation,
+    include: Include,
+    filter: Filter,
+    /// Objects that exist already, sent as ADDED first.
+    initial: VecDeque<Arc<Entry>>,
+    watch: Option<Watch>,
+    /// Sent in place of everything else.
+    error: Option<Status>,
+    ended: bool,
+    columns_sent: bool,
+    /// The revision of the bookmark that closes the initial events of a streaming list.
+    end_of_initial: Option<u64>,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    deadline: Instant,
+    stopping: tokio::sync::watch::Receiver<bool>,
+}
+
+enum Woken {
+    By(Arc<Event>),
+    ForBookmark(u64),
+}
+
+impl Watcher {
+    async fn start(&mut self, call: &Call, options: &ListOptions) -> Result<(), Status> {
+        let store = &call.server.store;
+        let key = &self.resource.store_key;
+        let revision = parse_revision(&options.resource_version)?;
+        let from_state = match (options.send_initial_events, revision) {
+            (Some(true), Some(revision)) if revision > 0 => {
+                reach(call, revision).await?;
+                true
+            }
+            (Some(true), _) => true,
+            (Some(false), None | Some(0)) => false,
+            (_, revision) => matches!(revision, None | Some(0)),
+        };
+        let after = if from_state {
+            let snapshot = store.snapshot(key);
+            self.initial = snapshot.objects.values().filter(|e| self.filter.matches(e)).cloned().collect();
+            if options.send_initial_events == Some(true) {
+                self.end_of_initial = Some(snapshot.revision);
+            }
+            snapshot.revision
+        } else {
+            revision.filter(|r| *r > 0).unwrap_or_else(|| store.revision())
+        };
+        match store.watch(key, after) {
+            Ok(watch) => self.watch = Some(watch),
+            // Too old: the stream opens and says so, since clients handle that and not a failed request.
+            Err(compacted) => {
+                let message = format!("too old resource version: {after} ({})", compacted.oldest);
+                self.initial.clear();
+                self.end_of_initial = None;
+                self.error = Some(Status::expired(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next bytes of the stream; `None` ends it.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        if let Some(status) = self.error.take() {
+            self.ended = true;
+            return Some(frame("ERROR", &json::encode(&status.to_value())));
+        }
+        let mut out = BytesMut::new();
+        while let Some(entry) = self.initial.pop_front() {
+            self.push(&mut out, "ADDED", &entry, None);
+            if out.len() >= BURST_BYTES {
+                return Some(out.freeze());
+            }
+        }
+        if let Some(revision) = self.end_of_initial.take() {
+            out.put(self.bookmark(revision, true));
+        }
+        loop {
+            self.drain(&mut out);
+            if !out.is_empty() {
+                return Some(out.freeze());
+            }
+            let watch = self.watch.as_mut()?;
+            let bookmark_at = self.next_bookmark.min(self.deadline - BOOKMARK_BEFORE_END);
+            let bookmark_due = self.bookmarks && self.next_bookmark < self.deadline;
+            let woken = tokio::select! {
+                event = watch.next() => Woken::By(event?),
+                () = tokio::time::sleep_until(bookmark_at), if bookmark_due => Woken::ForBookmark(watch.revision()),
+                () = tokio::time::sleep_until(self.deadline) => return None,
+                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+            };
+            match woken {
+                Woken::By(event) => self.push_event(&mut out, &event),
+                Woken::ForBookmark(revision) => {
+                    let last = bookmark_at + BOOKMARK_BEFORE_END >= self.deadline;
+                    self.next_bookmark = if last { self.deadline } else { Instant::now() + BOOKMARK_EVERY };
+                    out.put(self.bookmark(revision, false));
+                }
+            }
+        }
+    }
+
+    /// Takes what is ready without waiting, up to one burst.
+    fn drain(&mut self, out: &mut BytesMut) {
+        while out.len() < BURST_BYTES {
+            let Some(event) = self.watch.as_mut().and_then(Watch::try_next) else { return };
+            self.push_event(out, &event);
+        }
+    }
+
+    /// What an event is to this watcher depends on whether its filter saw the object before and sees it now.
+    fn push_event(&mut self, out: &mut BytesMut, event: &Event) {
+        let before = event.old.as_ref().filter(|e| self.filter.matches(e));
+        let now = event.new.as_ref().filter(|e| self.filter.matches(e));
+        match (before, now) {
+            (None, None) => {}
+            (None, Some(new)) => self.push(out, "ADDED", new, None),
+            (Some(_), Some(new)) => self.push(out, "MODIFIED", new, None),
+            (Some(old), None) => self.push(out, "DELETED", old, Some(event.revision)),
+        }
+    }
+
+    /// `restamp` gives the object another resourceVersion than its own: that of its deletion.
+    fn push(&mut self, out: &mut BytesMut, ty: &str, entry: &Entry, restamp: Option<u64>) {
+        let shown = match (&self.representation, restamp) {
+            (Representation::Object, None) => self.resource.serve(entry),
+            (Representation::Object, Some(revision)) if entry.revision > self.resource.verbatim_after => {
+                Ok(entry.body_at(revision))
+            }
+            _ => self.show_value(entry, restamp),
+        };
+        match shown {
+            Ok(bytes) => out.put(frame(ty, &bytes)),
+            Err(status) => {
+                out.put(frame("ERROR", &json::encode(&status.to_value())));
+                self.ended = true;
+            }
+        }
+    }
+
+    fn show_value(&mut self, entry: &Entry, restamp: Option<u64>) -> Result<Bytes, Status> {
+        let mut value = self.resource.decode(entry)?;
+        if let Some(revision) = restamp {
+            value["metadata"]["resourceVersion"] = revision.to_string().into();
+        }
+        let columns = !std::mem::replace(&mut self.columns_sent, true);
+        let view =
+            View { resource: &self.resource, representation: &self.representation, include: self.include };
+        view.value(value, columns)
+    }
+
+    fn bookmark(&mut self, revision: u64, ends_initial: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if ends_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match &self.representation {
+            Representation::Object => json!({
+                "kind": self.resource.names.kind,
+                "apiVersion": self.resource.api_version(),
+                "metadata": metadata,
+            }),
+            Representation::PartialMetadata { version } => json!({
+                "kind": "PartialObjectMetadata",
+                "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": metadata,
+            }),
+            Representation::Table { version } => json!({
+                "kind": "Table",
+                "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": {"resourceVersion": revision.to_string()},
+                "columnDefinitions": Value::Null,
+                "rows": [],
+            }),
+        };
+        frame("BOOKMARK", &json::encode(&object))
+    }
+}
+
+fn frame(ty: &str, object: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(object.len() + 40);
+    out.put_slice(b"{\"type\":\"");
+    out.put_slice(ty.as_bytes());
+    out.put_slice(b"\",\"object\":");
+    out.put_slice(object.trim_ascii_end());
+    out.put_slice(b"}\n");
+    out.freeze()
+}

@@ -1,0 +1,140 @@
+//! Deleting one object: at once, or by finalizers.
+
+use super::{encode_for_store, timestamp, unavailable};
+use crate::request::{Preconditions, Propagation};
+use crate::resource::Resource;
+use crate::server::Inner;
+use serde_json::{Value, json};
+use transom_object::{GroupResource, Status};
+use transom_store::{Entry, Expect, Write, WriteError, WriteOp};
+
+pub(crate) const ORPHAN: &str = "orphan";
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+pub(crate) struct DeleteRequest<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) propagation: Option<Propagation>,
+    pub(crate) preconditions: &'a Preconditions,
+    pub(crate) dry_run: bool,
+}
+
+/// What a delete did.
+pub(crate) enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Value),
+    /// Finalizers hold it; it is marked and will go when they are removed.
+    Marked(Value),
+}
+
+pub(crate) async fn delete(
+    server: &Inner,
+    resource: &Resource,
+    request: &DeleteRequest<'_>,
+) -> Result<Deleted, Status> {
+    let _definitions = server.definitions_lock(resource).await;
+    let key = resource.key(request.namespace, request.name);
+    loop {
+        let entry = server
+            .store
+            .get(&key)
+            .ok_or_else(|| Status::not_found(&resource.group_resource(), request.name))?;
+        check_preconditions(resource, request, &entry)?;
+        let live = resource.decode(&entry)?;
+        server.admit_delete(resource, &live)?;
+        let mut next = live.clone();
+        let held = mark(server, resource, &mut next, request.propagation);
+        if request.dry_run {
+            return Ok(if held { Deleted::Marked(next) } else { Deleted::Gone(live) });
+        }
+        if held && next == live {
+            return Ok(Deleted::Marked(live));
+        }
+        let op = if held {
+            let mut stored = next.clone();
+            resource.strategy.convert_to_storage(&mut stored);
+            WriteOp::Put(encode_for_store(&stored)?)
+        } else {
+            WriteOp::Delete
+        };
+        let write = Write {
+            key: key.clone(),
+            expect: Expect::Revision(entry.revision),
+            op,
+            durability: resource.durability,
+        };
+        match server.commit(resource, write, held.then_some(&next)).await {
+            Ok(committed) => {
+                return match committed.new {
+                    Some(entry) => Ok(Deleted::Marked(resource.decode(&entry)?)),
+                    None => Ok(Deleted::Gone(live)),
+                };
+            }
+            Err(WriteError::Mismatch(_)) => {}
+            Err(e) => return Err(unavailable(&e)),
+        }
+    }
+}
+
+/// Sets finalizers by the propagation policy and, when any finalizer holds the object, the deletion time.
+/// Returns whether the object is held.
+fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Option<Propagation>) -> bool {
+    let before: Vec<String> = strings(&value["metadata"]["finalizers"]);
+    let mut finalizers = before.clone();
+    if let Some(policy) = propagation {
+        finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
+        match policy {
+            Propagation::Orphan => finalizers.push(ORPHAN.into()),
+            Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+            Propagation::Background => {}
+        }
+    }
+    let marked = value["metadata"]["deletionTimestamp"].is_string();
+    let held = !finalizers.is_empty() || !server.may_vanish(resource, value);
+    if !held {
+        return false;
+    }
+    if finalizers.is_empty() {
+        super::meta::metadata_mut(value).remove("finalizers");
+    } else {
+        value["metadata"]["finalizers"] = json!(finalizers);
+    }
+    if !marked {
+        value["metadata"]["deletionTimestamp"] = timestamp().into();
+        value["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+        if let Some(generation) = value["metadata"]["generation"].as_i64().filter(|g| *g > 0) {
+            value["metadata"]["generation"] = (generation + 1).into();
+        }
+        server.mark_terminating(resource, value);
+    }
+    true
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    request: &DeleteRequest<'_>,
+    entry: &Entry,
+) -> Result<(), Status> {
+    // Upstream words these with the Kind where it otherwise uses the plural.
+    let gr = GroupResource::new(&*resource.group, &*resource.names.kind);
+    let given = request.preconditions;
+    if let Some(uid) = given.uid.as_ref().filter(|uid| **uid != entry.header.uid) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            entry.header.uid
+        );
+        return Err(Status::conflict(&gr, request.name, why));
+    }
+    let live = entry.revision.to_string();
+    if let Some(rv) = given.resource_version.as_ref().filter(|rv| **rv != live) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({rv}) does not match the ResourceVersion in record ({live}). The object might have been modified"
+        );
+        return Err(Status::conflict(&gr, request.name, why));
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Writes: create, update and delete of one object, used alike by the verbs and by the server's own upkeep.
+//!
+//! Every write ends in one compare-and-swap. A writer that lost the race reads again and decides anew, unless
+//! the client pinned a resourceVersion.
+
+mod create;
+mod delete;
+mod encode;
+mod meta;
+mod update;
+
+pub(crate) use create::{Create, create};
+pub(crate) use delete::{DeleteRequest, Deleted, FOREGROUND, ORPHAN, delete};
+pub(crate) use encode::encode_for_store;
+pub(crate) use update::{Existing, Update, update};
+
+use crate::resource::Resource;
+use bytes::Bytes;
+use serde_json::Value;
+use std::sync::Arc;
+use transom_object::{Status, json};
+use transom_store::{Entry, WriteError};
+
+/// What a write left behind.
+pub(crate) enum Outcome {
+    Stored {
+        entry: Arc<Entry>,
+        created: bool,
+    },
+    /// Not stored: a dry run, or the last state of an object that this write removed.
+    Transient {
+        value: Value,
+        created: bool,
+    },
+}
+
+impl Outcome {
+    pub(crate) fn created(&self) -> bool {
+        match self {
+            Self::Stored { created, .. } | Self::Transient { created, .. } => *created,
+        }
+    }
+
+    /// The object as the resource's version serves it.
+    pub(crate) fn bytes(&self, resource: &Resource) -> Result<Bytes, Status> {
+        match self {
+            Self::Stored { entry, .. } => resource.serve(entry),
+            Self::Transient { value, .. } => Ok(json::encode(value).into()),
+        }
+    }
+}
+
+/// Seconds-precision RFC 3339 in UTC, as metadata carries times.
+pub(crate) fn timestamp() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A store that cannot write is a server that cannot: 500 with the reason, and a hint when to try again.
+pub(crate) fn unavailable(error: &WriteError) -> Status {
+    Status::internal(format!("{error}; reads go on, writes are refused until it can write again"))
+}

@@ -1,0 +1,142 @@
+//! HTTPS: accepts connections, vouches for client certificates, and hands requests to the server.
+
+use super::pki::Authority;
+use crate::failure::Failure;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+use transom_apiserver::{Identity, Server};
+
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const HEADERS: Duration = Duration::from_secs(15);
+const HEADER_BYTES: u32 = 64 * 1024;
+/// Clients keep hundreds of watches on one connection.
+const STREAMS: u32 = 2_000;
+
+pub(super) fn tls_config(
+    authority: &Authority,
+    address: SocketAddr,
+    more_names: &[String],
+) -> Result<Arc<rustls::ServerConfig>, Failure> {
+    let mut names: Vec<String> =
+        ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+            .map(str::to_owned)
+            .to_vec();
+    names.push(address.ip().to_string());
+    names.extend(hostname());
+    names.extend(more_names.iter().cloned());
+    let leaf = authority.server(&names)?;
+    build_config(authority.certificate_pem(), &leaf.certificate, &leaf.key)
+        .map_err(|e| Failure::new(format!("cannot set up TLS: {e}")))
+}
+
+fn hostname() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    let name = name.trim();
+    let valid = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.');
+    valid.then(|| name.to_owned())
+}
+
+fn build_config(
+    ca: &str,
+    certificate: &str,
+    key: &str,
+) -> Result<Arc<rustls::ServerConfig>, Box<dyn std::error::Error>> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca.as_bytes())?)?;
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .allow_unauthenticated()
+        .build()?;
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(clients)
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes())?],
+            PrivateKeyDer::from_pem_slice(key.as_bytes())?,
+        )?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Accepts until told to stop, then lets open requests finish.
+pub(super) async fn serve(
+    socket: TcpListener,
+    tls: Arc<rustls::ServerConfig>,
+    server: Server,
+    mut stop: watch::Receiver<bool>,
+) {
+    let acceptor = TlsAcceptor::from(tls);
+    let graceful = GracefulShutdown::new();
+    loop {
+        let stream = tokio::select! {
+            accepted = socket.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(e) => {
+                    // Out of file descriptors, most likely: others will close.
+                    tracing::warn!(error = %e, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+            () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
+        };
+        let (acceptor, server, watcher) = (acceptor.clone(), server.clone(), graceful.watcher());
+        tokio::spawn(async move {
+            if let Err(e) = connection(stream, acceptor, server, watcher).await {
+                tracing::debug!(error = %e, "a connection ended");
+            }
+        });
+    }
+    graceful.shutdown().await;
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    server: Server,
+    watcher: hyper_util::server::graceful::Watcher,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    stream.set_nodelay(true)?;
+    let tls = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await??;
+    let identity =
+        tls.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|c| identity_of(c));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(identity) = &identity {
+            request.extensions_mut().insert(identity.clone());
+        }
+        let server = server.clone();
+        async move { Ok::<_, std::convert::Infallible>(server.handle(request).await) }
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEADER_BYTES)
+        .max_concurrent_streams(STREAMS);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(tls), service).into_owned();
+    watcher.watch(connection).await
+}
+
+/// The verified certificate's common name is the user, its organizations the groups.
+fn identity_of(certificate: &CertificateDer<'_>) -> Option<Identity> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let user = parsed.subject().iter_common_name().next()?.as_str().ok()?.to_owned();
+    let groups: Vec<String> =
+        parsed.subject().iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
+    Some(Identity::new(user, groups))
+}

@@ -1,0 +1,145 @@
+//! Certificates: one authority per data directory, a server certificate per start, an admin client certificate.
+
+use crate::failure::Failure;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
+};
+use std::fs;
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use time::{Duration, OffsetDateTime};
+
+const AUTHORITY_LIFETIME: Duration = Duration::days(3650);
+const LEAF_LIFETIME: Duration = Duration::days(365);
+
+pub(crate) struct Authority {
+    certificate: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A certificate and its key, in PEM.
+pub(crate) struct Leaf {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl Authority {
+    /// One that is forgotten with the process.
+    pub(crate) fn ephemeral() -> Result<Self, Failure> {
+        let (certificate, key) = new_authority().map_err(|e| failed(&e))?;
+        Self::from_pem(certificate, &key).map_err(|e| failed(&e))
+    }
+
+    /// The directory's authority, made on the first start. Kubeconfigs stay valid for as long as it is kept.
+    pub(crate) fn load_or_create(dir: &Path) -> Result<Self, Failure> {
+        let (certificate_path, key_path) = (dir.join("ca.crt"), dir.join("ca.key"));
+        let trouble = |what: &str, e: &dyn std::fmt::Display| {
+            Failure::new(format!("cannot {what} the certificate authority in {}: {e}", dir.display()))
+                .remedy("make the directory readable and writable, or remove it to get a new authority (kubeconfigs made before stop working)")
+        };
+        if certificate_path.exists() && key_path.exists() {
+            let certificate = fs::read_to_string(&certificate_path).map_err(|e| trouble("read", &e))?;
+            let key = fs::read_to_string(&key_path).map_err(|e| trouble("read", &e))?;
+            return Self::from_pem(certificate, &key).map_err(|e| trouble("use", &e));
+        }
+        let (certificate, key) = new_authority().map_err(|e| failed(&e))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| trouble("create", &e))?;
+        write_private(&key_path, &key).map_err(|e| trouble("write", &e))?;
+        write_private(&certificate_path, &certificate).map_err(|e| trouble("write", &e))?;
+        Self::from_pem(certificate, &key).map_err(|e| failed(&e))
+    }
+
+    fn from_pem(certificate: String, key: &str) -> Result<Self, rcgen::Error> {
+        let issuer = Issuer::from_ca_cert_pem(&certificate, KeyPair::from_pem(key)?)?;
+        Ok(Self { certificate, issuer })
+    }
+
+    pub(crate) fn certificate_pem(&self) -> &str {
+        &self.certificate
+    }
+
+    /// For the listener: every name and address a client may use for it.
+    pub(crate) fn server(&self, names: &[String]) -> Result<Leaf, Failure> {
+        let mut params = leaf("transom", None, ExtendedKeyUsagePurpose::ServerAuth);
+        for name in names {
+            let san = match name.parse::<IpAddr>() {
+                Ok(ip) => SanType::IpAddress(ip),
+                Err(_) => SanType::DnsName(name.as_str().try_into().map_err(|_| {
+                    Failure::new(format!("--tls-san {name:?} is neither a DNS name nor an IP address"))
+                })?),
+            };
+            if !params.subject_alt_names.contains(&san) {
+                params.subject_alt_names.push(san);
+            }
+        }
+        self.sign(&params)
+    }
+
+    /// For a client: the user is the common name, groups are organizations.
+    pub(crate) fn client(&self, user: &str, group: &str) -> Result<Leaf, Failure> {
+        self.sign(&leaf(user, Some(group), ExtendedKeyUsagePurpose::ClientAuth))
+    }
+
+    fn sign(&self, params: &CertificateParams) -> Result<Leaf, Failure> {
+        let key = KeyPair::generate().map_err(|e| failed(&e))?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(|e| failed(&e))?;
+        Ok(Leaf { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
+
+fn failed(e: &rcgen::Error) -> Failure {
+    Failure::new(format!("cannot make a certificate: {e}"))
+}
+
+fn new_authority() -> Result<(String, String), rcgen::Error> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name("transom", None);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    lifetime(&mut params, AUTHORITY_LIFETIME);
+    let key = KeyPair::generate()?;
+    Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
+}
+
+fn leaf(
+    common_name: &str,
+    organization: Option<&str>,
+    purpose: ExtendedKeyUsagePurpose,
+) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = name(common_name, organization);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params.extended_key_usages = vec![purpose];
+    params.use_authority_key_identifier_extension = true;
+    lifetime(&mut params, LEAF_LIFETIME);
+    params
+}
+
+fn name(common_name: &str, organization: Option<&str>) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    if let Some(organization) = organization {
+        name.push(DnType::OrganizationName, organization);
+    }
+    name.push(DnType::CommonName, common_name);
+    name
+}
+
+/// From a little before now, for clocks that disagree.
+fn lifetime(params: &mut CertificateParams, lifetime: Duration) {
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now - Duration::hours(1);
+    params.not_after = now + lifetime;
+}
+
+/// A file only its owner can read, complete or absent: written aside and moved into place.
+pub(crate) fn write_private(path: &Path, content: &str) -> std::io::Result<()> {
+    let aside = path.with_extension(format!("tmp-{}", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+    file.write_all(content.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&aside, path)
+}
