@@ -98,9 +98,11 @@ impl Log {
         let Recovery { dir, mut state, store, position, mut segments, snapshot, tail, .. } = recovery;
         let segment = segments.pop().unwrap_or(Segment { base: position, last: position, len: 0 });
         let path = FileKind::Segment.path(dir, segment.base);
-        let file = options.disk.append(&path).map_err(OpenError::io(&path))?;
+        let mut file = options.disk.append(&path).map_err(OpenError::io(&path))?;
         let fresh = segment.base == GENESIS && segment.last == GENESIS && tail.torn == 0;
         if !tail.sealed && !fresh {
+            // What was just read may be in the system's cache alone, and is about to be shown to readers.
+            file.sync().map_err(OpenError::io(&path))?;
             state.skip_to(position.saturating_add(SKIP));
         }
         state.trim(&options.history, now());
@@ -114,8 +116,7 @@ impl Log {
             file,
             segment,
             closed: segments,
-            // What could be read may still sit in the system's cache after a crash of this process alone.
-            durable: if tail.sealed { position } else { GENESIS },
+            durable: position,
             vouched: position,
             opening,
             ragged: tail.torn > 0,

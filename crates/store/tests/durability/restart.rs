@@ -121,6 +121,24 @@ async fn opening_alone_writes_nothing() {
 }
 
 #[tokio::test]
+async fn what_a_crash_left_in_the_cache_is_synced_before_it_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default()).unwrap();
+    create(&store, key("a"), "1").await;
+    let image = crash_image(dir.path());
+    let disk = transom_store::testing::HostileDisk::default();
+    let options = Options { disk: std::sync::Arc::new(disk.clone()), ..Options::default() };
+    let crashed = Store::open(image.path(), options.clone()).unwrap();
+    assert!(crashed.get(&key("a")).is_some());
+    assert_eq!(disk.syncs(), 1);
+    create(&crashed, key("b"), "1").await;
+    crashed.shutdown().await;
+    let before = disk.syncs();
+    Store::open(image.path(), options).unwrap();
+    assert_eq!(disk.syncs(), before, "after a shutdown everything is durable already");
+}
+
+#[tokio::test]
 async fn only_one_store_has_a_directory() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default()).unwrap();
