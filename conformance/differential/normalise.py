@@ -18,6 +18,7 @@ NUMBERED = [
     (re.compile(r'(resourceVersion\\?"?: ?\\?")\d+'), r"\1N"),
     (re.compile(r"\b(g{50,}|Bad_|s\d+-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"), r"\1<random>"),
     (TIME, "<time>"),
+    (re.compile(r"https://127\.0\.0\.1:\d+/[ab]/"), "<webhook>/"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<ip>"),
 ]
 # Made by controllers in every namespace; their content is the installation's own.

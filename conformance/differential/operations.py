@@ -14,7 +14,8 @@ PLACEHOLDER = re.compile(r"\$\{([^}]+)\}")
 
 @dataclasses.dataclass
 class Operation:
-    """One request. `mode` is `plain`, `watch` (events until the stream ends) or `await` (repeat until `until`)."""
+    """One request. `mode` is `plain`, `watch` (events until the stream ends), `await` (repeat until
+    `until`) or `asked` (not a request: what the webhooks of namespace `path` were asked)."""
 
     label: str
     method: str

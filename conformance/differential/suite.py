@@ -20,6 +20,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import admitting  # noqa: E402
 import api  # noqa: E402
 import applying  # noqa: E402
 import customs  # noqa: E402
@@ -29,6 +30,7 @@ import kinds  # noqa: E402
 import reading  # noqa: E402
 import refusing  # noqa: E402
 import servers  # noqa: E402
+import webhooks  # noqa: E402
 import writing  # noqa: E402
 from normalise import Normaliser  # noqa: E402
 from operations import Handle, Memory, Operation  # noqa: E402
@@ -43,7 +45,8 @@ FAMILIES = (
     + [deleting.finalizers(kind) for kind in NAMED if kind is not kinds.SERVICE]
     + [writing.lifecycle(kind) for kind in customs.CUSTOM] * 2 + [applying.ownership] * 6
     + [writing.strategic, writing.encodings, reading.single, deleting.family, deleting.namespaces, defining.refused, defining.life,
-       defining.documents, defining.built_in, defining.versions, refusing.protocol, refusing.access, writing.events, refusing.tokens]
+       defining.documents, defining.built_in, defining.versions, refusing.protocol, refusing.access, writing.events, refusing.tokens, admitting.admission,
+       admitting.conversion]
 )
 
 
@@ -61,8 +64,9 @@ class Scope:
 class Endpoint:
     """One server as seen by one stream."""
 
-    def __init__(self, client):
-        self.client, self.memory, self.normaliser = client, Memory(), Normaliser()
+    def __init__(self, client, side, webhooks):
+        self.client, self.side, self.webhooks, self.memory, self.normaliser = client, side, webhooks, Memory(), Normaliser()
+        self.memory.learn("self", {"side": side, "webhooks": webhooks.url, "bundle": webhooks.bundle})
 
     def perform(self, operation):
         path, query = self.memory.fill(operation.path), self.memory.fill(operation.query)
@@ -70,7 +74,9 @@ class Endpoint:
         if body is not None:
             body = body if isinstance(body, str) else json.dumps(self.memory.fill(body))
         arguments = (operation.method, path, query, body, self.memory.fill(operation.headers))
-        if operation.mode == "watch":
+        if operation.mode == "asked":
+            answer = api.Answer(200, "", [], {"asked": self.webhooks.take(self.side, path)})
+        elif operation.mode == "watch":
             answer = self.client.watch(path, query, operation.headers)
         elif operation.mode == "await":
             answer = self._await(operation.until, arguments)
@@ -171,10 +177,10 @@ class Report:
         print(f"differential: {self.passed} passed, {self.failed} failed, {self.excused} known differences")
 
 
-def run_stream(family, number, seed, clients, report):
+def run_stream(family, number, seed, clients, webhooks, report):
     scope = Scope(f"s{number}")
     rng = random.Random(f"{seed}/{number}/{family.__name__}")
-    ends = [Endpoint(client) for client in clients]
+    ends = [Endpoint(client, side, webhooks) for client, side in zip(clients, "ab")]
     first = True
     for operation in [*arrive(scope), *family(rng, scope)]:
         try:
@@ -244,24 +250,24 @@ def main():
     options = parser.parse_args()
     families = [family for family in FAMILIES if re.search(options.only, family.__name__)]
     report = Report(read_known() if options.against == "transom" else [], options.quiet)
-    with servers.real() as real, servers.start(options.against) as other:
+    with webhooks.serve() as hooks, servers.real() as real, servers.start(options.against) as other:
         clients = [api.Client(real), api.Client(other)]
         for client in clients:
             establish(client)
-        run_all(families, options, clients, report)
+        run_all(families, options, clients, hooks, report)
     defaults = {key: parser.get_default(key) for key in ("seed", "operations", "only")}
     report.summary(complete=all(getattr(options, key) == value for key, value in defaults.items()))
     return 1 if report.failed else 0
 
 
-def run_all(families, options, clients, report):
+def run_all(families, options, clients, hooks, report):
     began, number = time.monotonic(), 0
     with concurrent.futures.ThreadPoolExecutor(options.streams) as pool:
         waiting = set()
         while report.passed + report.failed + report.excused < options.operations or number < len(families):
             while len(waiting) < options.streams + 2:
                 family = families[number % len(families)]
-                waiting.add(pool.submit(run_stream, family, number, options.seed, clients, report))
+                waiting.add(pool.submit(run_stream, family, number, options.seed, clients, hooks, report))
                 number += 1
             done, waiting = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
             for each in done:
