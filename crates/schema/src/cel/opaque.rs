@@ -1,0 +1,73 @@
+//! Values of the types that Kubernetes adds to CEL.
+
+use super::library::format::Format;
+use super::library::net::Cidr;
+use super::library::semver::Semver;
+use super::library::url::Url;
+use std::fmt;
+use std::net::IpAddr;
+use transom_object::quantity::Quantity;
+
+#[derive(Debug)]
+pub enum Opaque {
+    Ip(IpAddr),
+    Cidr(Cidr),
+    Url(Url),
+    Quantity(Quantity),
+    Semver(Semver),
+    Format(&'static Format),
+}
+
+impl Opaque {
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Ip(_) => "net.IP",
+            Self::Cidr(_) => "net.CIDR",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Semver(_) => "kubernetes.Semver",
+            Self::Format(_) => "kubernetes.NamedFormat",
+        }
+    }
+
+    /// Addresses have the size of their octets, prefixes that of their mask.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Ip(ip) => {
+                if ip.is_ipv4() {
+                    4
+                } else {
+                    16
+                }
+            }
+            Self::Cidr(cidr) => usize::from(cidr.bits).div_ceil(8),
+            _ => 1,
+        }
+    }
+}
+
+/// `None` when the types differ, which is no such overload rather than inequality.
+pub(crate) fn equal(a: &Opaque, b: &Opaque) -> Option<bool> {
+    Some(match (a, b) {
+        (Opaque::Ip(a), Opaque::Ip(b)) => a == b,
+        (Opaque::Cidr(a), Opaque::Cidr(b)) => a == b,
+        (Opaque::Url(a), Opaque::Url(b)) => a.to_string() == b.to_string(),
+        (Opaque::Quantity(a), Opaque::Quantity(b)) => a.cmp(b).is_eq(),
+        (Opaque::Semver(a), Opaque::Semver(b)) => a.cmp(b).is_eq(),
+        (Opaque::Format(a), Opaque::Format(b)) => a.name == b.name,
+        _ => return None,
+    })
+}
+
+impl fmt::Display for Opaque {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(ip) => write!(f, "{ip}"),
+            Self::Cidr(cidr) => write!(f, "{cidr}"),
+            Self::Url(url) => write!(f, "{url}"),
+            Self::Quantity(q) => f.write_str(&q.canonical()),
+            Self::Semver(v) => write!(f, "{v}"),
+            Self::Format(format) => f.write_str(format.name),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Expressions compiled once and evaluated often.
+
+use super::ast::{Expr, Kind};
+use super::check::{self, Checked};
+use super::cost::{Meter, PER_CALL_LIMIT};
+use super::decl::{self, Decl};
+use super::eval::Evaluation;
+use super::literals;
+use super::parser;
+use super::plan::{self, Node, Options};
+use super::source::{Issue, render};
+use super::types::Type;
+use super::value::{EvalError, Value};
+use crate::Schema;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Why an expression does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// Problems with a place in the text. Empty when the failure has none.
+    pub issues: Vec<Issue>,
+    message: String,
+}
+
+impl CompileError {
+    fn from_issues(source: &str, issues: Vec<Issue>) -> Self {
+        Self { message: format!("compilation failed: {}", render(source, &issues)), issues }
+    }
+
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { issues: Vec::new(), message: message.into() }
+    }
+
+    /// The same error, saying what of a rule it is about.
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        if !self.message.starts_with(what) {
+            self.message = format!("{what} {}", self.message);
+        }
+        self
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// What an expression can name: variables with their types. The functions are always Kubernetes' set.
+#[derive(Clone, Debug)]
+pub struct Env {
+    variables: BTreeMap<String, Type>,
+    decls: BTreeMap<String, Arc<Decl>>,
+    fold: bool,
+    presence: bool,
+}
+
+impl Default for Env {
+    fn default() -> Self {
+        Self { variables: BTreeMap::new(), decls: BTreeMap::new(), fold: true, presence: false }
+    }
+}
+
+impl Env {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Declares a variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, ty: Type) -> Self {
+        self.variables.insert(name.to_owned(), ty);
+        self
+    }
+
+    /// Declares a variable whose type a schema gives. `None` when the schema has no CEL type.
+    pub fn with_schema(self, name: &str, schema: &Schema) -> Option<Self> {
+        let decl = decl::declare(schema, &format!("{name}Type"))?;
+        Some(self.with_decl(name, &decl))
+    }
+
+    pub(crate) fn with_decl(mut self, name: &str, decl: &Arc<Decl>) -> Self {
+        self.decls.insert(name.to_owned(), decl.clone());
+        self.with(name, decl.ty.clone())
+    }
+
+    /// Without computing constants beforehand, with a price on `has`, and with lists and maps of mixed types:
+    /// upstream's defaults outside of Kubernetes.
+    #[must_use]
+    pub fn unoptimized(mut self) -> Self {
+        self.fold = false;
+        self.presence = true;
+        self
+    }
+
+    #[expect(dead_code, reason = "for static cost limits, which follow")]
+    pub(crate) fn decl(&self, name: &str) -> Option<&Arc<Decl>> {
+        self.decls.get(name)
+    }
+
+    #[expect(dead_code, reason = "for static cost limits, which follow")]
+    pub(crate) fn presence_has_cost(&self) -> bool {
+        self.presence
+    }
+}
+
+/// Values for the variables of an environment.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings<'a>(BTreeMap<String, Value<'a>>);
+
+impl<'a> Bindings<'a> {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value<'a>) -> Self {
+        self.0.insert(name.to_owned(), value);
+        self
+    }
+}
+
+/// A compiled expression.
+pub struct Program {
+    node: Node,
+    names: Vec<String>,
+    result: Type,
+    mentioned: Vec<String>,
+    presence: bool,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("result", &self.result).finish_non_exhaustive()
+    }
+}
+
+impl Program {
+    pub fn compile(source: &str, env: &Env) -> Result<Self, CompileError> {
+        let checked = analyze(source, env)?;
+        Self::from_checked(&checked, env)
+    }
+
+    pub(crate) fn from_checked(checked: &Checked, env: &Env) -> Result<Self, CompileError> {
+        let names: Vec<String> = env.variables.keys().cloned().collect();
+        let node = plan::plan(checked, &names, Options { fold: env.fold })
+            .map_err(|why| CompileError::new(format!("program instantiation failed: {why}")))?;
+        let mut mentioned = Vec::new();
+        mentions(&mut checked.root.clone(), &mut mentioned);
+        Ok(Self { node, names, result: checked.result().clone(), mentioned, presence: env.presence })
+    }
+
+    /// The static type of the result.
+    pub fn result_type(&self) -> &Type {
+        &self.result
+    }
+
+    /// Whether the expression names a variable.
+    pub fn mentions(&self, name: &str) -> bool {
+        self.mentioned.iter().any(|n| n == name)
+    }
+
+    /// Evaluates under a budget of cost.
+    pub fn eval<'a>(&self, bindings: &Bindings<'a>, budget: u64) -> Result<Value<'a>, EvalError> {
+        self.eval_metered(bindings, budget).0
+    }
+
+    /// Evaluates under Kubernetes' budget for one expression.
+    pub fn eval_default<'a>(&self, bindings: &Bindings<'a>) -> Result<Value<'a>, EvalError> {
+        self.eval(bindings, PER_CALL_LIMIT)
+    }
+
+    /// Evaluates, and tells what it cost.
+    pub fn eval_metered<'a>(
+        &self,
+        bindings: &Bindings<'a>,
+        budget: u64,
+    ) -> (Result<Value<'a>, EvalError>, u64) {
+        let values: Vec<Option<Value<'a>>> = self.names.iter().map(|n| bindings.0.get(n).cloned()).collect();
+        let mut meter = Meter::new(budget, self.presence);
+        let result = Evaluation::new(&values, &self.names, &mut meter).eval(&self.node);
+        (result, meter.cost)
+    }
+}
+
+/// Parses and checks.
+pub(crate) fn analyze(source: &str, env: &Env) -> Result<Checked, CompileError> {
+    let fail = |issues| CompileError::from_issues(source, issues);
+    let parsed = parser::parse(source).map_err(fail)?;
+    let mut checked = check::check(parsed.root, parsed.nodes, &env.variables).map_err(fail)?;
+    let issues = literals::check(&mut checked, env.fold);
+    if issues.is_empty() { Ok(checked) } else { Err(fail(issues)) }
+}
+
+fn mentions(e: &mut Expr, names: &mut Vec<String>) {
+    if let Kind::Ident(name) = &e.kind {
+        names.push(name.clone());
+    }
+    e.children_mut(&mut |child| mentions(child, names));
+}
