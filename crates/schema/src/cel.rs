@@ -33,9 +33,10 @@ mod view;
 
 pub use cost::{PER_CALL_LIMIT, PER_OBJECT_LIMIT};
 pub use escaping::{escape, unescape};
+pub use estimate::Bounds;
 pub use opaque::Opaque;
 pub use program::{Bindings, CompileError, Env, Program};
-pub use rules::{Limits, Report, RuleError, Rules};
+pub use rules::{Limits, Report, RuleCost, RuleError, Rules};
 pub use source::Issue;
 pub use types::{Object, Type};
 pub use value::{EvalError, Key, List, Map, Text, Value};

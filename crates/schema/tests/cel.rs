@@ -265,6 +265,20 @@ fn runtime_costs() {
 }
 
 #[test]
+fn estimated_costs() {
+    run("crd-validation/celcoststability/TestCelEstimatedCostStability.cases.json", |case| {
+        for (rule, cost) in case.expected["expectCost"].as_object().unwrap() {
+            let rules = Rules::build(&with_rule(&case.inputs["schema"], rule), true);
+            let found: Vec<u64> = rules.estimates().iter().map(|e| e.per_evaluation).collect();
+            if found.first().copied() != cost.as_u64() {
+                return Err(format!("{rule}: estimated {found:?}, wanted {cost}; {:?}", rules.errors()));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn compilation() {
     run("crd-validation/compilation/TestCelCompilation.cases.json", |case| {
         let rules = Rules::build(&schema(&case.inputs["input"]), false);
@@ -340,6 +354,13 @@ fn costs(case: &Case) -> Result<(), String> {
         let program = Program::compile(&source, &env).map_err(|e| format!("{source}: {e}"))?;
         let (result, cost) = program.eval_metered(&Bindings::new(), 1_000_000);
         result.map_err(|e: EvalError| format!("{source}: {e}"))?;
+        let wanted =
+            case.expected.get("expectEstimatedCost").or(case.expected.get("expectEsimatedCost")).unwrap();
+        let estimate = program.estimated_cost();
+        let bound = |k: &str| wanted.get(k).and_then(Json::as_u64).unwrap_or(0);
+        if (estimate.min, estimate.max) != (bound("Min"), bound("Max")) {
+            return Err(format!("{source}: estimated {estimate:?}, wanted {wanted}"));
+        }
         if Some(cost) != case.expected["expectRuntimeCost"].as_u64() {
             return Err(format!("{source}: costs {cost}, wanted {}", case.expected["expectRuntimeCost"]));
         }

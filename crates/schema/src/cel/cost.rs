@@ -35,14 +35,25 @@ impl Meter {
     }
 }
 
-/// A tenth per unit of size, rounded up: what reading a string once costs.
+/// `size × factor`, rounded up. In floating point as upstream computes it, whose rounding shows in costs.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "casts saturate, and both operands are positive"
+)]
+pub(crate) fn scaled(size: u64, factor: f64) -> u64 {
+    (size as f64 * factor).ceil() as u64
+}
+
+/// A tenth per unit of size: what reading a string once costs.
 pub(crate) fn traversal(size: u64) -> u64 {
-    size.div_ceil(10)
+    scaled(size, 0.1)
 }
 
 /// What matching costs: the text times a quarter of the pattern.
 fn matching(text: u64, pattern: u64) -> u64 {
-    traversal(text.saturating_add(1)).saturating_mul(pattern.div_ceil(4))
+    traversal(text.saturating_add(1)).saturating_mul(scaled(pattern, 0.25))
 }
 
 /// The cost of one call. `overload` is empty when types left open which one is meant.
@@ -58,8 +69,8 @@ pub(crate) fn call(function: &str, overload: &str, args: &[Value<'_>], result: O
         }
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
         | "quantity" | "isQuantity" | "semver" | "isSemver" => traversal(size(0)),
-        "replace" | "split" | "ip.isCanonical" => size(0).div_ceil(5),
-        "join" => result_size().div_ceil(5),
+        "replace" | "split" | "ip.isCanonical" => scaled(size(0), 0.2),
+        "join" => scaled(result_size(), 0.2),
         "find" | "findAll" => matching(size(0), size(1)),
         "ip" if overload == "cidr_ip" => 1,
         "ip" => traversal(size(0)),

@@ -16,7 +16,6 @@ pub(crate) const MAX_REQUEST_BYTES: i64 = 3 * 1024 * 1024;
 pub(crate) struct Decl {
     pub ty: Type,
     /// The most elements, code points or entries a value can have; zero where that has no meaning.
-    #[expect(dead_code, reason = "for static cost limits, which follow")]
     pub max_elements: i64,
     /// The least bytes a value takes in JSON.
     pub min_size: i64,
@@ -37,7 +36,6 @@ impl Decl {
     }
 
     /// Follows one step of a path as the cost estimator names it.
-    #[expect(dead_code, reason = "for static cost limits, which follow")]
     pub(crate) fn step(&self, name: &str) -> Option<Arc<Decl>> {
         match (&self.shape, name) {
             (Shape::List(item), "@items" | "@values") | (Shape::Map(item), "@items" | "@values") => {

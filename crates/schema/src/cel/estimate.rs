@@ -1,8 +1,571 @@
-//! The most an expression can cost, derived from the sizes that its schema allows.
+//! What an expression can cost at least and at most, derived from the sizes that its schema allows.
+//!
+//! The estimate walks the checked tree once. Every node gets a size where one is known: from a literal, from the
+//! schema along the path of names that leads to it, or from the function that computes it.
 
+use super::ast::{Expr, Fold, Kind, Literal};
 use super::check::Checked;
+use super::cost;
 use super::program::Env;
+use super::types::Type;
+use std::collections::HashMap;
 
-pub(crate) fn max_cost(_checked: &Checked, _env: &Env) -> u64 {
-    0
+/// Bounds of a size or a cost. All arithmetic saturates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    pub min: u64,
+    pub max: u64,
+}
+
+impl Bounds {
+    const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
+    const NONE: Self = Self { min: u64::MAX, max: 0 };
+
+    const fn exactly(n: u64) -> Self {
+        Self { min: n, max: n }
+    }
+
+    fn map(self, f: impl Fn(u64) -> u64) -> Self {
+        Self { min: f(self.min), max: f(self.max) }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+    }
+
+    fn times(self, other: Self) -> Self {
+        Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
+    }
+
+    fn union(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+
+    /// A share of the size, rounded up.
+    fn share(self, factor: f64) -> Self {
+        self.map(|n| cost::scaled(n, factor))
+    }
+
+    /// What reading strings of this size costs.
+    fn traversal(self) -> Self {
+        self.share(0.1)
+    }
+}
+
+/// Sizes of a container's keys and values.
+#[derive(Clone, Copy)]
+struct Entries {
+    list: bool,
+    key: Bounds,
+    value: Bounds,
+}
+
+impl Entries {
+    fn union(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        let (a, b) = (a?, b?);
+        Some(Self { list: a.list, key: a.key.union(b.key), value: a.value.union(b.value) })
+    }
+}
+
+struct Local {
+    name: String,
+    path: Vec<String>,
+    size: Option<Bounds>,
+    entries: Option<Entries>,
+}
+
+/// The bounds of an expression's cost.
+pub(crate) fn estimate(checked: &Checked, env: &Env) -> Bounds {
+    let mut estimator = Estimator {
+        checked,
+        env,
+        paths: HashMap::new(),
+        sizes: HashMap::new(),
+        entries: HashMap::new(),
+        locals: Vec::new(),
+    };
+    estimator.cost(&checked.root)
+}
+
+struct Estimator<'c> {
+    checked: &'c Checked,
+    env: &'c Env,
+    paths: HashMap<usize, Vec<String>>,
+    sizes: HashMap<usize, Bounds>,
+    entries: HashMap<usize, Entries>,
+    locals: Vec<Local>,
+}
+
+impl Estimator<'_> {
+    fn ty(&self, e: &Expr) -> &Type {
+        &self.checked.types[e.id]
+    }
+
+    fn local(&self, e: &Expr) -> Option<&Local> {
+        match &e.kind {
+            Kind::Ident(name) => self.locals.iter().rev().find(|l| l.name == *name),
+            _ => None,
+        }
+    }
+
+    fn path(&self, e: &Expr) -> Vec<String> {
+        match self.local(e) {
+            Some(local) => local.path.clone(),
+            None => self.paths.get(&e.id).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The size that the schema allows at a path.
+    fn declared(&self, path: &[String]) -> Option<Bounds> {
+        let (first, rest) = path.split_first()?;
+        let mut decl = self.env.decl(first).or_else(|| self.env.decl("self"))?.clone();
+        for name in rest {
+            decl = decl.step(name)?;
+        }
+        Some(Bounds { min: 0, max: u64::try_from(decl.max_elements).unwrap_or(0) })
+    }
+
+    fn size(&self, e: &Expr) -> Option<Bounds> {
+        if let Some(size) = self.sizes.get(&e.id) {
+            return Some(*size);
+        }
+        let count = |n: usize| Some(Bounds::exactly(u64::try_from(n).unwrap_or(u64::MAX)));
+        let literal = match &e.kind {
+            Kind::Literal(Literal::String(s)) => count(s.chars().count()),
+            Kind::Literal(Literal::Bytes(b)) => count(b.len()),
+            Kind::Literal(_) => count(1),
+            Kind::List(items) => count(items.len()),
+            Kind::Map(entries) => count(entries.len()),
+            _ => None,
+        };
+        literal
+            .or_else(|| self.declared(&self.path(e)))
+            .or_else(|| is_scalar(self.ty(e)).then_some(Bounds::exactly(1)))
+            .or_else(|| self.local(e).and_then(|l| l.size))
+    }
+
+    fn size_or_unknown(&self, e: &Expr) -> Bounds {
+        self.size(e).unwrap_or(Bounds::UNKNOWN)
+    }
+
+    fn entries_of(&self, e: &Expr) -> Option<Entries> {
+        self.entries.get(&e.id).copied().or_else(|| self.local(e).and_then(|l| l.entries))
+    }
+
+    fn cost(&mut self, e: &Expr) -> Bounds {
+        match &e.kind {
+            Kind::Literal(_) | Kind::Struct { .. } => Bounds::exactly(0),
+            Kind::Ident(name) => {
+                let path = self.local(e).map_or_else(|| vec![name.clone()], |l| l.path.clone());
+                self.paths.insert(e.id, path);
+                Bounds::exactly(1)
+            }
+            Kind::Select { operand, field, test } => self.select(e, operand, field, *test),
+            Kind::Call { function, target, args } => self.call(e, function, target.as_deref(), args),
+            Kind::List(items) => {
+                let mut sum = Bounds::exactly(10);
+                let mut value = if items.is_empty() { Bounds::exactly(0) } else { Bounds::NONE };
+                for item in items {
+                    sum = sum.plus(self.cost(&item.value));
+                    value = value.union(self.size_or_unknown(&item.value));
+                }
+                self.entries.insert(e.id, Entries { list: true, key: Bounds::exactly(1), value });
+                sum
+            }
+            Kind::Map(entries) => {
+                let mut sum = Bounds::exactly(30);
+                let start = if entries.is_empty() { Bounds::exactly(0) } else { Bounds::NONE };
+                let (mut key, mut value) = (start, start);
+                for entry in entries {
+                    sum = sum.plus(self.cost(&entry.key)).plus(self.cost(&entry.value));
+                    key = key.union(self.size_or_unknown(&entry.key));
+                    value = value.union(self.size_or_unknown(&entry.value));
+                }
+                self.entries.insert(e.id, Entries { list: false, key, value });
+                sum
+            }
+            Kind::Fold(fold) if fold.is_binding() => self.binding(e, fold),
+            Kind::Fold(fold) => self.fold(e, fold),
+        }
+    }
+
+    fn select(&mut self, e: &Expr, operand: &Expr, field: &str, test: bool) -> Bounds {
+        let cost = self.cost(operand);
+        if test {
+            return cost.plus(Bounds::exactly(u64::from(self.env.presence_has_cost())));
+        }
+        let mut path = self.path(operand);
+        path.push(field.to_owned());
+        self.paths.insert(e.id, path);
+        let named = matches!(self.ty(operand), Type::Map(..) | Type::Object(_));
+        cost.plus(Bounds::exactly(u64::from(named)))
+    }
+
+    fn binding(&mut self, e: &Expr, fold: &Fold) -> Bounds {
+        let mut sum = self.cost(&fold.range).plus(self.cost(&fold.init));
+        self.push_accumulator(fold);
+        sum = sum.plus(self.cost(&fold.result));
+        if let Some(size) = self.size(&fold.result) {
+            self.sizes.insert(e.id, size);
+        }
+        if let Some(entries) = self.entries_of(&fold.result) {
+            self.entries.insert(e.id, entries);
+        }
+        self.locals.pop();
+        sum
+    }
+
+    fn push_accumulator(&mut self, fold: &Fold) {
+        let (size, entries) = (self.size(&fold.init), self.entries_of(&fold.init));
+        let path = self.path(&fold.init);
+        self.locals.push(Local { name: fold.accu.clone(), path, size, entries });
+    }
+
+    /// A loop variable: one step below the range.
+    fn push_variable(&mut self, name: &str, range: &Expr, key: bool) {
+        let entries = self.entries_of(range);
+        let size = entries.map(|e| if key { e.key } else { e.value });
+        let list = entries.map_or(matches!(self.ty(range), Type::List(_)), |e| e.list);
+        let step = match (key, list) {
+            (true, true) => "@indices",
+            (true, false) => "@keys",
+            (false, true) => "@items",
+            (false, false) => "@values",
+        };
+        let mut path = self.path(range);
+        path.push(step.to_owned());
+        self.locals.push(Local { name: name.to_owned(), path, size, entries: None });
+    }
+
+    fn fold(&mut self, e: &Expr, fold: &Fold) -> Bounds {
+        let mut sum = self.cost(&fold.range).plus(self.cost(&fold.init));
+        let depth = self.locals.len();
+        self.push_accumulator(fold);
+        if let Some(second) = &fold.iter2 {
+            self.push_variable(&fold.iter, &fold.range, true);
+            self.push_variable(second, &fold.range, false);
+        } else {
+            let list = self
+                .entries_of(&fold.range)
+                .map_or(matches!(self.ty(&fold.range), Type::List(_)), |e| e.list);
+            self.push_variable(&fold.iter, &fold.range, !list);
+        }
+        let round = self.cost(&fold.cond).plus(self.cost(&fold.step));
+        let step_entries = self.entries_of(&fold.step);
+        self.locals.truncate(depth + 1);
+        sum = sum.plus(self.cost(&fold.result));
+        self.locals.truncate(depth);
+        let count = self.size_or_unknown(&fold.range);
+        match &fold.init.kind {
+            Kind::Literal(_) => {
+                if let Some(size) = self.size(&fold.init) {
+                    self.sizes.insert(e.id, size);
+                }
+            }
+            Kind::List(_) | Kind::Map(_) => {
+                self.sizes.insert(e.id, count);
+                if let Some(entries) = step_entries {
+                    self.entries.insert(e.id, entries);
+                }
+            }
+            _ => {}
+        }
+        sum.plus(count.times(round))
+    }
+
+    fn call(&mut self, e: &Expr, function: &str, target: Option<&Expr>, args: &[Expr]) -> Bounds {
+        if let ("dyn", [arg]) = (function, args) {
+            let cost = self.cost(arg).plus(Bounds::exactly(1));
+            if let Some(size) = self.size(arg) {
+                self.sizes.insert(e.id, size);
+            }
+            if let Some(entries) = self.entries_of(arg) {
+                self.entries.insert(e.id, entries);
+            }
+            return cost;
+        }
+        let costs: Vec<Bounds> = args.iter().map(|a| self.cost(a)).collect();
+        let overloads = self.checked.overloads[e.id].clone();
+        let mut ids: Vec<&str> = overloads.iter().map(|o| o.id.as_str()).collect();
+        if function == "_?._" {
+            ids.push("select_optional_field");
+        }
+        if ids.is_empty() {
+            return Bounds::exactly(0);
+        }
+        let target_cost = target.map_or(Bounds::exactly(0), |t| self.cost(t));
+        let mut cost = Bounds::NONE;
+        let mut size: Option<Bounds> = None;
+        for id in ids {
+            let (call, result) = self.function(e, function, id, target, args, &costs);
+            cost = cost.union(call);
+            if let Some(result) = result {
+                size = Some(size.map_or(result, |s| s.union(result)));
+            }
+            if let ("index_list" | "index_map", Some(operand)) = (id, args.first()) {
+                size = self.entries_of(operand).map(|e| e.value);
+                let mut path = self.path(operand);
+                path.push(if id == "index_list" { "@items" } else { "@values" }.to_owned());
+                self.paths.insert(e.id, path);
+            }
+            if size.is_none() {
+                size = self.size(e);
+            }
+        }
+        if let Some(size) = size {
+            self.sizes.insert(e.id, size);
+        }
+        target_cost.plus(cost)
+    }
+
+    /// The cost of a call with its arguments (but not its target), and the size of its result.
+    fn function(
+        &mut self,
+        e: &Expr,
+        function: &str,
+        id: &str,
+        target: Option<&Expr>,
+        args: &[Expr],
+        costs: &[Bounds],
+    ) -> (Bounds, Option<Bounds>) {
+        let sum = costs.iter().fold(Bounds::exactly(0), |a, b| a.plus(*b));
+        if let Some((cost, size)) =
+            self.extension(id, target, args).or_else(|| self.library(function, id, target, args))
+        {
+            return (cost.plus(sum), size);
+        }
+        let size = |i: usize| args.get(i).map_or(Bounds::UNKNOWN, |a| self.size_or_unknown(a));
+        let of_target = || target.map_or(Bounds::UNKNOWN, |t| self.size_or_unknown(t));
+        let matching = |text: Bounds, pattern: Bounds| {
+            text.plus(Bounds::exactly(1)).traversal().times(pattern.share(0.25))
+        };
+        let (cost, result) = match id {
+            "logical_or" | "logical_and" => {
+                let (left, right) = (costs.first().copied(), costs.get(1).copied());
+                let left = left.unwrap_or(Bounds::exactly(0));
+                let max = left.plus(right.unwrap_or(Bounds::exactly(0))).max;
+                return (Bounds { min: left.min, max }, None);
+            }
+            "conditional" => return self.conditional(e, args, costs),
+            "string_format" => (of_target().traversal(), None),
+            "string_to_bytes" => {
+                (size(0).traversal(), Some(Bounds { min: size(0).min, max: size(0).max.saturating_mul(4) }))
+            }
+            "bytes_to_string" => {
+                (size(0).traversal(), Some(Bounds { min: size(0).min / 4, max: size(0).max }))
+            }
+            "strings_quote" => {
+                let grown = size(0).map(|n| n.saturating_add(2));
+                (
+                    size(0).traversal(),
+                    Some(Bounds { min: grown.min, max: size(0).max.saturating_mul(2).saturating_add(2) }),
+                )
+            }
+            "starts_with_string" | "ends_with_string" => (size(0).traversal(), None),
+            "in_list" => (size(1), None),
+            "matches_string" => (matching(of_target(), size(0)), None),
+            "matches" => (matching(size(0), size(1)), None),
+            "contains_string" => (of_target().traversal().times(size(0).traversal()), None),
+            "add_string" | "add_bytes" | "add_list" => {
+                let total = size(0).plus(size(1));
+                let both = args.first().zip(args.get(1));
+                if let Some(entries) =
+                    both.and_then(|(a, b)| Entries::union(self.entries_of(a), self.entries_of(b)))
+                {
+                    self.entries.insert(e.id, entries);
+                }
+                (if id == "add_list" { Bounds::exactly(1) } else { total.traversal() }, Some(total))
+            }
+            _ if id == "equals" || id == "not_equals" || is_text_order(id) => {
+                let max = size(0).max.min(size(1).max);
+                (Bounds { min: u64::from(max > 0), max }.traversal(), None)
+            }
+            _ => (Bounds::exactly(1), None),
+        };
+        (cost.plus(sum), result)
+    }
+
+    fn conditional(&mut self, e: &Expr, args: &[Expr], costs: &[Bounds]) -> (Bounds, Option<Bounds>) {
+        let ([_, then, otherwise], [condition, a, b]) = (args, costs) else { return (Bounds::UNKNOWN, None) };
+        if let Some(entries) = Entries::union(self.entries_of(then), self.entries_of(otherwise)) {
+            self.entries.insert(e.id, entries);
+        }
+        let size = self.size_or_unknown(then).union(self.size_or_unknown(otherwise));
+        (condition.plus(a.union(*b)), Some(size))
+    }
+
+    /// Functions of the sets and lists extensions.
+    fn extension(&self, id: &str, target: Option<&Expr>, args: &[Expr]) -> Option<(Bounds, Option<Bounds>)> {
+        let size = |i: usize| args.get(i).map_or(Bounds::UNKNOWN, |a| self.size_or_unknown(a));
+        let of_target = target.map_or(Bounds::UNKNOWN, |t| self.size_or_unknown(t));
+        let number = |i: usize, otherwise: u64| match args.get(i).map(|a| &a.kind) {
+            Some(Kind::Literal(Literal::Int(n))) => u64::try_from(*n).unwrap_or(otherwise),
+            _ => otherwise,
+        };
+        let allocating = |cost: Bounds, size: Bounds| Some((cost.plus(Bounds::exactly(11)), Some(size)));
+        let squared = |size: Bounds, text: bool| {
+            let square = size.times(size);
+            allocating(if text { square.share(2.1) } else { square.share(2.0) }, square)
+        };
+        let text = |e: Option<&Expr>| {
+            e.is_some_and(
+                |e| matches!(self.ty(e), Type::List(t) if matches!(**t, Type::String | Type::Bytes)),
+            )
+        };
+        match id {
+            "list_sets_contains_list" | "list_sets_intersects_list" => {
+                Some((size(0).times(size(1)).plus(Bounds::exactly(1)), None))
+            }
+            "list_sets_equivalent_list" => {
+                Some((size(0).times(size(1)).share(2.0).plus(Bounds::exactly(1)), None))
+            }
+            "list_slice" => {
+                let length = Bounds::exactly(number(1, of_target.max).saturating_sub(number(0, 0)));
+                allocating(length, length)
+            }
+            "lists_range" => {
+                allocating(Bounds::exactly(number(0, u64::MAX)), Bounds::exactly(number(0, u64::MAX)))
+            }
+            "list_reverse" => allocating(of_target, of_target),
+            "list_flatten" => allocating(of_target, of_target),
+            "list_flatten_int" => {
+                let cost = of_target.times(Bounds::exactly(number(0, u64::MAX)));
+                allocating(cost, of_target)
+            }
+            "list_distinct" => squared(of_target, text(target)),
+            _ if id.ends_with("_sortByAssociatedKeys") => squared(size(0), text(args.first())),
+            _ if id.starts_with("list_") && id.ends_with("_sort") => squared(of_target, text(target)),
+            _ => None,
+        }
+    }
+
+    /// Functions of Kubernetes' libraries and of strings.
+    fn library(
+        &self,
+        function: &str,
+        id: &str,
+        target: Option<&Expr>,
+        args: &[Expr],
+    ) -> Option<(Bounds, Option<Bounds>)> {
+        let size = |i: usize| args.get(i).map_or(Bounds::UNKNOWN, |a| self.size_or_unknown(a));
+        let of_target = || target.map(|t| self.size_or_unknown(t));
+        let one = Some((Bounds::exactly(1), None));
+        let octets = Bounds { min: 4, max: 16 };
+        match function {
+            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
+                let (target, length) = (target?, of_target()?);
+                let cost = match self.ty(target) {
+                    Type::List(item) if matches!(**item, Type::String | Type::Bytes) => {
+                        let mut path = self.path(target);
+                        let known = (!path.is_empty()).then(|| {
+                            path.push("@items".to_owned());
+                            self.declared(&path)
+                        });
+                        let item = known.flatten().unwrap_or(Bounds::UNKNOWN);
+                        length.times(Bounds::exactly(1).plus(item.traversal()))
+                    }
+                    Type::List(_) => length,
+                    _ if function == "includes" => length,
+                    _ => length.traversal(),
+                };
+                Some((cost, None))
+            }
+            "url" => Some((size(0).traversal(), Some(size(0)))),
+            "lowerAscii" | "upperAscii" | "substring" | "trim" => {
+                of_target().map(|size| (size.traversal(), Some(size)))
+            }
+            "replace" => of_target().map(|text| (text.share(0.2), Some(replaced(text, size(0), size(1))))),
+            "split" => {
+                let text = of_target()?;
+                let max = match args.get(1).map(|a| &a.kind) {
+                    Some(Kind::Literal(Literal::Int(n))) => u64::try_from(*n).unwrap_or(u64::MAX),
+                    _ => text.max,
+                };
+                Some((text.share(0.2), Some(Bounds { min: 0, max })))
+            }
+            "join" => self.join(target?, args.first()),
+            "find" | "findAll" => {
+                let text = of_target()?;
+                let cost = text.plus(Bounds::exactly(1)).traversal().times(size(0).share(0.25));
+                Some((cost, Some(Bounds { min: 0, max: text.max })))
+            }
+            "ip" if id == "cidr_ip" => one,
+            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
+                Some((size(0).traversal(), None))
+            }
+            "ip.isCanonical" => Some((size(0).share(0.2), None)),
+            "containsIP" => {
+                let parse =
+                    if id == "cidr_contains_ip_string" { size(0).traversal() } else { Bounds::exactly(0) };
+                Some((octets.plus(octets).traversal().plus(parse), None))
+            }
+            "containsCIDR" => {
+                let parse =
+                    if id == "cidr_contains_cidr_string" { size(0).traversal() } else { Bounds::exactly(0) };
+                let compare = octets.plus(octets).traversal().plus(octets.traversal());
+                Some((compare.plus(Bounds::exactly(1)).plus(parse), None))
+            }
+            // The longest pattern of a named format has 128 characters.
+            "validate" => Some((size(0).traversal().share(32.0), None)),
+            "_==_" => match args.first().map(|a| self.ty(a)) {
+                Some(Type::Opaque("kubernetes.NamedFormat")) => {
+                    Some((Bounds { min: 1, max: 64 }.traversal(), None))
+                }
+                Some(Type::Opaque("kubernetes.URL")) => {
+                    let known = args.get(1).and_then(|a| self.size(a)).unwrap_or(Bounds::exactly(1));
+                    Some((Bounds { min: 1, max: known.max }.traversal(), None))
+                }
+                Some(Type::Opaque(_)) => one,
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn join(&self, list: &Expr, separator: Option<&Expr>) -> Option<(Bounds, Option<Bounds>)> {
+        let count = self.size_or_unknown(list);
+        let mut path = self.path(list);
+        let known = (!path.is_empty()).then(|| {
+            path.push("@items".to_owned());
+            self.declared(&path)
+        });
+        let mut size = count.times(known.flatten().unwrap_or(Bounds::UNKNOWN));
+        if let Some(separator) = separator {
+            size = size.plus(self.size_or_unknown(separator).times(count.map(|n| n.saturating_sub(1))));
+        }
+        Some((size.traversal(), Some(size)))
+    }
+}
+
+/// How long a text can be after replacing `old` by `new`.
+fn replaced(text: Bounds, old: Bounds, new: Bounds) -> Bounds {
+    let (mut count, mut kept) = (Bounds::exactly(0), Bounds::exactly(0));
+    if old.min == 0 {
+        (count.max, kept.max) = (text.max.saturating_add(1), text.max);
+    } else if new.max <= old.min {
+        kept.max = text.max;
+    } else {
+        count.max = text.max.div_ceil(old.min);
+    }
+    if old.max == 0 {
+        (count.min, kept.min) = (text.min.saturating_add(1), text.min);
+    } else if old.max <= new.min {
+        kept.min = text.min;
+    } else {
+        count.min = text.min.div_ceil(old.max);
+    }
+    count.times(new).plus(kept)
+}
+
+fn is_scalar(ty: &Type) -> bool {
+    match ty {
+        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
+        Type::Optional(inner) => is_scalar(inner),
+        _ => false,
+    }
+}
+
+fn is_text_order(id: &str) -> bool {
+    let order = ["less_equals_", "less_", "greater_equals_", "greater_"];
+    order.iter().filter_map(|p| id.strip_prefix(p)).any(|ty| matches!(ty, "string" | "bytes"))
 }

@@ -59,7 +59,7 @@ pub(crate) struct Work {
 
 impl Default for Work {
     fn default() -> Self {
-        Self { left: 50_000_000 }
+        Self { left: 10_000_000 }
     }
 }
 

@@ -4,6 +4,7 @@ use super::ast::{Expr, Kind};
 use super::check::{self, Checked};
 use super::cost::{Meter, PER_CALL_LIMIT};
 use super::decl::{self, Decl};
+use super::estimate::{self, Bounds};
 use super::eval::Evaluation;
 use super::literals;
 use super::parser;
@@ -97,12 +98,10 @@ impl Env {
         self
     }
 
-    #[expect(dead_code, reason = "for static cost limits, which follow")]
     pub(crate) fn decl(&self, name: &str) -> Option<&Arc<Decl>> {
         self.decls.get(name)
     }
 
-    #[expect(dead_code, reason = "for static cost limits, which follow")]
     pub(crate) fn presence_has_cost(&self) -> bool {
         self.presence
     }
@@ -131,6 +130,7 @@ pub struct Program {
     result: Type,
     mentioned: Vec<String>,
     presence: bool,
+    estimate: Bounds,
 }
 
 impl fmt::Debug for Program {
@@ -149,14 +149,27 @@ impl Program {
         let names: Vec<String> = env.variables.keys().cloned().collect();
         let node = plan::plan(checked, &names, Options { fold: env.fold })
             .map_err(|why| CompileError::new(format!("program instantiation failed: {why}")))?;
+        let estimate = estimate::estimate(checked, env);
         let mut mentioned = Vec::new();
         mentions(&mut checked.root.clone(), &mut mentioned);
-        Ok(Self { node, names, result: checked.result().clone(), mentioned, presence: env.presence })
+        Ok(Self {
+            node,
+            names,
+            result: checked.result().clone(),
+            mentioned,
+            presence: env.presence,
+            estimate,
+        })
     }
 
     /// The static type of the result.
     pub fn result_type(&self) -> &Type {
         &self.result
+    }
+
+    /// What an evaluation can cost, as far as the declarations tell.
+    pub fn estimated_cost(&self) -> Bounds {
+        self.estimate
     }
 
     /// Whether the expression names a variable.

@@ -7,7 +7,6 @@
 use super::cost::{PER_CALL_LIMIT, PER_OBJECT_LIMIT};
 use super::decl::{self, Decl, Shape};
 use super::escaping::escape;
-use super::estimate;
 use super::program::{self, Bindings, CompileError, Env, Program};
 use super::types::Type;
 use super::value::{EvalError, Value};
@@ -42,6 +41,15 @@ impl RuleError {
     pub fn to_field_error(&self, schema: &Path) -> field::Error {
         field::Error::invalid(&schema.child(&self.path), self.value.clone(), self.error.to_string())
     }
+}
+
+/// The most a rule can cost: one evaluation times how often its place can occur in an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleCost {
+    /// Such as `properties[spec].x-kubernetes-validations[0].rule`.
+    pub path: String,
+    pub per_evaluation: u64,
+    pub total: u64,
 }
 
 /// What validating one object may cost, and whether unchanged parts may stay wrong.
@@ -80,7 +88,7 @@ struct Node {
 
 /// A rule with what compiling made of it.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+struct Compiled {
     rule: Rule,
     program: Option<Result<Program, CompileError>>,
     message: Option<Result<Program, CompileError>>,
@@ -88,9 +96,8 @@ pub(crate) struct Compiled {
     /// `fieldPath` below the node, normalised.
     field: Option<String>,
     /// The most one evaluation can cost, and how often the rule can be evaluated for one object.
-    pub max_cost: u64,
-    #[expect(dead_code, reason = "for static cost limits, which follow")]
-    pub max_cardinality: u64,
+    max_cost: u64,
+    max_cardinality: u64,
 }
 
 impl Rules {
@@ -123,6 +130,15 @@ impl Rules {
             collect_errors(root, &Path::root(), &mut errors);
         }
         errors
+    }
+
+    /// What each rule can cost at most, as far as the schema bounds it.
+    pub fn estimates(&self) -> Vec<RuleCost> {
+        let mut costs = Vec::new();
+        if let Some(root) = &self.root {
+            collect_costs(root, &Path::root(), Some(1), &mut costs);
+        }
+        costs
     }
 
     /// Evaluates all rules on an object, and on an update with what it replaces.
@@ -177,6 +193,38 @@ fn collect_errors(node: &Node, path: &Path, errors: &mut Vec<RuleError>) {
     }
 }
 
+/// `cardinality` is how often the node can occur, as far as the schema bounds it.
+fn collect_costs(node: &Node, path: &Path, cardinality: Option<u64>, costs: &mut Vec<RuleCost>) {
+    for (i, compiled) in node.rules.iter().enumerate() {
+        if !matches!(compiled.program, Some(Ok(_))) {
+            continue;
+        }
+        let times = cardinality.unwrap_or(compiled.max_cardinality);
+        costs.push(RuleCost {
+            path: path.child("x-kubernetes-validations").index(i).child("rule").as_str().to_owned(),
+            per_evaluation: compiled.max_cost,
+            total: compiled.max_cost.saturating_mul(times),
+        });
+    }
+    let within = |bound: Option<i64>| match (cardinality, bound.map(|n| u64::try_from(n).unwrap_or(0))) {
+        (Some(outer), Some(n)) => Some(outer.saturating_mul(n)),
+        _ => None,
+    };
+    for (name, child) in &node.properties {
+        collect_costs(child, &path.child("properties").key(name), cardinality, costs);
+    }
+    if let Some(child) = &node.items {
+        collect_costs(child, &path.child("items"), within(node.schema.checks.max_items), costs);
+    }
+    if let Some(child) = &node.values {
+        let bound = within(node.schema.checks.max_properties);
+        collect_costs(child, &path.child("additionalProperties"), bound, costs);
+    }
+    for (i, child) in node.all_of.iter().enumerate() {
+        collect_costs(child, &path.child("allOf").index(i), cardinality, costs);
+    }
+}
+
 /// Builds the node for the rules that `validation` holds about values of `schema`. The two are the same except
 /// below an `allOf`, whose branches hold rules but no shape.
 fn build(validation: &Schema, schema: &Arc<Schema>, declared: Option<&Arc<Decl>>) -> Option<Node> {
@@ -228,7 +276,7 @@ fn build(validation: &Schema, schema: &Arc<Schema>, declared: Option<&Arc<Decl>>
 }
 
 /// Compiles the rules of one node.
-pub(crate) fn compile_rules(rules: &[Rule], schema: &Schema, declared: &Arc<Decl>) -> Vec<Compiled> {
+fn compile_rules(rules: &[Rule], schema: &Schema, declared: &Arc<Decl>) -> Vec<Compiled> {
     let plain = Env::new().with_decl("self", declared);
     let env = plain.clone().with_decl("oldSelf", declared);
     let optional = plain.with("oldSelf", Type::optional(declared.ty.clone()));
@@ -289,8 +337,9 @@ fn compile_as(
     if checked.result() != wanted {
         return Err(CompileError::new(otherwise));
     }
-    let cost = estimate::max_cost(&checked, env);
-    Ok((Program::from_checked(&checked, env)?, cost))
+    let program = Program::from_checked(&checked, env)?;
+    let cost = program.estimated_cost().max;
+    Ok((program, cost))
 }
 
 /// What of the old object the current value comes from.
