@@ -111,7 +111,7 @@ def differences(left, right, path=""):
 
 
 def brief(value, limit=160):
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    text = value if isinstance(value, str) and value.isprintable() else json.dumps(value, sort_keys=True)
     return text if len(text) <= limit else text[:limit] + "…"
 
 
@@ -163,7 +163,7 @@ class Report:
     def summary(self, complete):
         """Prints everything; after a `complete` run a known difference that did not occur is a failure too."""
         if self.groups:
-            print("\nDifferences, most frequent first (first in its stream / following one):")
+            print("\nDifferences, most frequent first (first on its object / after another one on it):")
         totals = collections.Counter()
         for (kind, _), count in self.groups.items():
             totals[kind] += count
@@ -181,8 +181,9 @@ def run_stream(family, number, seed, clients, webhooks, report):
     scope = Scope(f"s{number}")
     rng = random.Random(f"{seed}/{number}/{family.__name__}")
     ends = [Endpoint(client, side, webhooks) for client, side in zip(clients, "ab")]
-    first = True
+    spoilt = set()  # objects that differ already: what follows on them may be a consequence
     for operation in [*arrive(scope), *family(rng, scope)]:
+        subject = operation.remember or operation.path
         try:
             answers = [end.perform(operation) for end in ends]
         except (OSError, ValueError) as error:
@@ -190,10 +191,14 @@ def run_stream(family, number, seed, clients, webhooks, report):
             failure = f"{type(error).__name__}: {error}"
         if answers is None:
             blank = {"code": 0, "body": None}
-            first = report.record(family.__name__, operation, blank, {**blank, "body": failure}, first) and first
+            equal = report.record(family.__name__, operation, blank, {**blank, "body": failure}, subject not in spoilt)
         elif operation.compare:
             left, right = (end.normaliser.answer(picked(operation, answer)) for end, answer in zip(ends, answers))
-            first = report.record(family.__name__, operation, left, right, first) and first
+            equal = report.record(family.__name__, operation, left, right, subject not in spoilt)
+        else:
+            equal = True
+        if not equal:
+            spoilt.add(subject)
 
 
 def picked(operation, answer):
