@@ -96,7 +96,8 @@ fn failed(e: &rcgen::Error) -> Failure {
 
 fn new_authority() -> Result<(String, String), rcgen::Error> {
     let mut params = CertificateParams::default();
-    params.distinguished_name = name("transom", None);
+    // Never the name of a leaf: OpenSSL takes a certificate that names itself as issuer for self-signed.
+    params.distinguished_name = name("transom-ca", None);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages =
         vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
