@@ -38,11 +38,13 @@ class Client:
         if body is not None:
             sent.setdefault("Content-Type", JSON)
             body = body.encode() if isinstance(body, str) else body
+        own_credential = "Authorization" in (headers or {})
+        slot, tls = ("bare", self.server.bare_tls) if own_credential else ("connection", self.server.tls)
         for attempt in (1, 2):
-            connection = getattr(self.local, "connection", None)
+            connection = getattr(self.local, slot, None)
             if connection is None:
-                connection = http.client.HTTPSConnection(self.server.host, timeout=timeout, context=self.server.tls)
-                self.local.connection = connection
+                connection = http.client.HTTPSConnection(self.server.host, timeout=timeout, context=tls)
+                setattr(self.local, slot, connection)
             try:
                 connection.request(method, url, body=body, headers=sent)
                 answer = connection.getresponse()
@@ -50,11 +52,11 @@ class Client:
                 break
             except (OSError, http.client.HTTPException):
                 connection.close()
-                self.local.connection = None
+                setattr(self.local, slot, None)
                 if attempt == 2:
                     raise
         if answer.will_close:
-            self.local.connection = None
+            setattr(self.local, slot, None)
         kind = answer.getheader("Content-Type") or ""
         return Answer(answer.status, kind, answer.headers.get_all("Warning") or [], decode(data, kind))
 

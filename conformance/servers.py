@@ -42,6 +42,10 @@ class Server:
         self.tls = ssl.create_default_context(cadata=base64.b64decode(field("certificate-authority-data")).decode())
         self.tls.check_hostname = False
         self.tls.verify_flags &= ~ssl.VERIFY_X509_STRICT if hasattr(ssl, "VERIFY_X509_STRICT") else ~0
+        # For requests that bring a credential of their own: a client certificate would win over it.
+        self.bare_tls = ssl.create_default_context(cadata=base64.b64decode(field("certificate-authority-data")).decode())
+        self.bare_tls.check_hostname = False
+        self.bare_tls.verify_flags &= ~ssl.VERIFY_X509_STRICT if hasattr(ssl, "VERIFY_X509_STRICT") else ~0
         if field("client-certificate-data"):
             with tempfile.TemporaryDirectory() as folder:
                 pair = []

@@ -87,6 +87,8 @@ class Normaliser:
 
     def object(self, value):
         found = {}
+        if isinstance(value.get("items"), list) and str(value.get("kind", "")).endswith("List"):
+            value = {**value, "items": [self.item(item, value) for item in value["items"]]}
         for key, item in value.items():
             key = UUID.sub(lambda match: self.uid(match.group()), key)
             if key == "metadata" and isinstance(item, dict):
@@ -96,6 +98,14 @@ class Normaliser:
             else:
                 found[key] = self.value(item, key)
         return found
+
+    @staticmethod
+    def item(item, listed):
+        """An item without what its list says already: the reference leaves it out for built-in kinds."""
+        same = {"apiVersion": listed.get("apiVersion"), "kind": listed["kind"][:-len("List")]}
+        if isinstance(item, dict):
+            return {key: part for key, part in item.items() if same.get(key) != part}
+        return item
 
     def metadata(self, meta, collection):
         found = {key: self.value(item, key) for key, item in meta.items()}
@@ -126,7 +136,9 @@ class Normaliser:
         causes = isinstance(details, dict) and details.get("causes")
         if causes and len(causes) > 1:
             # Validation walks Go maps, so neither the order of causes nor that of the texts is defined.
-            details["causes"] = sorted(causes, key=lambda cause: json.dumps(cause, sort_keys=True))
+            # The reference repeats a cause once for each layer that checks it.
+            texts = sorted({json.dumps(cause, sort_keys=True) for cause in causes})
+            details["causes"] = [json.loads(text) for text in texts]
             head, bracket, _ = found.get("message", "").partition("is invalid: [")
             found["message"] = head + bracket + ("<causes>]" if bracket else "")
         return found

@@ -45,9 +45,10 @@ FAMILIES = (
     + [deleting.finalizers(kind) for kind in NAMED if kind is not kinds.SERVICE]
     + [writing.lifecycle(kind) for kind in customs.CUSTOM] * 2 + [applying.ownership] * 6
     + [writing.strategic, writing.encodings, reading.single, deleting.family, deleting.namespaces, defining.refused, defining.life,
-       defining.documents, defining.built_in, defining.versions, refusing.protocol, refusing.access, writing.events, refusing.tokens, admitting.admission,
-       admitting.conversion]
+       defining.documents, defining.built_in, defining.versions, refusing.protocol, writing.events, refusing.tokens]
 )
+# What Transom does not serve yet: RBAC decisions, admission and conversion webhooks. Run them with --later.
+LATER = [refusing.access, admitting.admission, admitting.conversion]
 
 
 @dataclasses.dataclass
@@ -252,8 +253,9 @@ def main():
     parser.add_argument("--streams", type=int, default=8, help="how many streams run side by side")
     parser.add_argument("--only", default="", help="regular expression on the family of a stream")
     parser.add_argument("--quiet", action="store_true", help="only the summary")
+    parser.add_argument("--later", action="store_true", help="also compare what Transom does not serve yet")
     options = parser.parse_args()
-    families = [family for family in FAMILIES if re.search(options.only, family.__name__)]
+    families = [family for family in FAMILIES + (LATER if options.later else []) if re.search(options.only, family.__name__)]
     report = Report(read_known() if options.against == "transom" else [], options.quiet)
     with webhooks.serve() as hooks, servers.real() as real, servers.start(options.against) as other:
         clients = [api.Client(real), api.Client(other)]

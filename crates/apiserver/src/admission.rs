@@ -1,10 +1,11 @@
 //! What the server itself asks of every write, whatever the kind: namespaces must exist and live, definitions
 //! settle their names, and the objects that others hang on do not vanish before them.
 
-use crate::crd;
 use crate::resource::Resource;
 use crate::server::Inner;
+use crate::strategy::Face;
 use crate::write::timestamp;
+use crate::{crd, ownership, services};
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 use transom_object::status::{Cause, Details};
@@ -82,9 +83,14 @@ impl Inner {
         if crd::is_definition(resource) { Some(self.definitions.clone().lock_owned().await) } else { None }
     }
 
-    pub(crate) fn settle_definition(&self, resource: &Resource, new: &mut Value, old: Option<&Value>) {
+    /// What the server adds to an object as it is written: a definition's status, a service's addresses.
+    pub(crate) fn settle(&self, resource: &Resource, new: &mut Value, old: Option<&Value>, now: &str) {
         if crd::is_definition(resource) {
-            crd::settle(self, new, old, &timestamp());
+            let before = new.clone();
+            crd::settle(self, new, old, now);
+            ownership::update(resource, Face::Status, Some(&before), new, "kube-apiserver", now);
+        } else if resource.group.is_empty() && resource.names.kind == "Service" {
+            services::allocate(self, new, old);
         }
     }
 

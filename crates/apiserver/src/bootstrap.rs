@@ -93,7 +93,7 @@ async fn ensure(server: &Inner, plural: &str, namespace: &str, mut value: Value)
     if server.store.get(&resource.key(namespace, &name)).is_some() {
         return Ok(());
     }
-    resource.strategy.normalize(&mut value)?;
+    resource.strategy.normalize(&mut value).map_err(Status::internal)?;
     let request = Create { value, namespace, manager: Some("kube-apiserver"), dry_run: false };
     match write::create(server, &resource, request).await {
         Err(status) if status.code != 409 => Err(status),

@@ -6,6 +6,7 @@ use crate::request::FieldValidation;
 use crate::resource::Resource;
 use serde_json::Value;
 use transom_object::{Status, json, yaml};
+use transom_schema::own;
 
 /// A decoded body with what a strict decoder would object to.
 pub struct Decoded {
@@ -13,17 +14,18 @@ pub struct Decoded {
     pub duplicates: Vec<String>,
 }
 
-/// Bytes → value, whatever the encoding.
-pub fn value(body: &[u8], ty: BodyType) -> Result<Decoded, Status> {
+/// Bytes → value, whatever the encoding. `kind` is what the endpoint takes, for the error's sake.
+pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
     match ty {
         BodyType::Json => {
-            let d = json::decode(body).map_err(|e| Status::bad_request(unrecognized(body, &e)))?;
+            let d = json::decode(body).map_err(|e| {
+                unrecognized(body, kind, &format!("couldn't get version/kind; json parse error: {e}"))
+            })?;
             Ok(Decoded { value: d.value, duplicates: d.duplicates })
         }
         BodyType::Yaml => yaml_value(body),
         BodyType::Protobuf => {
-            let value =
-                kinds::decode_protobuf(body).map_err(|e| Status::bad_request(unrecognized(body, &e)))?;
+            let value = kinds::decode_protobuf(body).map_err(|e| unrecognized(body, kind, &e.to_string()))?;
             Ok(Decoded { value, duplicates: Vec::new() })
         }
     }
@@ -49,10 +51,17 @@ pub fn yaml_value(body: &[u8]) -> Result<Decoded, Status> {
     Ok(Decoded { value: document.value, duplicates: document.duplicates })
 }
 
-fn unrecognized(body: &[u8], why: &dyn std::fmt::Display) -> String {
-    let shown: String = String::from_utf8_lossy(&body[..body.len().min(30)]).into_owned();
-    let more = if body.len() > 30 { " ..." } else { "" };
-    format!("the object provided is unrecognized: {why} ({shown:?}{more})")
+fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
+    let head = &body[..body.len().min(30)];
+    let more = if body.len() > head.len() { " ..." } else { "" };
+    let shown = match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(head).into_owned(),
+        Some(_) => head.iter().map(|b| format!("{b:02x}")).collect(),
+    };
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown}{more})"
+    ))
 }
 
 /// Brings a decoded body into served form. Returns the warnings for the client, or fails when it asked for
@@ -64,11 +73,18 @@ pub fn normalize(
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
     expect_kind(resource, value)?;
-    let unknown = resource
-        .strategy
-        .normalize(value)
-        .map_err(|s| if s.code == 400 { s } else { Status::bad_request(s.message) })?;
+    let unknown = shape(resource, value).map_err(|why| Status::bad_request(handled_as(resource, &why)))?;
     judge(resource, duplicates, &unknown, validation)
+}
+
+/// The strategy's normalisation, keeping a client's wish to reset managedFields, which an empty list says.
+pub fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
+    let resets = own::managers::is_reset(value["metadata"].get("managedFields"));
+    let unknown = resource.strategy.normalize(value)?;
+    if resets && value["metadata"].is_object() {
+        value["metadata"]["managedFields"] = Value::Array(Vec::new());
+    }
+    Ok(unknown)
 }
 
 /// What to do about unknown and duplicate fields.

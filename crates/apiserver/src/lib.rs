@@ -36,6 +36,7 @@ mod resource;
 mod respond;
 mod select;
 mod server;
+mod services;
 mod strategy;
 mod tokens;
 mod upkeep;

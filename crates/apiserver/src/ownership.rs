@@ -15,6 +15,7 @@ pub(crate) fn update(
     manager: &str,
     now: &str,
 ) {
+    let live = live.or_else(|| resource.strategy.blank());
     with_context(resource, face, now, |ctx| own::update(ctx, live, new, manager));
 }
 

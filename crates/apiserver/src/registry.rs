@@ -75,6 +75,10 @@ impl Served {
         self.resources.insert(gvr, r);
     }
 
+    pub fn find(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
+        self.resources.get(gvr)
+    }
+
     pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }

@@ -108,7 +108,13 @@ impl Resource {
         })?;
         if entry.revision <= self.verbatim_after {
             self.strategy.convert_from_storage(&mut value);
-            self.strategy.normalize(&mut value)?;
+            self.strategy.normalize(&mut value).map_err(|why| {
+                Status::internal(format!(
+                    "{} {:?} cannot be decoded: {why}",
+                    self.group_resource(),
+                    entry.header.name
+                ))
+            })?;
         }
         Ok(value)
     }
@@ -117,6 +123,10 @@ impl Resource {
     pub fn verbs(&self) -> &'static [&'static str] {
         match self.access {
             Access::CreateOnly => &["create"],
+            // Upstream's own order for custom kinds.
+            Access::Full if self.definition.is_some() => {
+                &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+            }
             Access::Full => {
                 &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
             }

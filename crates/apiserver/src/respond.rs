@@ -32,13 +32,11 @@ impl From<Bytes> for Payload {
 pub struct Answer {
     pub code: StatusCode,
     pub payload: Payload,
-    /// Sent as `Warning: 299 - "…"` headers.
-    pub warnings: Vec<String>,
 }
 
 impl Answer {
     pub fn ok(payload: impl Into<Payload>) -> Self {
-        Self { code: StatusCode::OK, payload: payload.into(), warnings: Vec::new() }
+        Self { code: StatusCode::OK, payload: payload.into() }
     }
 
     pub fn value(value: Value) -> Self {
@@ -48,12 +46,6 @@ impl Answer {
     #[must_use]
     pub fn with_code(mut self, code: StatusCode) -> Self {
         self.code = code;
-        self
-    }
-
-    #[must_use]
-    pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {
-        self.warnings.extend(warnings);
         self
     }
 }
@@ -71,12 +63,16 @@ pub fn render(answer: Answer, accept: &Accept) -> Response<ApiBody> {
     *response.status_mut() = answer.code;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    for w in &answer.warnings {
+    response
+}
+
+/// `Warning: 299 - "…"` headers.
+pub fn warn<'a>(response: &mut Response<ApiBody>, warnings: impl IntoIterator<Item = &'a String>) {
+    for w in warnings {
         if let Ok(v) = HeaderValue::from_bytes(warning_header(w).as_bytes()) {
-            headers.append(header::WARNING, v);
+            response.headers_mut().append(header::WARNING, v);
         }
     }
-    response
 }
 
 pub fn render_error(status: &Status, accept: &Accept) -> Response<ApiBody> {

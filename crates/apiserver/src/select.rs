@@ -36,9 +36,12 @@ impl Filter {
             match requirement.field.as_str() {
                 "metadata.name" | "metadata.namespace" => {}
                 label if resource.strategy.selectable_fields().iter().any(|f| f == label) => decodes = true,
-                label => {
-                    return Err(Status::bad_request(format!("field label not supported: {label}")));
+                label if resource.strategy.is_typed() && resource.strategy.selectable_fields().is_empty() => {
+                    return Err(Status::bad_request(format!(
+                        "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    )));
                 }
+                label => return Err(Status::bad_request(format!("field label not supported: {label}"))),
             }
         }
         Ok(Self { resource, namespace: namespace.to_owned(), labels, fields, decodes })

@@ -3,7 +3,7 @@
 //! request info → authentication → authorization → registry → body → verb → representation. The order is part
 //! of the API: what a request is refused for depends on it.
 
-use crate::auth::{Action, Authorizer, Identity, refusal};
+use crate::auth::{Action, Authorizer, Identity, impersonated, refusal};
 use crate::body::ApiBody;
 use crate::call::Call;
 use crate::negotiate::{Accept, header_text};
@@ -22,10 +22,9 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
 use transom_object::Status;
 use transom_store::Store;
 
@@ -45,7 +44,7 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) authorizer: Box<dyn Authorizer>,
     /// Held while a CustomResourceDefinition is decided and installed: names are accepted one at a time.
-    pub(crate) definitions: Arc<Mutex<()>>,
+    pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     pub(crate) health: health::Health,
     pub(crate) metrics: metrics::Metrics,
     pub(crate) documents: openapi::Cache,
@@ -104,7 +103,7 @@ impl Server {
             Ok(info) => info,
             Err(status) => return failed(&status),
         };
-        let who = match self.authenticate(&parts) {
+        let who = match self.authenticate(&parts).and_then(|who| self.impersonate(who, &parts)) {
             Ok(who) => who,
             Err(status) => return failed(&status),
         };
@@ -120,7 +119,6 @@ impl Server {
                 };
                 match self.resource(verb, target, query, accept, who, parts, body).await {
                     Ok(response) => response,
-                    Err(status) if status.code == 404 && status.reason.is_empty() => page_not_found(),
                     Err(status) => failed(&status),
                 }
             }
@@ -139,6 +137,13 @@ impl Server {
         let credential = header_text(&parts.headers, header::AUTHORIZATION.as_str());
         let token = credential.strip_prefix("Bearer ").ok_or_else(Status::unauthorized)?;
         self.inner.authenticate_token(token.trim()).map(|(who, _)| who).ok_or_else(Status::unauthorized)
+    }
+
+    /// The one the requester acts as, if it asks to and may.
+    fn impersonate(&self, who: Identity, parts: &Parts) -> Result<Identity, Status> {
+        let Some(other) = impersonated(&parts.headers)? else { return Ok(who) };
+        let action = Action::Impersonate { user: &other.user };
+        if self.inner.authorizer.allows(&who, action) { Ok(other) } else { Err(refusal(&who, action)) }
     }
 
     fn authorize(&self, who: &Identity, info: &RequestInfo, parts: &Parts) -> Result<(), Status> {
@@ -182,8 +187,15 @@ impl Server {
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let not_served = || Status::new(404, "", "404 page not found");
-        let resource = self.inner.registry.find(&target.gvr).ok_or_else(not_served)?;
+        let served = self.inner.registry.served();
+        let Some(resource) = served.find(&target.gvr).cloned() else {
+            // Built-in groups know their paths; of others nobody can say.
+            let known = served
+                .in_version(&target.gvr.group, &target.gvr.version)
+                .iter()
+                .any(|r| r.definition.is_none());
+            return if known { Err(Status::no_such_resource()) } else { Ok(page_not_found()) };
+        };
         let cluster_wide_list = target.name.is_empty() && matches!(verb, Verb::List | Verb::Watch);
         let is_namespace = resource.group.is_empty() && resource.names.plural == "namespaces";
         let scope_fits = if resource.namespaced {
@@ -192,9 +204,14 @@ impl Server {
             target.namespace.is_empty() || is_namespace
         };
         if !scope_fits {
-            return Err(not_served());
+            return if resource.definition.is_some() {
+                Ok(page_not_found())
+            } else {
+                Err(Status::no_such_resource())
+            };
         }
         let target = if is_namespace { Target { namespace: String::new(), ..target } } else { target };
+        let warnings = Mutex::default();
         let call = Call {
             server: self.inner.clone(),
             resource,
@@ -204,16 +221,19 @@ impl Server {
             accept,
             who,
             headers: parts.headers,
+            warnings,
         };
         let deadline = request_timeout(&call)?;
         let body = read_body(body, verb).await?;
-        let work = verbs::dispatch(&call, body);
-        let answer = match tokio::time::timeout(deadline, work).await {
-            Ok(done) => done?,
-            Err(_) => return Err(timed_out()),
+        let done = tokio::time::timeout(deadline, verbs::dispatch(&call, body))
+            .await
+            .unwrap_or_else(|_| Err(timed_out()));
+        let mut response = match done {
+            Ok(answer) => respond::render(answer, &call.accept),
+            Err(status) => respond::render_error(&status, &call.accept),
         };
-        let deprecation = call.resource.deprecation.iter().cloned().collect();
-        Ok(respond::render(answer.with_warnings(deprecation), &call.accept))
+        respond::warn(&mut response, call.take_warnings().iter().chain(&call.resource.deprecation));
+        Ok(response)
     }
 }
 

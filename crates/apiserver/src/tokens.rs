@@ -14,7 +14,7 @@ use ring::signature::{
 use serde_json::{Value, json};
 use transom_store::Key;
 
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 const HEADER: &str = r#"{"alg":"ES256","typ":"JWT"}"#;
 
 /// The key that signs tokens. Tokens outlive a restart if the key does.
@@ -115,7 +115,7 @@ impl Inner {
                 json!({"authenticated": true, "user": {"username": who.user, "uid": who.uid, "groups": who.groups}, "audiences": audiences})
             }
             None => {
-                json!({"authenticated": false, "user": {}, "error": "the token is not one of this server's, has expired, or its service account is gone"})
+                json!({"user": {}, "error": "the token is not one of this server's, has expired, or its service account is gone"})
             }
         }
     }

@@ -105,6 +105,18 @@ impl Status {
         .about(gr, "")
     }
 
+    /// 405 where the method means nothing on the path.
+    pub fn method_not_allowed() -> Self {
+        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            .with_details(Details::default())
+    }
+
+    /// 404 for a path that is no resource, as opposed to an object that is missing.
+    pub fn no_such_resource() -> Self {
+        Self::new(404, "NotFound", "the server could not find the requested resource")
+            .with_details(Details::default())
+    }
+
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
     }

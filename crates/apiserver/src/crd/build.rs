@@ -32,7 +32,8 @@ pub(super) fn resources(definition: &Value, revision: u64, before: &[Arc<Resourc
         .filter(|v| v["served"] == true)
         .map(|version| {
             let name = version["name"].as_str().unwrap_or_default();
-            let since = if name == storage { verbatim_after } else { u64::MAX };
+            // With several versions an object may be stored as another one wrote it.
+            let since = if versions.len() == 1 { verbatim_after } else { u64::MAX };
             let strategy = strategy(group, storage, version, &schemas);
             Arc::new(Resource {
                 group: group.to_owned(),
@@ -83,7 +84,7 @@ fn strategy(group: &str, storage: &str, version: &Value, schemas: &BTreeMap<Stri
         Arc::new(set)
     };
     Custom {
-        rules: cel::Rules::compile(&schema).unwrap_or_default(),
+        rules: cel::Rules::build(&schema, true),
         api_version,
         group: group.to_owned(),
         storage_version: storage.to_owned(),
@@ -91,6 +92,7 @@ fn strategy(group: &str, storage: &str, version: &Value, schemas: &BTreeMap<Stri
         has_status,
         columns: columns(&version["additionalPrinterColumns"]),
         selectable: selectable(&version["selectableFields"]),
+        scale: scale(&version["subresources"]["scale"]),
         reset_main: has_status.then(|| set(&["status"])),
         reset_status: set(&["metadata", "spec"]),
     }

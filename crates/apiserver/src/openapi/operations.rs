@@ -165,7 +165,8 @@ impl Subject<'_> {
             Dialect::V2 => {
                 if let Some(body) = body {
                     op["parameters"] = json!([{"name": "body", "in": "body", "required": true, "schema": reference(body, self.dialect)}]);
-                    op["consumes"] = if method == "patch" { json!(PATCH_TYPES) } else { json_type.clone() };
+                    op["consumes"] =
+                        if method == "patch" { json!(self.patch_types()) } else { json_type.clone() };
                 }
                 op["produces"] = json_type;
                 op["schemes"] = json!(["https"]);
@@ -181,8 +182,14 @@ impl Subject<'_> {
 
     fn content(&self, method: &str, schema: &str) -> Value {
         let media = json!({"schema": reference(schema, self.dialect)});
-        let types: &[&str] = if method == "patch" { &PATCH_TYPES } else { &["*/*"] };
+        let types = if method == "patch" { self.patch_types() } else { vec!["*/*"] };
         types.iter().map(|t| ((*t).to_owned(), media.clone())).collect::<Map<_, _>>().into()
+    }
+
+    /// kubectl patches strategically wherever the document says that it can.
+    fn patch_types(&self) -> Vec<&'static str> {
+        let strategic = self.resource.strategy.patch_schema().is_some();
+        PATCH_TYPES.into_iter().filter(|t| strategic || !t.contains("strategic")).collect()
     }
 
     fn add_parameters(&self, op: &mut Value, parameters: &[(&str, &str)]) {

@@ -78,11 +78,7 @@ impl RequestInfo {
         let name = tail.first().cloned().unwrap_or_default();
         let subresource = tail.get(1).cloned().unwrap_or_default();
         let Some(verb) = verb_of(method, name.is_empty(), watch || legacy_watch) else {
-            return Err(Status::new(
-                405,
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-            ));
+            return Err(Status::method_not_allowed());
         };
         let gvr = GroupVersionResource { group: gv.0, version: gv.1, resource: resource.to_owned() };
         Ok(Self::Resource {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_object::field::{Error as FieldError, Path};
-use transom_object::{GroupKind, Status};
+use transom_object::{GroupKind, Status, meta};
 
 /// The decoded query string. Repeated keys keep their first value, as Go's `url.Values.Get` does.
 #[derive(Clone, Debug, Default)]
@@ -177,58 +177,26 @@ pub struct WriteOptions {
 impl WriteOptions {
     /// `kind` is the options kind errors are about (`CreateOptions`, …); `apply` tells an apply patch.
     pub fn parse(query: &Query, kind: &str, user_agent: &str, apply: bool) -> Result<Self, Status> {
-        let mut errors = Vec::new();
-        let dry_run = match query.get("dryRun") {
-            "" => false,
-            "All" => true,
-            other => {
-                errors.push(FieldError::not_supported(&Path::new("dryRun"), other, &["All"]));
-                false
-            }
-        };
+        let dry_run: Vec<&str> = Some(query.get("dryRun")).filter(|d| !d.is_empty()).into_iter().collect();
         let force = query.has("force").then(|| query.flag("force"));
-        if force.is_some() && kind == "PatchOptions" && !apply {
-            errors
-                .push(FieldError::forbidden(&Path::new("force"), "may not be specified for non-apply patch"));
-        }
-        let given = query.get("fieldManager");
-        check_manager(given, &mut errors);
-        if apply && given.is_empty() {
-            errors.push(FieldError::required(&Path::new("fieldManager"), "is required for apply patch"));
-        }
-        let field_validation = match query.get("fieldValidation") {
-            "" | "Warn" => FieldValidation::Warn,
-            "Ignore" => FieldValidation::Ignore,
-            "Strict" => FieldValidation::Strict,
-            other => {
-                errors.push(FieldError::not_supported(
-                    &Path::new("fieldValidation"),
-                    other,
-                    &["", "Ignore", "Strict", "Warn"],
-                ));
-                FieldValidation::Warn
+        let (manager, validation) = (query.get("fieldManager"), query.get("fieldValidation"));
+        let errors = match kind {
+            "PatchOptions" => {
+                meta::options::validate_patch_options(apply, force, manager, &dry_run, validation)
             }
+            _ => meta::options::validate_write_options(manager, &dry_run, validation),
         };
         if !errors.is_empty() {
             return Err(Status::invalid(&GroupKind::new("meta.k8s.io", kind), "", &errors));
         }
+        let field_validation = match validation {
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            _ => FieldValidation::Warn,
+        };
         let field_manager =
-            if given.is_empty() { manager_from_user_agent(user_agent) } else { given.to_owned() };
-        Ok(Self { dry_run, field_manager, field_validation, force })
-    }
-}
-
-fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
-    let path = Path::new("fieldManager");
-    if manager.len() > 128 {
-        errors.push(FieldError::too_long(&path, 128));
-    }
-    if let Some((i, _)) = manager.char_indices().find(|(_, c)| c.is_control()) {
-        errors.push(FieldError::invalid(
-            &path,
-            manager,
-            format!("invalid character at index {i}: must be printable"),
-        ));
+            if manager.is_empty() { manager_from_user_agent(user_agent) } else { manager.to_owned() };
+        Ok(Self { dry_run: !dry_run.is_empty(), field_manager, field_validation, force })
     }
 }
 
@@ -255,7 +223,6 @@ pub struct DeleteOptions {
     pub propagation: Option<Propagation>,
     pub preconditions: Preconditions,
     pub dry_run: bool,
-    pub grace_period_seconds: Option<i64>,
 }
 
 impl DeleteOptions {
@@ -269,34 +236,26 @@ impl DeleteOptions {
                 &from_query
             }
         };
-        let (propagation, errors) = propagation_of(source);
-        let mut errors = errors;
-        let dry_run = source["dryRun"].as_array().cloned().unwrap_or_default();
-        if dry_run.iter().any(|v| v != "All") {
-            errors.push(FieldError::not_supported(&Path::new("dryRun"), source["dryRun"].clone(), &["All"]));
-        }
+        let errors = meta::options::validate_delete_options(source);
         if !errors.is_empty() {
             return Err(Status::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &errors));
         }
         let text = |v: &Value| v.as_str().map(str::to_owned);
         Ok(Self {
-            propagation,
+            propagation: propagation_of(source),
             preconditions: Preconditions {
                 uid: text(&source["preconditions"]["uid"]),
                 resource_version: text(&source["preconditions"]["resourceVersion"]),
             },
-            dry_run: !dry_run.is_empty(),
-            grace_period_seconds: source["gracePeriodSeconds"].as_i64(),
+            dry_run: source["dryRun"].as_array().is_some_and(|d| !d.is_empty()),
         })
     }
 }
 
 fn query_as_body(query: &Query) -> Result<Value, Status> {
     let mut body = serde_json::Map::new();
-    for key in ["propagationPolicy"] {
-        if query.has(key) {
-            body.insert(key.to_owned(), query.get(key).into());
-        }
+    if query.has("propagationPolicy") {
+        body.insert("propagationPolicy".into(), query.get("propagationPolicy").into());
     }
     if query.has("orphanDependents") {
         body.insert("orphanDependents".into(), query.flag("orphanDependents").into());
@@ -310,34 +269,13 @@ fn query_as_body(query: &Query) -> Result<Value, Status> {
     Ok(Value::Object(body))
 }
 
-fn propagation_of(source: &Value) -> (Option<Propagation>, Vec<FieldError>) {
-    let path = Path::new("propagationPolicy");
-    let orphan = source["orphanDependents"].as_bool();
-    let mut errors = Vec::new();
-    let propagation = match source["propagationPolicy"].as_str() {
-        None => orphan.map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
-        Some(policy) => {
-            if orphan.is_some() {
-                errors.push(FieldError::invalid(
-                    &path,
-                    policy,
-                    "orphanDependents and deletionPropagation cannot be both set",
-                ));
-            }
-            match policy {
-                "Orphan" => Some(Propagation::Orphan),
-                "Background" => Some(Propagation::Background),
-                "Foreground" => Some(Propagation::Foreground),
-                other => {
-                    errors.push(FieldError::not_supported(
-                        &path,
-                        other,
-                        &["Foreground", "Background", "Orphan", "nil"],
-                    ));
-                    None
-                }
-            }
-        }
-    };
-    (propagation, errors)
+fn propagation_of(source: &Value) -> Option<Propagation> {
+    match source["propagationPolicy"].as_str() {
+        Some("Orphan") => Some(Propagation::Orphan),
+        Some("Background") => Some(Propagation::Background),
+        Some("Foreground") => Some(Propagation::Foreground),
+        _ => source["orphanDependents"]
+            .as_bool()
+            .map(|orphan| if orphan { Propagation::Orphan } else { Propagation::Background }),
+    }
 }

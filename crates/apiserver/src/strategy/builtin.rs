@@ -4,11 +4,13 @@ use super::custom::copy_field;
 use super::{Column, Face, Strategy, events};
 use crate::resource::{Access, Names, Resource, ScalePaths};
 use crate::{crd, kinds};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_object::field;
-use transom_object::{GroupVersionKind, Status, meta, names};
+use transom_object::{GroupVersionKind, meta};
 use transom_schema::{Schema, own};
 use transom_store::Durability;
 
@@ -33,7 +35,6 @@ struct Facts {
     returns_deleted: bool,
     relaxed: bool,
     selectable: &'static [&'static str],
-    names: meta::NameRule,
 }
 
 const KIND: Facts = Facts {
@@ -54,15 +55,9 @@ const KIND: Facts = Facts {
     returns_deleted: false,
     relaxed: false,
     selectable: &[],
-    names: names::name_is_dns_subdomain,
 };
 
-const RBAC: Facts = Facts {
-    group: "rbac.authorization.k8s.io",
-    create_on_update: true,
-    names: names::name_is_path_segment,
-    ..KIND
-};
+const RBAC: Facts = Facts { group: "rbac.authorization.k8s.io", create_on_update: true, ..KIND };
 const ADMISSION: Facts = Facts {
     group: "admissionregistration.k8s.io",
     namespaced: false,
@@ -120,6 +115,7 @@ const KINDS: &[Facts] = &[
         selectable: EVENT_FIELDS,
         ..KIND
     },
+    Facts { kind: "Endpoints", plural: "endpoints", short: &["ep"], ..KIND },
     Facts {
         kind: "Namespace",
         plural: "namespaces",
@@ -128,7 +124,6 @@ const KINDS: &[Facts] = &[
         status: true,
         extra: &["finalize"],
         selectable: &["status.phase", "name"],
-        names: names::name_is_dns_label,
         returns_deleted: true,
         ..KIND
     },
@@ -168,7 +163,6 @@ const KINDS: &[Facts] = &[
         create_on_update: true,
         returns_deleted: true,
         selectable: &["spec.clusterIP", "spec.type"],
-        names: names::name_is_dns1035_label,
         ..KIND
     },
     Facts {
@@ -275,6 +269,7 @@ fn resource(facts: &Facts) -> Resource {
         definition_since: 0,
         schemas: Arc::new(BTreeMap::from([(api_version, schema.clone())])),
         strategy: Box::new(Builtin {
+            blank: blank(&gvk, type_name),
             facts: *facts,
             type_name,
             gvk,
@@ -283,7 +278,29 @@ fn resource(facts: &Facts) -> Resource {
         }),
         durability: if facts.relaxed { Durability::Relaxed } else { Durability::Strict },
         terminating: false,
-        deprecation: None,
+        deprecation: (facts.kind == "Endpoints").then(|| {
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
+        }),
+    }
+}
+
+fn blank(gvk: &GroupVersionKind, type_name: &str) -> Value {
+    let mut blank = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": {}});
+    // An object without fields of its own is of the right type.
+    let _ = kinds::normalize(&mut blank, type_name);
+    blank
+}
+
+/// `stringData` is written for convenience and never read back: it overrides `data`.
+fn merge_string_data(secret: &mut Value) {
+    let Some(Value::Object(plain)) = secret.as_object_mut().and_then(|s| s.remove("stringData")) else {
+        return;
+    };
+    if !secret["data"].is_object() {
+        secret["data"] = json!({});
+    }
+    for (key, text) in plain {
+        secret["data"][key] = STANDARD.encode(text.as_str().unwrap_or_default()).into();
     }
 }
 
@@ -292,6 +309,7 @@ struct Builtin {
     gvk: GroupVersionKind,
     type_name: &'static str,
     schema: Arc<Schema>,
+    blank: Value,
     selectable: Vec<String>,
 }
 
@@ -302,16 +320,22 @@ impl Builtin {
 }
 
 impl Strategy for Builtin {
-    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, Status> {
-        let unknown = kinds::normalize(value, self.type_name).map_err(|e| {
-            let kind = self.facts.kind;
-            Status::bad_request(format!(
-                "{kind} in version {:?} cannot be handled as a {kind}: {e}",
-                self.facts.version
-            ))
-        })?;
+    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String> {
+        let unknown = kinds::normalize(value, self.type_name).map_err(|e| e.to_string())?;
+        match self.facts.kind {
+            "Secret" => merge_string_data(value),
+            // An empty list and no list are stored alike.
+            "Role" | "ClusterRole" if value["rules"].as_array().is_some_and(Vec::is_empty) => {
+                value["rules"] = Value::Null;
+            }
+            _ => {}
+        }
         kinds::default(value, &self.gvk);
         Ok(unknown)
+    }
+
+    fn blank(&self) -> Option<&Value> {
+        Some(&self.blank)
     }
 
     fn is_typed(&self) -> bool {
@@ -393,7 +417,7 @@ impl Strategy for Builtin {
     }
 
     fn name_rule(&self) -> meta::NameRule {
-        self.facts.names
+        kinds::validate::name_rule(&self.gvk)
     }
 
     fn reset_fields(&self, face: Face) -> Option<Arc<own::Set>> {

@@ -1,10 +1,11 @@
 //! Kinds described by a CustomResourceDefinition.
 
 use super::{Column, Face, Strategy};
+use crate::resource::ScalePaths;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use transom_object::field::{self, Path};
-use transom_object::{Status, jsonpath, meta, names};
+use transom_object::{jsonpath, meta, names};
 use transom_schema::normalize::{self, MalformedFields};
 use transom_schema::{Schema, cel, own, validate};
 
@@ -24,6 +25,7 @@ pub(crate) struct Custom {
     pub(crate) has_status: bool,
     pub(crate) columns: Vec<PrinterColumn>,
     pub(crate) selectable: Vec<String>,
+    pub(crate) scale: Option<ScalePaths>,
     pub(crate) reset_main: Option<Arc<own::Set>>,
     pub(crate) reset_status: Arc<own::Set>,
 }
@@ -42,6 +44,10 @@ impl Custom {
         };
         errors.extend(validate::embedded(new, &self.schema, false, &root));
         errors.extend(validate::list_types(new, old, &self.schema, &root));
+        if let Some(scale) = &self.scale {
+            errors.extend(check_replicas(new, &scale.spec_replicas));
+            errors.extend(check_replicas(new, &scale.status_replicas));
+        }
         if self.rules.is_empty() {
             return errors;
         }
@@ -61,9 +67,9 @@ impl Custom {
 }
 
 impl Strategy for Custom {
-    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, Status> {
+    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String> {
         let mut unknown = normalize::coerce_metadata(value, &self.schema, true, MalformedFields::Refuse)
-            .map_err(|e| Status::bad_request(e.detail.clone()))?;
+            .map_err(|e| e.detail)?;
         unknown.extend(normalize::prune(value, &self.schema, true));
         unknown.sort();
         normalize::drop_nulls(value, &self.schema);
@@ -157,6 +163,35 @@ impl Strategy for Custom {
         let mut cells = vec![value["metadata"]["name"].clone()];
         cells.extend(self.columns.iter().map(|c| cell(c, value, now)));
         cells
+    }
+}
+
+/// The count that the scale subresource shows must be one.
+fn check_replicas(value: &Value, path: &[String]) -> Option<field::Error> {
+    let shown = Path::new(&format!(".{}", path.join(".")));
+    let found = path.iter().try_fold(value, |v, key| v.get(key))?;
+    let Some(n) = found.as_i64() else {
+        let ty = match found {
+            Value::Number(_) => "float64",
+            Value::String(_) => "string",
+            Value::Bool(_) => "bool",
+            Value::Array(_) => "[]interface {}",
+            Value::Object(_) => "map[string]interface {}",
+            Value::Null => "<nil>",
+        };
+        let text = if let Value::String(s) = found { s.clone() } else { found.to_string() };
+        return Some(field::Error::invalid(
+            &shown,
+            0,
+            format!("{shown} accessor error: {text} is of the type {ty}, expected int64"),
+        ));
+    };
+    match n {
+        ..0 => Some(field::Error::invalid(&shown, n, "should be a non-negative integer")),
+        2_147_483_648.. => {
+            Some(field::Error::invalid(&shown, n, format!("should be less than or equal to {}", i32::MAX)))
+        }
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ mod events;
 
 use serde_json::Value;
 use std::sync::Arc;
-use transom_object::{Status, field, meta};
+use transom_object::{field, meta};
 use transom_schema::{Schema, own};
 
 /// A column of the Table representation.
@@ -47,7 +47,14 @@ impl Face {
 pub trait Strategy: Send + Sync {
     /// Brings a decoded object into the form in which it is served: coerced, pruned, defaulted.
     /// Returns the paths of fields that the schema does not know, which are dropped.
-    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, Status>;
+    /// `Err` says what is wrong, as a decoder would.
+    fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String>;
+
+    /// The object before anybody set anything, for kinds whose types have fields that are always there. What a
+    /// write leaves as it is there has no owner.
+    fn blank(&self) -> Option<&Value> {
+        None
+    }
 
     /// Bodies are decoded into a known type, so apiVersion and kind may be left out.
     fn is_typed(&self) -> bool;

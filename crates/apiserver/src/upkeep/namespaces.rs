@@ -152,7 +152,7 @@ fn conditions(left: &[(Arc<Resource>, Vec<Arc<Entry>>)], now: &str) -> Vec<Value
     ];
     let counts: Vec<String> = left
         .iter()
-        .map(|(r, e)| format!("{} has {} resource instances", r.group_resource(), e.len()))
+        .map(|(r, e)| format!("{}.{} has {} resource instances", r.names.plural, r.group, e.len()))
         .collect();
     all.push(if counts.is_empty() {
         condition(

@@ -7,18 +7,22 @@ use crate::{decode, negotiate, request::WriteOptions, write};
 use transom_object::Status;
 
 pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
-    let options = WriteOptions::parse(&call.query, "CreateOptions", call.user_agent(), false)?;
     let body_type = negotiate::body_type(&call.headers, call.resource.strategy.is_typed())?;
-    let mut decoded = decode::value(body, body_type)?;
-    let mut warnings =
-        decode::normalize(&call.resource, &mut decoded.value, &decoded.duplicates, options.field_validation)?;
+    let options = WriteOptions::parse(&call.query, "CreateOptions", call.user_agent(), false)?;
+    let mut decoded = decode::value(body, body_type, &call.resource.names.kind)?;
+    call.warn(decode::normalize(
+        &call.resource,
+        &mut decoded.value,
+        &decoded.duplicates,
+        options.field_validation,
+    )?);
     let request = write::Create {
         value: decoded.value,
         namespace: &call.target.namespace,
         manager: Some(&options.field_manager),
         dry_run: options.dry_run,
     };
-    let (outcome, more) = write::create(&call.server, &call.resource, request).await?;
-    warnings.extend(more);
-    written(call, &outcome, warnings)
+    let (outcome, warnings) = write::create(&call.server, &call.resource, request).await?;
+    call.warn(warnings);
+    written(call, &outcome)
 }

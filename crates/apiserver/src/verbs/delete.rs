@@ -79,6 +79,11 @@ fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status> {
     if body.is_empty() {
         return DeleteOptions::parse(&call.query, None);
     }
-    let decoded = decode::value(body, negotiate::body_type(&call.headers, true)?)?;
+    let decoded = decode::value(body, negotiate::body_type(&call.headers, true)?, "DeleteOptions")?;
+    if let Some(kind) = decoded.value["kind"].as_str().filter(|k| !k.is_empty() && *k != "DeleteOptions") {
+        return Err(Status::bad_request(format!(
+            "no kind {kind:?} is registered for deletions; send DeleteOptions"
+        )));
+    }
     DeleteOptions::parse(&call.query, Some(&decoded.value))
 }

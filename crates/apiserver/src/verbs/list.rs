@@ -2,6 +2,7 @@
 
 use super::view;
 use crate::call::Call;
+use crate::negotiate::Representation;
 use crate::request::{ListOptions, VersionMatch};
 use crate::respond::{Answer, Payload};
 use crate::select::Filter;
@@ -45,7 +46,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Status> {
         if filter.is_everything() {
             metadata.insert("remainingItemCount".into(), page.remaining.into());
         }
-    } else if !call.resource.strategy.is_typed() {
+    } else if !call.resource.strategy.is_typed() && call.accept.representation == Representation::Object {
         metadata.insert("continue".into(), "".into());
     }
     let entries: Vec<&Entry> = page.entries.iter().map(Arc::as_ref).collect();
@@ -157,8 +158,10 @@ async fn snapshot(call: &Call, options: &ListOptions) -> Result<(Snapshot, Optio
 fn continued(call: &Call, token: &str) -> Result<(Snapshot, Option<String>), Status> {
     let store = &call.server.store;
     let key = &call.resource.store_key;
-    let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
-    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| invalid(&e.to_string()))?;
+    let invalid =
+        |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
+    let bytes =
+        URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| invalid(&illegal_byte(&e)))?;
     let token: Token = serde_json::from_slice(&bytes).map_err(|e| invalid(&e.to_string()))?;
     if token.v != "meta.k8s.io/v1" {
         return Err(invalid(&format!("server does not recognize this encoded version {:?}", token.v)));
@@ -178,6 +181,16 @@ fn continued(call: &Call, token: &str) -> Result<(Snapshot, Option<String>), Sta
             Err(status)
         }
     }
+}
+
+/// Go's words for text that is not base64.
+fn illegal_byte(error: &base64::DecodeError) -> String {
+    let at = match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        base64::DecodeError::InvalidLength(length) => length.saturating_sub(1),
+        base64::DecodeError::InvalidPadding => 0,
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 fn encode_token(revision: u64, place: &str) -> String {

@@ -36,7 +36,7 @@ pub(crate) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status>
         "scale" if resource.scale.is_some() => scale::dispatch(call, body).await,
         "finalize" if resource.extra.contains(&"finalize") => update::finalize(call, &body).await,
         "token" if resource.extra.contains(&"token") => token::create(call, &body),
-        _ => Err(Status::new(404, "", "404 page not found")),
+        _ => Err(Status::no_such_resource()),
     }
 }
 
@@ -63,15 +63,10 @@ async fn face(call: &Call, body: Bytes, face: Face) -> Result<Answer, Status> {
 }
 
 fn not_supported(call: &Call) -> Status {
-    Status::new(
-        405,
-        "MethodNotAllowed",
-        format!(
-            "the server does not allow this method on the requested resource ({} {})",
-            call.verb.as_str(),
-            call.resource.group_resource()
-        ),
-    )
+    if call.verb == Verb::Update && call.target.name.is_empty() && !call.resource.strategy.is_typed() {
+        return Status::bad_request("name must be provided");
+    }
+    Status::method_not_allowed()
 }
 
 fn view(call: &Call) -> Result<View<'_>, Status> {
@@ -83,11 +78,11 @@ fn view(call: &Call) -> Result<View<'_>, Status> {
 }
 
 /// The answer to a write: the object as it is now, 201 when it is new.
-fn written(call: &Call, outcome: &Outcome, warnings: Vec<String>) -> Result<Answer, Status> {
+fn written(call: &Call, outcome: &Outcome) -> Result<Answer, Status> {
     let bytes = match outcome {
         Outcome::Stored { entry, .. } => view(call)?.entry(entry)?,
         Outcome::Transient { value, .. } => view(call)?.value(value.clone(), true)?,
     };
     let code = if outcome.created() { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(Answer::ok(bytes).with_code(code).with_warnings(warnings))
+    Ok(Answer::ok(bytes).with_code(code))
 }

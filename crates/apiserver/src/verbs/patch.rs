@@ -8,7 +8,8 @@ use crate::strategy::Face;
 use crate::write::{self, Existing, Update};
 use crate::{decode, ownership};
 use serde_json::Value;
-use transom_object::Status;
+use transom_object::status::Details;
+use transom_object::{GroupKind, Status, field};
 use transom_schema::patch;
 
 const JSON: &str = "application/json-patch+json";
@@ -43,6 +44,34 @@ impl Patch {
     }
 }
 
+impl Patch {
+    /// A result that does not decode is the patch's fault, and the error shows it.
+    fn blame(&self, body: &[u8], status: Status) -> Status {
+        let shown = match self {
+            Self::Apply { .. } => return status,
+            Self::Json(_) | Self::Merge(_) => String::from_utf8_lossy(body).into_owned(),
+            Self::Strategic(p) => go_text(p),
+        };
+        let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
+        let error = field::Error::invalid(&field::Path::new("patch"), shown, why);
+        Status::invalid(&GroupKind::default(), "", &[error])
+    }
+}
+
+/// A value as Go's `%+v` prints it.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(s) => s.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let entries: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
 pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer, Status> {
     let patch = Patch::parse(call, body)?;
     let is_apply = matches!(patch, Patch::Apply { .. });
@@ -61,16 +90,17 @@ pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer
         require_version: false,
         pins_version: false,
     };
-    let mut warnings = Vec::new();
-    let (outcome, more) = write::update(&call.server, &call.resource, &request, |existing| {
-        warnings.clear();
+    let mut unknown = Vec::new();
+    let (outcome, warnings) = write::update(&call.server, &call.resource, &request, |existing| {
         let mut new = apply(call, &patch, existing, &options, face)?;
-        warnings = decode::normalize(&call.resource, &mut new, &[], options.field_validation)?;
+        unknown = decode::normalize(&call.resource, &mut new, &[], options.field_validation)
+            .map_err(|status| patch.blame(body, status))?;
         Ok(new)
     })
     .await?;
-    warnings.extend(more);
-    written(call, &outcome, warnings)
+    call.warn(unknown);
+    call.warn(warnings);
+    written(call, &outcome)
 }
 
 fn apply(
@@ -83,11 +113,9 @@ fn apply(
     let missing = || Status::not_found(&call.resource.group_resource(), &call.target.name);
     match patch {
         Patch::Apply { config, .. } => {
-            let mut config = config.clone();
-            fill_place(call, &mut config);
             let manager = &options.field_manager;
             let force = options.force.unwrap_or(false);
-            ownership::apply(&call.resource, face, existing.value, &config, manager, force, existing.now)
+            ownership::apply(&call.resource, face, existing.value, config, manager, force, existing.now)
         }
         Patch::Json(p) => patch::json_patch(existing.value.ok_or_else(missing)?, p).map_err(|e| refused(&e)),
         Patch::Merge(p) => {
@@ -98,23 +126,13 @@ fn apply(
         }
         Patch::Strategic(p) => {
             let schema = call.resource.strategy.patch_schema().ok_or_else(|| unsupported(call))?;
-            patch::strategic_merge_patch(existing.value.ok_or_else(missing)?, p, &schema)
-                .map_err(|e| refused(&e))
+            patch::strategic_merge_patch(existing.value.ok_or_else(missing)?, p, &schema).map_err(|e| match e
+            {
+                // Not one of the errors upstream foresees, so it answers without a reason.
+                patch::PatchError::Inapplicable(why) => Status::new(500, "", why),
+                other => refused(&other),
+            })
         }
-    }
-}
-
-/// The URL's name and namespace complete an applied configuration.
-fn fill_place(call: &Call, config: &mut Value) {
-    if !config["metadata"].is_object() {
-        config["metadata"] = serde_json::json!({});
-    }
-    let metadata = &mut config["metadata"];
-    if metadata["name"].as_str().unwrap_or_default().is_empty() {
-        metadata["name"] = call.target.name.as_str().into();
-    }
-    if !call.target.namespace.is_empty() && metadata["namespace"].as_str().unwrap_or_default().is_empty() {
-        metadata["namespace"] = call.target.namespace.as_str().into();
     }
 }
 
@@ -141,7 +159,8 @@ pub(super) fn refused(error: &patch::PatchError) -> Status {
         patch::PatchError::Malformed(why) => Status::bad_request(why.clone()),
         patch::PatchError::TooLarge(why) => Status::too_large(why.clone()),
         patch::PatchError::Inapplicable(_) => {
-            Status::new(422, "Invalid", "the server rejected our request due to an error in our request")
+            let why = "the server rejected our request due to an error in our request";
+            Status::new(422, "Invalid", why).with_details(Details::default())
         }
     }
 }

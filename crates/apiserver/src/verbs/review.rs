@@ -9,7 +9,7 @@ use crate::respond::Answer;
 use crate::{decode, negotiate};
 use http::StatusCode;
 use serde_json::{Value, json};
-use transom_object::{GroupVersionResource, Status};
+use transom_object::{GroupVersionResource, Status, field};
 
 pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     if call.accept.representation != Representation::Object {
@@ -17,8 +17,10 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
             "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         ));
     }
-    let mut value = decode::value(body, negotiate::body_type(&call.headers, true)?)?.value;
+    let mut value =
+        decode::value(body, negotiate::body_type(&call.headers, true)?, &call.resource.names.kind)?.value;
     decode::normalize(&call.resource, &mut value, &[], crate::request::FieldValidation::Warn)?;
+    check(call, &value["spec"])?;
     let status = match call.resource.names.kind.as_str() {
         "SelfSubjectReview" => json!({"userInfo": user_info(&call.who)}),
         "SelfSubjectAccessReview" => access(call, &call.who, &value["spec"]),
@@ -31,6 +33,39 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     };
     value["status"] = status;
     Ok(Answer::value(value).with_code(StatusCode::CREATED))
+}
+
+/// A question must be complete: about one thing, and about somebody.
+fn check(call: &Call, spec: &Value) -> Result<(), Status> {
+    let path = field::Path::new("spec");
+    let kind = call.resource.names.kind.as_str();
+    let mut errors = Vec::new();
+    if kind.ends_with("AccessReview") {
+        let (resource, other) =
+            (spec["resourceAttributes"].is_object(), spec["nonResourceAttributes"].is_object());
+        let exactly_one = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        if resource && other {
+            let why = "cannot be specified in combination with resourceAttributes";
+            errors.push(field::Error::invalid(
+                &path.child("nonResourceAttributes"),
+                spec["nonResourceAttributes"].clone(),
+                why,
+            ));
+        } else if !resource && !other {
+            errors.push(field::Error::invalid(&path.child("resourceAttributes"), Value::Null, exactly_one));
+        }
+    }
+    if matches!(kind, "SubjectAccessReview" | "LocalSubjectAccessReview")
+        && spec["user"].as_str().unwrap_or_default().is_empty()
+        && spec["groups"].as_array().is_none_or(Vec::is_empty)
+    {
+        let why = "at least one of user or group must be specified";
+        errors.push(field::Error::invalid(&path.child("user"), "", why));
+    }
+    if kind == "TokenReview" && spec["token"].as_str().unwrap_or_default().is_empty() {
+        return Err(Status::bad_request("token is required for TokenReview in authentication"));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&call.resource.group_kind(), "", &errors)) }
 }
 
 pub(crate) fn user_info(who: &Identity) -> Value {

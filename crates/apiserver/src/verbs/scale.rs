@@ -1,116 +1,176 @@
 //! The scale subresource: `autoscaling/v1` Scale over two or three paths of an object.
+//!
+//! A Scale is made from the object when it is asked for. Writing one changes the object's replica count, and the
+//! owners of the count in the Scale's managedFields are carried back to the object's.
 
 use super::not_supported;
 use super::patch::refused;
 use crate::call::Call;
+use crate::negotiate::{BodyType, Representation};
 use crate::request::{Verb, WriteOptions};
 use crate::resource::ScalePaths;
 use crate::respond::Answer;
 use crate::strategy::Face;
 use crate::write::{self, Outcome, Update};
-use crate::{decode, negotiate};
+use crate::{decode, kinds, negotiate};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use transom_object::{GroupKind, Status, field};
-use transom_schema::patch;
+use transom_schema::{own, patch};
+
+const API_VERSION: &str = "autoscaling/v1";
+const TYPE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 pub(super) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status> {
     let paths = call.resource.scale.as_ref().ok_or_else(|| not_supported(call))?;
     match call.verb {
         Verb::Get => {
             let key = call.resource.key(&call.target.namespace, &call.target.name);
-            let entry = call
-                .server
-                .store
-                .get(&key)
-                .ok_or_else(|| Status::not_found(&call.resource.group_resource(), &call.target.name))?;
-            Ok(Answer::value(scale_of(&call.resource.decode(&entry)?, paths)))
+            let entry = call.server.store.get(&key).ok_or_else(|| missing(call))?;
+            Ok(answer(call, scale_of(&call.resource.decode(&entry)?, paths)))
         }
         Verb::Update => {
+            let body_type = negotiate::body_type(&call.headers, true)?;
             let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
-            let given = decode::value(&body, negotiate::body_type(&call.headers, true)?)?.value;
-            write_scale(call, paths, &options, |_| Ok(given.clone())).await
+            let given = decode::value(&body, body_type, "Scale")?.value;
+            write_scale(call, paths, &options, &Change::Replace(given)).await
         }
         Verb::Patch => {
-            let options = WriteOptions::parse(&call.query, "PatchOptions", call.user_agent(), false)?;
-            let change = parse_patch(call, &body)?;
-            write_scale(call, paths, &options, |scale| match &change {
-                Change::Json(p) => patch::json_patch(scale, p).map_err(|e| refused(&e)),
-                Change::Merge(p) => patch::merge_patch(scale, p).map_err(|e| refused(&e)),
-            })
-            .await
+            let change = Change::parse(call, &body)?;
+            let apply = matches!(change, Change::Apply(_));
+            let options = WriteOptions::parse(&call.query, "PatchOptions", call.user_agent(), apply)?;
+            write_scale(call, paths, &options, &change).await
         }
         _ => Err(not_supported(call)),
     }
 }
 
-enum Change {
-    Json(Value),
-    Merge(Value),
+fn missing(call: &Call) -> Status {
+    Status::not_found(&call.resource.group_resource(), &call.target.name)
 }
 
-/// A Scale has no lists and its maps are granular, so that strategic merge and apply come down to a merge.
-fn parse_patch(call: &Call, body: &[u8]) -> Result<Change, Status> {
-    match call.content_type() {
-        "application/json-patch+json" => {
-            Ok(Change::Json(decode::value(body, negotiate::BodyType::Json)?.value))
+enum Change {
+    Replace(Value),
+    Json(Value),
+    /// A Scale has neither lists nor atomic maps, so that a strategic merge comes down to a merge.
+    Merge(Value),
+    Apply(Value),
+}
+
+impl Change {
+    fn parse(call: &Call, body: &[u8]) -> Result<Self, Status> {
+        let json = || decode::value(body, BodyType::Json, "Scale").map(|d| d.value);
+        match call.content_type() {
+            "application/json-patch+json" => Ok(Self::Json(json()?)),
+            "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
+                Ok(Self::Merge(json()?))
+            }
+            "application/apply-patch+yaml" => Ok(Self::Apply(decode::yaml_value(body)?.value)),
+            _ => Err(Status::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
         }
-        "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-            Ok(Change::Merge(decode::value(body, negotiate::BodyType::Json)?.value))
-        }
-        "application/apply-patch+yaml" => Ok(Change::Merge(decode::yaml_value(body)?.value)),
-        _ => Err(Status::unsupported_media_type(
-            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-        )),
     }
+
+    /// The changed Scale, with managedFields that tell who owns the count now.
+    fn apply(&self, scale: &Value, options: &WriteOptions, now: &str) -> Result<Value, Status> {
+        let manager = &options.field_manager;
+        let mut new = match self {
+            Self::Apply(config) => {
+                let force = options.force.unwrap_or(false);
+                return with_context(now, |ctx| own::apply(ctx, Some(scale), config, manager, force))
+                    .map_err(|e| e.to_status());
+            }
+            Self::Replace(given) => given.clone(),
+            Self::Json(p) => patch::json_patch(scale, p).map_err(|e| refused(&e))?,
+            Self::Merge(p) => patch::merge_patch(scale, p).map_err(|e| refused(&e))?,
+        };
+        kinds::normalize(&mut new, TYPE).map_err(|e| {
+            Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {e}"))
+        })?;
+        with_context(now, |ctx| own::update(ctx, Some(scale), &mut new, manager));
+        Ok(new)
+    }
+}
+
+fn with_context<T>(now: &str, run: impl FnOnce(&own::Context<'_>) -> T) -> T {
+    let schema = |version: &str| (version == API_VERSION).then(|| kinds::schema(TYPE)).flatten();
+    let convert = |value: &Value, version: &str| (version == API_VERSION).then(|| value.clone());
+    let reset_fields = |_: &str| None;
+    run(&own::Context {
+        api_version: API_VERSION,
+        subresource: "scale",
+        schema: &schema,
+        convert: &convert,
+        reset_fields: &reset_fields,
+        now,
+    })
 }
 
 async fn write_scale(
     call: &Call,
     paths: &ScalePaths,
     options: &WriteOptions,
-    change: impl Fn(&Value) -> Result<Value, Status>,
+    change: &Change,
 ) -> Result<Answer, Status> {
     let request = Update {
         namespace: &call.target.namespace,
         name: &call.target.name,
         face: Face::Scale,
-        manager: Some(&options.field_manager),
+        manager: None,
         dry_run: options.dry_run,
         create_missing: false,
         require_version: false,
         pins_version: false,
     };
     let (outcome, warnings) = write::update(&call.server, &call.resource, &request, |existing| {
-        let live = existing
-            .value
-            .ok_or_else(|| Status::not_found(&call.resource.group_resource(), &call.target.name))?;
-        let scale = change(&scale_of(live, paths))?;
+        let live = existing.value.ok_or_else(|| missing(call))?;
+        let owners = replica_paths(call, paths);
+        let mut scale = scale_of(live, paths);
+        let managed = live["metadata"].get("managedFields");
+        set_or_remove(
+            &mut scale["metadata"],
+            own::scale::to_scale(managed, &owners).map_err(Status::internal)?,
+        );
+        let scale = change.apply(&scale, options, existing.now)?;
         let mut next = live.clone();
         set(&mut next, &paths.spec_replicas, replicas(&scale, &call.target.name)?.into());
+        let of_scale = scale["metadata"].get("managedFields");
+        let back = own::scale::to_parent(managed, of_scale, &call.resource.api_version(), &owners)
+            .map_err(Status::internal)?;
+        set_or_remove(&mut next["metadata"], back);
         if let Some(rv) = scale["metadata"]["resourceVersion"].as_str() {
             next["metadata"]["resourceVersion"] = rv.into();
         }
         Ok(next)
     })
     .await?;
+    call.warn(warnings);
     let value = match outcome {
         Outcome::Stored { entry, .. } => call.resource.decode(&entry)?,
         Outcome::Transient { value, .. } => value,
     };
-    Ok(Answer::value(scale_of(&value, paths)).with_warnings(warnings))
+    Ok(answer(call, scale_of(&value, paths)))
+}
+
+fn replica_paths(call: &Call, paths: &ScalePaths) -> own::scale::ReplicaPaths {
+    let names: Vec<&str> = paths.spec_replicas.iter().map(String::as_str).collect();
+    call.resource.schemas.keys().map(|version| (version.clone(), Some(own::Path::of(&names)))).collect()
+}
+
+fn set_or_remove(metadata: &mut Value, managed_fields: Option<Value>) {
+    if let Some(metadata) = metadata.as_object_mut() {
+        match managed_fields {
+            Some(fields) => metadata.insert("managedFields".into(), fields),
+            None => metadata.remove("managedFields"),
+        };
+    }
 }
 
 fn replicas(scale: &Value, name: &str) -> Result<i64, Status> {
-    let given = &scale["spec"]["replicas"];
     let path = field::Path::new("spec").child("replicas");
-    let n = match given {
-        Value::Null => 0,
-        v => v
-            .as_i64()
-            .ok_or_else(|| Status::bad_request(format!("spec.replicas must be an integer, not {v}")))?,
-    };
-    if (0..=i64::from(i32::MAX)).contains(&n) {
+    let n = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+    if n >= 0 {
         return Ok(n);
     }
     let error = field::Error::invalid(&path, n, "must be greater than or equal to 0");
@@ -142,7 +202,36 @@ fn scale_of(value: &Value, paths: &ScalePaths) -> Value {
             status["selector"] = text.into();
         }
     }
-    json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept, "spec": spec, "status": status})
+    json!({"kind": "Scale", "apiVersion": API_VERSION, "metadata": kept, "spec": spec, "status": status})
+}
+
+/// A Scale is shown whole or as a row; it has no metadata of its own worth showing alone.
+fn answer(call: &Call, scale: Value) -> Answer {
+    let Representation::Table { version } = &call.accept.representation else { return Answer::value(scale) };
+    let column = |name: &str, ty: &str, format: &str, description: &str| json!({"name": name, "type": ty, "format": format, "description": description, "priority": 0});
+    let age =
+        scale["metadata"]["creationTimestamp"].as_str().and_then(|t| transom_object::time::parse(t).ok());
+    let now = jiff::Timestamp::now();
+    Answer::value(json!({
+        "kind": "Table",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": {"resourceVersion": scale["metadata"]["resourceVersion"]},
+        "columnDefinitions": [
+            column("Name", "string", "name", "The name of the scaled object."),
+            column("Desired", "integer", "", "The number of replicas asked for."),
+            column("Available", "integer", "", "The number of replicas observed."),
+            column("Age", "string", "", "How long ago the object was created."),
+        ],
+        "rows": [{
+            "cells": [
+                scale["metadata"]["name"],
+                scale["spec"]["replicas"].as_i64().unwrap_or(0),
+                scale["status"]["replicas"],
+                transom_object::time::age(age, now),
+            ],
+            "object": {"kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": scale["metadata"]},
+        }],
+    }))
 }
 
 fn get<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {

@@ -23,7 +23,7 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
         .store
         .get(&key)
         .ok_or_else(|| Status::not_found(&call.resource.group_resource(), &call.target.name))?;
-    let mut request = decode::value(body, negotiate::body_type(&call.headers, true)?)?.value;
+    let mut request = decode::value(body, negotiate::body_type(&call.headers, true)?, "TokenRequest")?.value;
     let unknown =
         kinds::normalize(&mut request, "io.k8s.api.authentication.v1.TokenRequest").map_err(|e| {
             Status::bad_request(format!(
@@ -32,7 +32,7 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
         })?;
     decode::judge(&call.resource, &[], &unknown, FieldValidation::Warn)?;
     let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
-    check_lifetime(lifetime, &call.target.name)?;
+    check_lifetime(lifetime)?;
     let mut audiences: Vec<String> = request["spec"]["audiences"]
         .as_array()
         .into_iter()
@@ -55,6 +55,11 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     );
     let token = call.server.signer.sign(&claims).map_err(Status::internal)?;
     let expiry = jiff::Timestamp::from_second(expires).map_err(|e| Status::internal(e.to_string()))?;
+    request["metadata"] = json!({
+        "name": call.target.name,
+        "namespace": call.target.namespace,
+        "creationTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    });
     request["spec"]["audiences"] = json!(audiences);
     request["spec"]["expirationSeconds"] = lifetime.into();
     request["status"] =
@@ -62,7 +67,7 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     Ok(Answer::value(request).with_code(StatusCode::CREATED))
 }
 
-fn check_lifetime(seconds: i64, name: &str) -> Result<(), Status> {
+fn check_lifetime(seconds: i64) -> Result<(), Status> {
     let path = field::Path::new("spec").child("expirationSeconds");
     let why = if seconds < SHORTEST {
         "may not specify a duration less than 10 minutes"
@@ -72,5 +77,5 @@ fn check_lifetime(seconds: i64, name: &str) -> Result<(), Status> {
         return Ok(());
     };
     let error = field::Error::invalid(&path, seconds, why);
-    Err(Status::invalid(&GroupKind::new("authentication.k8s.io", "TokenRequest"), name, &[error]))
+    Err(Status::invalid(&GroupKind::new("authentication.k8s.io", "TokenRequest"), "", &[error]))
 }

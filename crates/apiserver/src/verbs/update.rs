@@ -12,8 +12,7 @@ use transom_object::Status;
 
 pub(super) async fn update(call: &Call, body: &[u8], face: Face) -> Result<Answer, Status> {
     let strategy = &call.resource.strategy;
-    let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
-    let (value, mut warnings) = decode_body(call, body, &options)?;
+    let (value, options) = decode_body(call, body)?;
     let request = Update {
         namespace: &call.target.namespace,
         name: &call.target.name,
@@ -24,16 +23,15 @@ pub(super) async fn update(call: &Call, body: &[u8], face: Face) -> Result<Answe
         require_version: !strategy.allow_unconditional_update(),
         pins_version: true,
     };
-    let (outcome, more) =
+    let (outcome, warnings) =
         write::update(&call.server, &call.resource, &request, |_| Ok(value.clone())).await?;
-    warnings.extend(more);
-    written(call, &outcome, warnings)
+    call.warn(warnings);
+    written(call, &outcome)
 }
 
 /// `namespaces/x/finalize` replaces `spec.finalizers`, and nothing else can.
 pub(super) async fn finalize(call: &Call, body: &[u8]) -> Result<Answer, Status> {
-    let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
-    let (value, warnings) = decode_body(call, body, &options)?;
+    let (value, options) = decode_body(call, body)?;
     let request = Update {
         namespace: "",
         name: &call.target.name,
@@ -45,13 +43,19 @@ pub(super) async fn finalize(call: &Call, body: &[u8]) -> Result<Answer, Status>
         pins_version: true,
     };
     let (outcome, _) = write::update(&call.server, &call.resource, &request, |_| Ok(value.clone())).await?;
-    written(call, &outcome, warnings)
+    written(call, &outcome)
 }
 
-fn decode_body(call: &Call, body: &[u8], options: &WriteOptions) -> Result<(Value, Vec<String>), Status> {
+fn decode_body(call: &Call, body: &[u8]) -> Result<(Value, WriteOptions), Status> {
     let body_type = negotiate::body_type(&call.headers, call.resource.strategy.is_typed())?;
-    let mut decoded = decode::value(body, body_type)?;
-    let warnings =
-        decode::normalize(&call.resource, &mut decoded.value, &decoded.duplicates, options.field_validation)?;
-    Ok((decoded.value, warnings))
+    let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
+    let mut decoded = decode::value(body, body_type, &call.resource.names.kind)?;
+    call.warn(decode::normalize(
+        &call.resource,
+        &mut decoded.value,
+        &decoded.duplicates,
+        options.field_validation,
+    )?);
+    write::settle_place(&mut decoded.value, &call.target.namespace, Some(&call.target.name))?;
+    Ok((decoded.value, options))
 }

@@ -41,7 +41,7 @@ pub(crate) async fn create(
     let _definitions = server.definitions_lock(resource).await;
     fill_new(&mut value, &now);
     resource.strategy.prepare_create(&mut value);
-    server.settle_definition(resource, &mut value, None);
+    server.settle(resource, &mut value, None, &now);
     let prefix = text(&value, "generateName").to_owned();
     let generate = text(&value, "name").is_empty() && !prefix.is_empty();
     for attempt in 1.. {

@@ -101,7 +101,9 @@ fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Opt
     }
     if !marked {
         value["metadata"]["deletionTimestamp"] = timestamp().into();
-        value["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+        if resource.names.kind != "Namespace" {
+            value["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+        }
         if let Some(generation) = value["metadata"]["generation"].as_i64().filter(|g| *g > 0) {
             value["metadata"]["generation"] = (generation + 1).into();
         }

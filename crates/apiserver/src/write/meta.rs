@@ -44,7 +44,7 @@ pub(super) fn metadata_mut(value: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// The URL's namespace and name against the body's: an empty one in the body is filled in.
-pub(super) fn settle_place(value: &mut Value, namespace: &str, name: Option<&str>) -> Result<(), Status> {
+pub(crate) fn settle_place(value: &mut Value, namespace: &str, name: Option<&str>) -> Result<(), Status> {
     let m = metadata_mut(value);
     let given = m.get("namespace").and_then(Value::as_str).unwrap_or_default();
     if namespace.is_empty() {

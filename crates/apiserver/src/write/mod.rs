@@ -9,6 +9,8 @@ mod encode;
 mod meta;
 mod update;
 
+pub(crate) use meta::settle_place;
+
 pub(crate) use create::{Create, create};
 pub(crate) use delete::{DeleteRequest, Deleted, FOREGROUND, ORPHAN, delete};
 pub(crate) use encode::encode_for_store;

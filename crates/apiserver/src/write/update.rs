@@ -9,7 +9,8 @@ use crate::server::Inner;
 use crate::strategy::Face;
 use serde_json::Value;
 use std::sync::Arc;
-use transom_object::{Status, field, meta};
+use transom_object::{Status, field, meta, names};
+use transom_schema::own;
 use transom_store::{Entry, Expect, Write, WriteError, WriteOp};
 
 /// The live object an update starts from.
@@ -80,6 +81,10 @@ async fn create_missing(
     }
     let mut value = change(&Existing { value: None, now })?;
     settle_place(&mut value, request.namespace, Some(request.name))?;
+    if request.pins_version {
+        // PUT of a missing object creates it whatever version the client last saw.
+        super::meta::metadata_mut(&mut value).remove("resourceVersion");
+    }
     if !text(&value, "uid").is_empty() {
         let why = format!(
             "Precondition failed: UID in precondition: {}, UID in object meta: ",
@@ -136,10 +141,15 @@ fn prepare(
         ownership::update(resource, request.face, Some(old), new, manager, now);
     }
     keep_old(new, old);
+    if text(new, "resourceVersion").is_empty() {
+        new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+    }
     resource.strategy.prepare_update(new, old, request.face);
-    server.settle_definition(resource, new, Some(old));
+    server.settle(resource, new, Some(old), now);
     let path = field::Path::new("metadata");
-    let mut errors = meta::validate_object_meta_update(&new["metadata"], &old["metadata"], &path);
+    let mut errors =
+        meta::validate_object_meta(&new["metadata"], resource.namespaced, names::name_is_path_segment, &path);
+    errors.extend(meta::validate_object_meta_update(&new["metadata"], &old["metadata"], &path));
     errors.extend(resource.strategy.validate(new, Some(old), request.face));
     if !errors.is_empty() {
         return Err(Status::invalid(&resource.group_kind(), request.name, &errors));
@@ -163,7 +173,9 @@ async fn commit(
     mut new: Value,
 ) -> Result<Outcome, Lost> {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-    if same_but_for_times(&mut new, old) {
+    // Times in managedFields alone are no change: they are taken back, so that two managers applying in turn do
+    // not write for ever.
+    if own::keep_timestamps(old, &mut new) || new == *old {
         // The stored bytes may be of an older schema; what is served is the same.
         return Ok(Outcome::Stored { entry: entry.clone(), created: false });
     }
@@ -190,34 +202,4 @@ async fn commit(
         Err(WriteError::Mismatch(_)) => Err(Lost::Race),
         Err(e) => Err(Lost::Failed(unavailable(&e))),
     }
-}
-
-/// Whether a write would change nothing. Times in managedFields alone are no change: they are taken back, so
-/// that two managers applying in turn do not write for ever.
-fn same_but_for_times(new: &mut Value, old: &Value) -> bool {
-    if new == old {
-        return true;
-    }
-    let (Some(old_fields), Some(new_fields)) = (
-        old["metadata"]["managedFields"].as_array(),
-        new["metadata"].get_mut("managedFields").and_then(Value::as_array_mut),
-    ) else {
-        return false;
-    };
-    if old_fields.len() != new_fields.len() {
-        return false;
-    }
-    let times: Vec<Value> = new_fields.iter().map(|f| f["time"].clone()).collect();
-    for (n, o) in new_fields.iter_mut().zip(old_fields) {
-        n["time"] = o["time"].clone();
-    }
-    if new == old {
-        return true;
-    }
-    if let Some(fields) = new["metadata"].get_mut("managedFields").and_then(Value::as_array_mut) {
-        for (n, time) in fields.iter_mut().zip(times) {
-            n["time"] = time;
-        }
-    }
-    false
 }

@@ -49,8 +49,7 @@ pub fn validate(new: &Value, old: Option<&Value>, gvk: &GroupVersionKind) -> Vec
 /// What the name of an object of this kind must look like.
 pub fn name_rule(gvk: &GroupVersionKind) -> NameRule {
     match (&*gvk.group, &*gvk.kind) {
-        ("", "Namespace") => names::name_is_dns_label,
-        ("", "Service") => names::name_is_dns1035_label,
+        ("", "Namespace" | "Service") => names::name_is_dns_label,
         ("rbac.authorization.k8s.io", _) => names::name_is_path_segment,
         _ => names::name_is_dns_subdomain,
     }

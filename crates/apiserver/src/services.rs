@@ -1,0 +1,67 @@
+//! Cluster addresses and node ports of services. Nothing routes to them here; clients and charts expect them.
+
+use crate::server::Inner;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// 10.96.0.0/16, without the address of the API server itself.
+const NETWORK: [u8; 2] = [10, 96];
+const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
+
+/// Gives a service what its type needs and it does not have: a cluster IP, node ports.
+pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) {
+    let ty = new["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
+    if ty == "ExternalName" {
+        return;
+    }
+    let kept =
+        old.map(|o| o["spec"]["clusterIP"].clone()).filter(|ip| ip.as_str().is_some_and(|s| !s.is_empty()));
+    let given = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
+    if given.is_empty() {
+        new["spec"]["clusterIP"] = kept.unwrap_or_else(|| free_address(server).into());
+    }
+    if new["spec"]["clusterIPs"].as_array().is_none_or(Vec::is_empty) {
+        new["spec"]["clusterIPs"] = json!([new["spec"]["clusterIP"]]);
+    }
+    if matches!(ty.as_str(), "NodePort" | "LoadBalancer") {
+        allocate_node_ports(server, new, old);
+    }
+}
+
+fn allocate_node_ports(server: &Inner, new: &mut Value, old: Option<&Value>) {
+    let before: Vec<Value> = old.and_then(|o| o["spec"]["ports"].as_array().cloned()).unwrap_or_default();
+    let mut taken = in_use(server, |spec| {
+        spec["ports"].as_array().into_iter().flatten().filter_map(|p| p["nodePort"].as_i64()).collect()
+    });
+    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        if port["nodePort"].as_i64().is_some_and(|n| n != 0) {
+            continue;
+        }
+        let same = before.iter().find(|p| p["port"] == port["port"] && p["protocol"] == port["protocol"]);
+        let kept = same.and_then(|p| p["nodePort"].as_i64());
+        let Some(chosen) = kept.or_else(|| NODE_PORTS.clone().find(|n| !taken.contains(n))) else { return };
+        taken.insert(chosen);
+        port["nodePort"] = chosen.into();
+    }
+}
+
+fn free_address(server: &Inner) -> String {
+    let taken: BTreeSet<String> =
+        in_use(server, |spec| spec["clusterIP"].as_str().map(str::to_owned).into_iter().collect());
+    let [a, b] = NETWORK;
+    // From a random start, so that a deleted service's address is not the next one's.
+    let random = uuid::Uuid::new_v4();
+    let start = u16::from_be_bytes([random.as_bytes()[0], random.as_bytes()[1]]);
+    (0..u16::MAX)
+        .map(|i| start.wrapping_add(i).to_be_bytes())
+        .filter(|[c, d]| (*c, *d) > (0, 1) && (*c, *d) != (255, 255))
+        .map(|[c, d]| format!("{a}.{b}.{c}.{d}"))
+        .find(|ip| !taken.contains(ip))
+        .unwrap_or_default()
+}
+
+fn in_use<T: Ord>(server: &Inner, read: impl Fn(&Value) -> Vec<T>) -> BTreeSet<T> {
+    let services = server.store.snapshot("services").objects;
+    let bodies = services.values().filter_map(|e| serde_json::from_slice::<Value>(&e.body).ok());
+    bodies.flat_map(|service| read(&service["spec"])).collect()
+}
