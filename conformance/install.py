@@ -71,6 +71,18 @@ def kubernetes():
     return _once(f"kubernetes-{version}-{key}", build)
 
 
+def openapi():
+    """The program of the suite `openapi`, which reads documents as client-go does."""
+    source = HERE / "openapi"
+    key = _fingerprint(*(source / name for name in ("go.mod", "go.sum", "main.go")))
+
+    def build(folder):
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-o", folder / "openapi", ".", cwd=source,
+             log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
+
+    return _once(f"openapi-{key}", build) / "openapi"
+
+
 def python():
     """The Python interpreter of a virtual environment that has the `kubernetes` client."""
     version = VERSIONS["python-kubernetes"]

@@ -94,7 +94,12 @@ fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
         listed.push(legacy_resource(r));
         listed.extend(subresources(r).into_iter().map(|s| s.legacy(r)));
     }
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": listed}))
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": gv, "resources": listed});
+    // The core group's list is older than its version.
+    if !group.is_empty() {
+        list["apiVersion"] = "v1".into();
+    }
+    Some(list)
 }
 
 fn legacy_resource(r: &Resource) -> Value {
@@ -103,7 +108,7 @@ fn legacy_resource(r: &Resource) -> Value {
         "singularName": r.names.singular,
         "namespaced": r.namespaced,
         "kind": r.names.kind,
-        "verbs": r.verbs(),
+        "verbs": verbs(r),
     });
     if !r.names.short_names.is_empty() {
         v["shortNames"] = json!(r.names.short_names);
@@ -115,6 +120,16 @@ fn legacy_resource(r: &Resource) -> Value {
         v["storageVersionHash"] = storage_hash(r).into();
     }
     v
+}
+
+/// The verbs of a resource, in upstream's order, which differs for custom kinds.
+pub(crate) fn verbs(r: &Resource) -> Vec<&'static str> {
+    if r.definition.is_some() {
+        return vec!["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+    }
+    // Namespaces are deleted one at a time.
+    let all_at_once = !(r.group.is_empty() && r.names.plural == "namespaces");
+    r.verbs().iter().copied().filter(|v| all_at_once || *v != "deletecollection").collect()
 }
 
 /// Eight bytes that change when the stored form changes, as upstream publishes them.
@@ -223,11 +238,7 @@ fn aggregated(served: &Served, core: bool, parts: &Parts) -> Response<ApiBody> {
                     json!({"version": v, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
-            let metadata = if g.is_empty() {
-                json!({"creationTimestamp": null})
-            } else {
-                json!({"name": g, "creationTimestamp": null})
-            };
+            let metadata = if g.is_empty() { json!({}) } else { json!({"name": g}) };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
@@ -247,7 +258,7 @@ fn aggregated_resource(r: &Arc<Resource>) -> Value {
         "responseKind": {"group": r.group, "version": r.version, "kind": r.names.kind},
         "scope": if r.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": r.names.singular,
-        "verbs": r.verbs(),
+        "verbs": verbs(r),
     });
     if !r.names.short_names.is_empty() {
         v["shortNames"] = json!(r.names.short_names);

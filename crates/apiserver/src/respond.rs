@@ -96,7 +96,8 @@ pub fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<ApiBody> {
 /// Compresses a large finished body for a client that accepts gzip.
 pub fn compress(mut response: Response<ApiBody>, accept_encoding: &str) -> Response<ApiBody> {
     let wanted = accept_encoding.split(',').any(|e| e.trim().starts_with("gzip"));
-    if !wanted || response.body().len().is_none_or(|n| n <= GZIP_ABOVE) {
+    let done = response.headers().contains_key(header::CONTENT_ENCODING);
+    if done || !wanted || response.body().len().is_none_or(|n| n <= GZIP_ABOVE) {
         return response;
     }
     let ApiBody::Chain(parts) = std::mem::replace(response.body_mut(), ApiBody::empty()) else {

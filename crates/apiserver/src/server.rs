@@ -111,7 +111,7 @@ impl Server {
             return failed(&status);
         }
         match info {
-            RequestInfo::Other(segments) => self.other(&segments, &parts, &query, &on_error),
+            RequestInfo::Other(segments) => self.other(&segments, &parts, &query, &on_error).await,
             RequestInfo::Resource { verb, target } => {
                 let accept = match accept {
                     Ok(a) => a,
@@ -156,7 +156,13 @@ impl Server {
     }
 
     /// Discovery, OpenAPI, health, version, metrics.
-    fn other(&self, segments: &[String], parts: &Parts, query: &Query, accept: &Accept) -> Response<ApiBody> {
+    async fn other(
+        &self,
+        segments: &[String],
+        parts: &Parts,
+        query: &Query,
+        accept: &Accept,
+    ) -> Response<ApiBody> {
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return page_not_found();
         }
@@ -165,7 +171,7 @@ impl Server {
             ["version"] => respond::render(respond::Answer::value(health::version()), accept),
             ["healthz" | "livez" | "readyz", ..] => self.inner.health.answer(&segments, query),
             ["metrics"] => self.inner.metrics.answer(),
-            ["openapi", ..] => openapi::answer(&self.inner, &segments[1..], parts, query),
+            ["openapi", ..] => openapi::answer(&self.inner, &segments[1..], parts, query).await,
             [] | ["api", ..] | ["apis", ..] => discovery::answer(&self.inner, &segments, parts, accept),
             _ => page_not_found(),
         }

@@ -13,6 +13,21 @@ pub enum Dialect {
     V3,
 }
 
+impl Dialect {
+    /// Where references point.
+    pub fn root(self) -> &'static str {
+        match self {
+            Self::V2 => "#/definitions/",
+            Self::V3 => "#/components/schemas/",
+        }
+    }
+}
+
+pub const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+pub const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+pub const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+pub const LIST_METADATA: &str = "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+
 /// The description of a type (`field` empty) or of one of its fields.
 pub fn description(type_name: &str, field: &str) -> Option<&'static str> {
     static DOCS: LazyLock<HashMap<String, HashMap<String, String>>> = LazyLock::new(|| {
@@ -45,7 +60,10 @@ fn object(ty: &'static Type, dialect: Dialect, refs: &mut BTreeSet<String>) -> V
     for f in &ty.flat {
         properties.insert(f.name.to_owned(), property(ty, f, dialect, refs));
     }
-    let mut out = json!({"type": "object", "properties": properties});
+    let mut out = json!({"type": "object"});
+    if !properties.is_empty() {
+        out["properties"] = properties.into();
+    }
     if let Some(d) = description(ty.name, "") {
         out["description"] = d.into();
     }
@@ -84,17 +102,18 @@ fn group_version_kinds(ty: &Type) -> Vec<Value> {
 
 fn property(ty: &Type, f: &Field, dialect: Dialect, refs: &mut BTreeSet<String>) -> Value {
     let mut out = node(&f.ty, dialect, refs);
-    let described = description(ty.name, f.name).or_else(|| inlined_description(ty, f.name));
-    if let Some(reference) = out.get("$ref").cloned().filter(|_| dialect == Dialect::V3) {
-        out = json!({"allOf": [{"$ref": reference}]});
-    }
+    let described = description(ty.name, f.name)
+        .or_else(|| inlined_description(ty, f.name))
+        .or_else(|| standard_description(f));
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
             out[key] = value;
         }
     };
     set("description", described.map(Value::from));
-    set("default", f.default.clone());
+    if dialect == Dialect::V3 {
+        set("default", f.default.clone().or_else(|| zero(&f.ty, f.omit_empty || f.omit_zero)));
+    }
     set("x-kubernetes-list-type", f.list_type.map(Value::from));
     set("x-kubernetes-list-map-keys", (!f.list_keys.is_empty()).then(|| f.list_keys.clone().into()));
     set("x-kubernetes-map-type", f.atomic.then(|| "atomic".into()));
@@ -103,7 +122,43 @@ fn property(ty: &Type, f: &Field, dialect: Dialect, refs: &mut BTreeSet<String>)
     if out["type"] == "string" && !f.enumeration.is_empty() {
         out["enum"] = f.enumeration.clone().into();
     }
-    out
+    wrap(out, dialect)
+}
+
+/// OpenAPI v3 ignores what stands beside a reference, so the reference moves inside.
+fn wrap(mut schema: Value, dialect: Dialect) -> Value {
+    let alone = schema.as_object().is_none_or(|map| map.len() < 2);
+    if dialect == Dialect::V3
+        && !alone
+        && let Some(reference) = schema.as_object_mut().and_then(|map| map.remove("$ref"))
+    {
+        schema["allOf"] = json!([{"$ref": reference}]);
+    }
+    schema
+}
+
+/// What Go has where JSON has nothing. Pointers, lists and maps have nothing too.
+fn zero(ty: &Ty, may_be_absent: bool) -> Option<Value> {
+    match ty.shape {
+        Shape::Struct(_) => Some(json!({})),
+        _ if may_be_absent => None,
+        Shape::String => Some("".into()),
+        Shape::Bool => Some(false.into()),
+        Shape::Int32 | Shape::Int64 | Shape::Float64 => Some(0.into()),
+        _ => None,
+    }
+}
+
+/// Metadata is the same everywhere and described nowhere in particular.
+fn standard_description(f: &Field) -> Option<&'static str> {
+    match &f.ty.shape {
+        Shape::Struct(index) if f.name == "metadata" => match types().at(*index).short_name() {
+            "ObjectMeta" => Some(METADATA),
+            "ListMeta" => Some(LIST_METADATA),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// A field of an inlined struct is described there.
@@ -123,17 +178,16 @@ const EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.
 
 fn node(ty: &Ty, dialect: Dialect, refs: &mut BTreeSet<String>) -> Value {
     let mut refer = |name: String| {
-        let prefix = if dialect == Dialect::V2 { "#/definitions/" } else { "#/components/schemas/" };
-        let target = json!({"$ref": format!("{prefix}{name}")});
+        let target = json!({"$ref": format!("{}{name}", dialect.root())});
         refs.insert(name);
         target
     };
     match &ty.shape {
         Shape::Pointer(inner) => node(inner, dialect, refs),
         Shape::List(inner) | Shape::Wrapped(inner) => {
-            json!({"type": "array", "items": node(inner, dialect, refs)})
+            json!({"type": "array", "items": element(inner, dialect, refs)})
         }
-        Shape::Map(inner) => json!({"type": "object", "additionalProperties": node(inner, dialect, refs)}),
+        Shape::Map(inner) => json!({"type": "object", "additionalProperties": element(inner, dialect, refs)}),
         Shape::Struct(index) => refer(types().at(*index).name.to_owned()),
         Shape::String => json!({"type": "string"}),
         Shape::Bool => json!({"type": "boolean"}),
@@ -153,6 +207,15 @@ fn node(ty: &Ty, dialect: Dialect, refs: &mut BTreeSet<String>) -> Value {
         Shape::PropsOrBool => refer(format!("{EXTENSIONS}JSONSchemaPropsOrBool")),
         Shape::PropsOrStrings => refer(format!("{EXTENSIONS}JSONSchemaPropsOrStringArray")),
     }
+}
+
+/// What a list or map holds.
+fn element(ty: &Ty, dialect: Dialect, refs: &mut BTreeSet<String>) -> Value {
+    let mut out = node(ty, dialect, refs);
+    if let Some(zero) = zero(ty, false).filter(|_| dialect == Dialect::V3) {
+        out["default"] = zero;
+    }
+    wrap(out, dialect)
 }
 
 /// The types whose schema is not their fields.
@@ -178,6 +241,8 @@ fn special(name: &str, dialect: Dialect) -> Value {
         "JSON" => json!({"description": "Any JSON value."}),
         "JSONSchemaPropsOrArray" => json!({"description": "A JSON schema or a list of JSON schemas."}),
         "JSONSchemaPropsOrBool" => json!({"description": "A JSON schema or a boolean."}),
-        _ => json!({"description": "A JSON schema or a list of strings."}),
+        "JSONSchemaPropsOrStringArray" => json!({"description": "A JSON schema or a list of strings."}),
+        "Patch" => json!({"type": "object", "description": "The body of a PATCH request; its form depends on the Content-Type."}),
+        _ => json!({"type": "object"}),
     }
 }

@@ -1,81 +1,115 @@
 //! The schema of a custom kind, from its definition as stored.
 
+use super::selected;
 use crate::crd::STORE_KEY;
-use crate::kinds::openapi::Dialect;
+use crate::kinds::openapi::{API_VERSION, Dialect, KIND, LIST_METADATA, METADATA};
 use crate::resource::Resource;
 use crate::server::Inner;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use transom_store::Key;
 
-/// `org.example.v1.Widget`: the group's labels in reverse, then version and kind.
-pub(super) fn schema_name(r: &Resource) -> String {
-    let mut labels: Vec<&str> = r.group.split('.').rev().collect();
-    labels.push(&r.version);
-    labels.push(&r.names.kind);
-    labels.join(".")
+/// A kind and its list, by schema name.
+pub(super) struct Published {
+    pub(super) kind: (String, Value),
+    pub(super) list: (String, Value),
+    /// The definition that is served is the one that is stored. It is not for a moment while it is being written.
+    pub(super) settled: bool,
 }
 
 pub(super) fn reference(name: &str, dialect: Dialect) -> Value {
-    let root = match dialect {
-        Dialect::V2 => "#/definitions/",
-        Dialect::V3 => "#/components/schemas/",
-    };
-    json!({"$ref": format!("{root}{name}")})
+    json!({"$ref": format!("{}{name}", dialect.root())})
 }
 
 /// A reference with a sentence beside it, which OpenAPI v3 allows only around it.
 fn described(name: &str, dialect: Dialect, description: &str) -> Value {
-    let reference = reference(name, dialect);
     match dialect {
         Dialect::V2 => {
-            let mut r = reference;
-            r["description"] = description.into();
-            r
+            json!({"$ref": format!("{}{name}", dialect.root()), "description": description})
         }
-        Dialect::V3 => json!({"allOf": [reference], "description": description}),
+        Dialect::V3 => json!({"allOf": [reference(name, dialect)], "description": description}),
     }
 }
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
-const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
-const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const EMBEDDED_API_VERSION: &str = "apiVersion defines the versioned schema of this representation of an object. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+const EMBEDDED_KIND: &str = "kind is a string value representing the type of this object. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
 /// The kind and its list.
-pub(super) fn schemas(server: &Inner, r: &Resource, dialect: Dialect) -> Vec<(String, Value)> {
-    let name = schema_name(r);
-    let mut kind = published(server, r, dialect);
+pub(super) fn schemas(server: &Inner, r: &Resource, dialect: Dialect) -> Published {
+    let definition = server
+        .store
+        .get(&Key::new(STORE_KEY, "", &r.store_key))
+        .and_then(|e| serde_json::from_slice::<Value>(&e.body).ok())
+        .unwrap_or_default();
+    let stored: [u8; 32] = Sha256::digest(definition["spec"].to_string()).into();
+    let versions = definition["spec"]["versions"].as_array();
+    let version = versions.and_then(|all| all.iter().find(|v| v["name"] == r.version.as_str()));
+    let schema = version.map(|v| &v["schema"]["openAPIV3Schema"]).filter(|s| s.is_object());
+
+    // `org.example.v1.Widget`: the group's labels in reverse, then version and kind.
+    let mut labels: Vec<&str> = r.group.split('.').rev().collect();
+    labels.push(&r.version);
+    let prefix = labels.join(".");
+    let name = format!("{prefix}.{}", r.names.kind);
+    let mut kind = object(schema, dialect);
+    kind["x-kubernetes-group-version-kind"] = gvk(r, &r.names.kind);
+    let mut list = list(r, &name, dialect);
+    let selectable = version.map_or(&[][..], |v| selected(v, "selectableFields"));
+    if !selectable.is_empty() {
+        let path = |f: &Value| f["jsonPath"].as_str().unwrap_or_default().trim_start_matches('.').to_owned();
+        let fields: Value = selectable.iter().map(|f| json!({"fieldPath": path(f)})).collect();
+        kind["x-kubernetes-selectable-fields"] = fields.clone();
+        list["x-kubernetes-selectable-fields"] = fields;
+    }
+    Published {
+        kind: (name, kind),
+        list: (format!("{prefix}.{}", r.names.list_kind), list),
+        settled: r.definition == Some(stored),
+    }
+}
+
+fn object(schema: Option<&Value>, dialect: Dialect) -> Value {
+    let open = |s: &Value| is(s, "x-kubernetes-preserve-unknown-fields");
+    // Clients that validate by v2 refuse fields they do not see, so an open object shows none.
+    let Some(schema) = schema.filter(|s| dialect == Dialect::V3 || !open(s)) else {
+        return json!({"type": "object"});
+    };
+    let mut kind = schema.clone();
+    publish(&mut kind, dialect);
     let properties = entry(&mut kind, "properties");
     properties.insert("apiVersion".into(), json!({"type": "string", "description": API_VERSION}));
     properties.insert("kind".into(), json!({"type": "string", "description": KIND}));
-    properties.insert(
-        "metadata".into(),
-        described(OBJECT_META, dialect, "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"),
-    );
-    kind["type"] = "object".into();
-    kind["x-kubernetes-group-version-kind"] = gvk(r, &r.names.kind);
-    let list = json!({
+    properties.insert("metadata".into(), described(OBJECT_META, dialect, METADATA));
+    kind
+}
+
+fn list(r: &Resource, item: &str, dialect: Dialect) -> Value {
+    json!({
         "type": "object",
         "description": format!("{} is a list of {}", r.names.list_kind, r.names.kind),
         "required": ["items"],
         "properties": {
             "apiVersion": {"type": "string", "description": API_VERSION},
             "kind": {"type": "string", "description": KIND},
-            "metadata": described(LIST_META, dialect, "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"),
+            "metadata": described(LIST_META, dialect, LIST_METADATA),
             "items": {
                 "type": "array",
                 "description": format!("List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md", r.names.plural),
-                "items": reference(&name, dialect),
+                "items": reference(item, dialect),
             },
         },
         "x-kubernetes-group-version-kind": gvk(r, &r.names.list_kind),
-    });
-    let list_name = format!("{}.{}", name.rsplit_once('.').map_or("", |(p, _)| p), r.names.list_kind);
-    vec![(name, kind), (list_name, list)]
+    })
 }
 
-pub(super) fn gvk(r: &Resource, kind: &str) -> Value {
+fn gvk(r: &Resource, kind: &str) -> Value {
     json!([{"group": r.group, "version": r.version, "kind": kind}])
+}
+
+fn is(schema: &Value, key: &str) -> bool {
+    schema.get(key) == Some(&Value::Bool(true))
 }
 
 fn entry<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
@@ -88,55 +122,100 @@ fn entry<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
     }
 }
 
-/// The schema as the definition has it, without what the dialect cannot say.
-fn published(server: &Inner, r: &Resource, dialect: Dialect) -> Value {
-    let definition = server
-        .store
-        .get(&Key::new(STORE_KEY, "", &r.store_key))
-        .and_then(|e| serde_json::from_slice::<Value>(&e.body).ok());
-    let mut schema = definition
-        .as_ref()
-        .and_then(|d| d["spec"]["versions"].as_array())
-        .and_then(|versions| versions.iter().find(|v| v["name"] == r.version.as_str()))
-        .map(|v| v["schema"]["openAPIV3Schema"].clone())
-        .filter(Value::is_object)
-        .unwrap_or_else(|| json!({}));
-    if dialect == Dialect::V2 {
-        if schema["x-kubernetes-preserve-unknown-fields"] == true {
-            // Clients that validate by v2 would refuse fields they do not see.
-            return json!({"x-kubernetes-preserve-unknown-fields": true, "description": schema["description"].as_str().unwrap_or_default()});
-        }
-        degrade(&mut schema);
+/// The schema as it was written, with what its extensions imply said in full, and in v2 without what that cannot say.
+fn publish(schema: &mut Value, dialect: Dialect) {
+    if !schema.is_object() {
+        return;
     }
-    schema
+    if let Some(map) = schema.as_object_mut() {
+        // The one extension that may be written as `false`, which says nothing.
+        if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
+            map.remove("x-kubernetes-preserve-unknown-fields");
+        }
+    }
+    match dialect {
+        Dialect::V3 => unfold(schema),
+        Dialect::V2 => degrade(schema),
+    }
+    let Some(map) = schema.as_object_mut() else { return };
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = map.get_mut(key) {
+            publish(inner, dialect);
+        }
+    }
+    for (_, property) in map.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        publish(property, dialect);
+    }
+    embed(schema, dialect);
 }
 
-/// OpenAPI v2 knows neither `nullable` nor alternatives, and clients take any type where an integer or string
-/// is meant.
+/// An integer or a string is also said in words that OpenAPI has.
+fn unfold(schema: &mut Value) {
+    let alternatives = json!([{"type": "integer"}, {"type": "string"}]);
+    if !is(schema, "x-kubernetes-int-or-string")
+        || schema.get("anyOf") == Some(&alternatives)
+        || schema.pointer("/allOf/0/anyOf") == Some(&alternatives)
+    {
+        return;
+    }
+    if schema.get("anyOf").is_none() {
+        schema["anyOf"] = alternatives;
+    } else {
+        let mut all = vec![json!({"anyOf": alternatives})];
+        all.extend(selected(schema, "allOf").iter().cloned());
+        schema["allOf"] = all.into();
+    }
+}
+
+/// OpenAPI v2 knows neither alternatives nor null nor defaults; and clients that read it take a typed value without
+/// properties or items for one that may have none.
 fn degrade(schema: &mut Value) {
+    let optional: Vec<String> = schema["properties"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, property)| is(property, "nullable"))
+        .map(|(name, _)| name.clone())
+        .collect();
+    let all_optional = is(&schema["additionalProperties"], "nullable");
     let Some(map) = schema.as_object_mut() else { return };
-    for key in ["oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"] {
+    for key in ["oneOf", "anyOf", "allOf", "not", "default"] {
         map.remove(key);
     }
     let nullable = map.remove("nullable") == Some(Value::Bool(true));
-    let int_or_string = map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true));
-    let preserves = map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
-    if nullable || int_or_string {
-        for key in ["type", "items", "properties", "additionalProperties"] {
-            map.remove(key);
+    let open = map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
+    if nullable || open {
+        map.remove("items");
+        map.remove("properties");
+    }
+    let bare_list = map.get("type").is_some_and(|t| t == "array") && !map.contains_key("items");
+    let open_object = open && map.get("type").is_some_and(|t| t == "object");
+    if nullable || bare_list || open_object {
+        map.remove("type");
+    }
+    if let Some(Value::Array(required)) = map.get_mut("required") {
+        required.retain(|name| !all_optional && name.as_str().is_none_or(|n| !optional.iter().any(|o| o == n)));
+        if required.is_empty() {
+            map.remove("required");
         }
-    } else if preserves {
-        for key in ["items", "properties"] {
-            map.remove(key);
+    }
+}
+
+/// An embedded object has what every object has.
+fn embed(schema: &mut Value, dialect: Dialect) {
+    let hidden = dialect == Dialect::V2 && is(schema, "x-kubernetes-preserve-unknown-fields");
+    if !is(schema, "x-kubernetes-embedded-resource") || hidden {
+        return;
+    }
+    let properties = entry(schema, "properties");
+    properties.insert("apiVersion".into(), json!({"type": "string", "description": EMBEDDED_API_VERSION}));
+    properties.insert("kind".into(), json!({"type": "string", "description": EMBEDDED_KIND}));
+    properties.insert("metadata".into(), described(OBJECT_META, dialect, METADATA));
+    let mut required = selected(schema, "required").to_vec();
+    for name in ["kind", "apiVersion"] {
+        if !required.iter().any(|r| r == name) {
+            required.push(name.into());
         }
     }
-    if let Some(items) = map.get_mut("items") {
-        degrade(items);
-    }
-    if let Some(additional) = map.get_mut("additionalProperties") {
-        degrade(additional);
-    }
-    for (_, property) in map.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        degrade(property);
-    }
+    schema["required"] = required.into();
 }

@@ -1,13 +1,23 @@
 //! OpenAPI v2 and v3 of everything served.
 //!
-//! Documents are built when they are asked for and kept as bytes until something they describe changes. Hashes
-//! come from what is served, not from the documents, so that the index costs nothing to make.
+//! | module | what it holds |
+//! |---|---|
+//! | `documents` | documents as bytes, built when asked for and kept while they are true |
+//! | `v2`, `v3` | the two kinds of documents |
+//! | `operations` | paths |
+//! | `custom` | the schemas of custom kinds; those of built-in kinds come from `kinds` |
+//! | `protobuf` | v2 in protobuf |
 
 mod custom;
+mod documents;
 mod operations;
 mod protobuf;
+#[cfg(test)]
+mod tests;
 mod v2;
 mod v3;
+
+pub(crate) use documents::Cache;
 
 use crate::body::ApiBody;
 use crate::discovery::cached;
@@ -16,78 +26,54 @@ use crate::registry::Served;
 use crate::request::Query;
 use crate::respond;
 use crate::server::Inner;
-use bytes::Bytes;
+use documents::{Finished, Name};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-const V2_PROTOBUF_ALIAS: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const JSON: &str = "application/json";
+/// Asked for with `@`, answered without: the grammar of media types has no `@`.
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V2_PROTOBUF_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// Finished documents by path and hash.
-#[derive(Default)]
-pub(crate) struct Cache(Mutex<BTreeMap<String, (String, Bytes)>>);
-
-impl Cache {
-    fn get_or_build(&self, path: &str, hash: &str, build: impl FnOnce() -> Vec<u8>) -> Bytes {
-        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((kept, bytes)) = cache.get(path)
-            && kept == hash
-        {
-            return bytes.clone();
-        }
-        let bytes = Bytes::from(build());
-        cache.insert(path.to_owned(), (hash.to_owned(), bytes.clone()));
-        bytes
-    }
-}
-
-pub(crate) fn answer(server: &Inner, segments: &[&str], parts: &Parts, query: &Query) -> Response<ApiBody> {
+pub(crate) async fn answer(
+    server: &Arc<Inner>,
+    segments: &[&str],
+    parts: &Parts,
+    query: &Query,
+) -> Response<ApiBody> {
     let served = server.registry.served();
     match segments {
-        ["v2"] => second(server, &served, parts),
-        ["v3"] => cached(index(&served).into(), "application/json", parts),
-        ["v3", "api", version] => third(server, &served, "", version, parts, query),
-        ["v3", "apis", group, version] => third(server, &served, group, version, parts, query),
+        ["v2"] => second(server, &served, parts).await,
+        ["v3"] => cached(index(server, &served).await.into(), JSON, parts),
+        ["v3", "api", version] => third(server, &served, "", version, parts, query).await,
+        ["v3", "apis", group, version] => third(server, &served, group, version, parts, query).await,
         _ => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
-fn index(served: &Served) -> String {
+async fn index(server: &Arc<Inner>, served: &Served) -> String {
     let mut paths = Map::new();
-    for (group, versions) in served.groups() {
-        for version in versions {
-            let path = document_path(&group, &version);
-            let hash = hash_of(served, &group, &version);
-            paths.insert(
-                path.clone(),
-                json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
-            );
+    for (name, finished) in documents::every_version(server, served).await {
+        if let Name::V3 { group, version } = name {
+            let url = json!({"serverRelativeURL": address(&group, &version, &finished.hash)});
+            paths.insert(path(&group, &version), url);
         }
     }
     json!({"paths": paths}).to_string()
 }
 
-fn document_path(group: &str, version: &str) -> String {
+fn path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-/// Changes when a document of this group and version would.
-fn hash_of(served: &Served, group: &str, version: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update(env!("CARGO_PKG_VERSION"));
-    for r in served.in_version(group, version) {
-        hash.update(&r.names.plural);
-        hash.update(r.definition.unwrap_or_default());
-    }
-    hash.finalize().iter().map(|b| format!("{b:02X}")).collect()
+fn address(group: &str, version: &str, hash: &str) -> String {
+    format!("/openapi/v3/{}?hash={hash}", path(group, version))
 }
 
-fn third(
-    server: &Inner,
+async fn third(
+    server: &Arc<Inner>,
     served: &Served,
     group: &str,
     version: &str,
@@ -97,21 +83,41 @@ fn third(
     if served.in_version(group, version).is_empty() {
         return respond::text(StatusCode::NOT_FOUND, "404 page not found\n");
     }
-    let path = document_path(group, version);
-    let hash = hash_of(served, group, version);
-    let asked = query.get("hash");
-    if !asked.is_empty() && asked != hash {
-        return moved(&format!("/openapi/v3/{path}?hash={hash}"));
+    if accepted(parts, &[(JSON, JSON)]).is_none() {
+        return respond::text(StatusCode::NOT_ACCEPTABLE, "");
     }
-    let bytes = server.documents.get_or_build(&path, &hash, || {
-        transom_object::json::encode(&v3::document(server, served, group, version))
-    });
-    let mut response = cached(bytes, "application/json", parts);
+    let name = Name::V3 { group: group.to_owned(), version: version.to_owned() };
+    let Some(finished) = documents::get(server, served, name).await else {
+        return unavailable();
+    };
+    let asked = query.get("hash");
+    if !asked.is_empty() && asked != &*finished.hash {
+        return moved(&address(group, version, &finished.hash));
+    }
+    let mut response = send(finished, JSON, parts).await;
     if !asked.is_empty() {
-        let forever = HeaderValue::from_static("public, immutable");
+        // The address names the content: it never changes.
+        let forever = HeaderValue::from_static("public, immutable, max-age=31536000");
         response.headers_mut().insert(header::CACHE_CONTROL, forever);
     }
     response
+}
+
+async fn second(server: &Arc<Inner>, served: &Served, parts: &Parts) -> Response<ApiBody> {
+    let offered = [(JSON, JSON), (V2_PROTOBUF_ASKED, V2_PROTOBUF), (V2_PROTOBUF, V2_PROTOBUF)];
+    let Some(media) = accepted(parts, &offered) else {
+        return respond::text(StatusCode::NOT_ACCEPTABLE, "");
+    };
+    let name = if media == JSON { Name::V2Json } else { Name::V2Protobuf };
+    match documents::get(server, served, name).await {
+        Some(finished) => send(finished, media, parts).await,
+        None => unavailable(),
+    }
+}
+
+/// A builder that failed unexpectedly took no other request with it.
+fn unavailable() -> Response<ApiBody> {
+    respond::text(StatusCode::SERVICE_UNAVAILABLE, "the document could not be built; see the server's log\n")
 }
 
 /// The client's hash is stale: the current document is elsewhere.
@@ -123,14 +129,52 @@ fn moved(to: &str) -> Response<ApiBody> {
     response
 }
 
-fn second(server: &Inner, served: &Served, parts: &Parts) -> Response<ApiBody> {
-    let hash = served.generation.to_string();
-    let accept = header_text(&parts.headers, "accept");
-    let document = || -> Value { v2::document(server, served) };
-    if accept.contains(V2_PROTOBUF) || accept.contains(V2_PROTOBUF_ALIAS) {
-        let bytes = server.documents.get_or_build("v2+protobuf", &hash, || protobuf::encode(&document()));
-        return cached(bytes, V2_PROTOBUF_ALIAS, parts);
+async fn send(finished: Finished, media: &'static str, parts: &Parts) -> Response<ApiBody> {
+    let etag = format!("\"{}\"", finished.hash);
+    let known = header_text(&parts.headers, "if-none-match").split(',').any(|t| t.trim() == etag);
+    let takes_gzip =
+        header_text(&parts.headers, "accept-encoding").split(',').any(|e| e.trim().starts_with("gzip"));
+    let mut response = Response::new(ApiBody::empty());
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else if takes_gzip {
+        *response.body_mut() = finished.zipped().into();
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    } else {
+        *response.body_mut() = finished.plain().await.into();
     }
-    let bytes = server.documents.get_or_build("v2", &hash, || transom_object::json::encode(&document()));
-    cached(bytes, "application/json", parts)
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        headers.insert(header::ETAG, etag);
+    }
+    response
+}
+
+/// The media type to answer with: of those offered, as asked for → as answered, the one the client likes best.
+fn accepted(parts: &Parts, offered: &[(&str, &'static str)]) -> Option<&'static str> {
+    let text = header_text(&parts.headers, "accept");
+    let text = if text.is_empty() { "*/*" } else { text };
+    let mut clauses: Vec<(f32, &str)> = text
+        .split(',')
+        .map(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default();
+            let weight = parts.find_map(|p| p.strip_prefix("q=")).and_then(|q| q.parse().ok());
+            (weight.unwrap_or(1.0), media)
+        })
+        .filter(|(weight, _)| *weight > 0.0)
+        .collect();
+    clauses.sort_by(|a, b| b.0.total_cmp(&a.0));
+    clauses.iter().find_map(|(_, media)| {
+        let any = matches!(*media, "*/*" | "application/*");
+        offered.iter().find(|(asked, _)| any || asked == media).map(|(_, answered)| *answered)
+    })
+}
+
+/// A list in a document; empty when it is absent.
+fn selected<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

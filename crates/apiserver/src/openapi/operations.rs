@@ -1,11 +1,15 @@
 //! The paths of a resource, with the operations and parameters clients look for.
+//!
+//! Clients decide from these whether a server validates fields and runs dry, and code generators name methods
+//! after the operation ids; both are as upstream writes them.
 
 use super::custom::reference;
+use crate::discovery::verbs;
 use crate::kinds::openapi::Dialect;
 use crate::resource::{Access, Resource};
 use serde_json::{Map, Value, json};
 
-/// What an operation needs to know of its resource.
+/// What operations need to know of their resource.
 pub(super) struct Subject<'a> {
     pub(super) resource: &'a Resource,
     pub(super) schema: String,
@@ -13,14 +17,39 @@ pub(super) struct Subject<'a> {
     pub(super) dialect: Dialect,
 }
 
-const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
-const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
-const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
-const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+/// One operation on a path.
+struct Operation<'a> {
+    method: &'static str,
+    action: &'static str,
+    /// The beginning of the operation's id.
+    verb: &'static str,
+    description: String,
+    query: &'a [&'a [(&'static str, &'static str)]],
+    body: Option<&'a str>,
+    /// Only deletes do without a body.
+    body_required: bool,
+    answer: &'a str,
+    codes: &'static [(&'static str, &'static str)],
+}
+
+/// A part of an object with a path of its own.
+struct Subresource<'a> {
+    name: &'a str,
+    schema: &'a str,
+    gvk: Value,
+}
+
+pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+pub(super) const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+pub(super) const TOKEN_REQUEST: &str = "io.k8s.api.authentication.v1.TokenRequest";
+
 const WRITE: &[(&str, &str)] =
     &[("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string")];
-const LIST: &[(&str, &str)] = &[
-    ("allowWatchBookmarks", "boolean"),
+const FORCE: &[(&str, &str)] = &[("force", "boolean")];
+const PRETTY: &[(&str, &str)] = &[("pretty", "string")];
+const SELECT: &[(&str, &str)] = &[
     ("continue", "string"),
     ("fieldSelector", "string"),
     ("labelSelector", "string"),
@@ -29,14 +58,19 @@ const LIST: &[(&str, &str)] = &[
     ("resourceVersionMatch", "string"),
     ("sendInitialEvents", "boolean"),
     ("timeoutSeconds", "integer"),
-    ("watch", "boolean"),
 ];
+const WATCH: &[(&str, &str)] = &[("allowWatchBookmarks", "boolean"), ("watch", "boolean")];
 const DELETE: &[(&str, &str)] = &[
     ("dryRun", "string"),
     ("gracePeriodSeconds", "integer"),
     ("orphanDependents", "boolean"),
     ("propagationPolicy", "string"),
 ];
+
+const OK: &[(&str, &str)] = &[("200", "OK")];
+const OK_CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
+const OK_ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
+const OK_CREATED_ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
 impl Subject<'_> {
     pub(super) fn paths(&self) -> Map<String, Value> {
@@ -46,193 +80,337 @@ impl Subject<'_> {
         } else {
             format!("/apis/{}/{}", r.group, r.version)
         };
+        let everywhere = format!("{root}/{}", r.names.plural);
         let scoped = if r.namespaced {
             format!("{root}/namespaces/{{namespace}}/{}", r.names.plural)
         } else {
-            format!("{root}/{}", r.names.plural)
+            everywhere.clone()
         };
+        let whole = Subresource { name: "", schema: &self.schema, gvk: self.gvk() };
         let mut paths = Map::new();
         if r.access == Access::CreateOnly {
-            paths.insert(
-                scoped,
-                json!({"post": self.write("post", "create", &self.schema), "parameters": self.place(false)}),
-            );
+            paths.insert(scoped, self.item(&[self.create(&whole)], &whole, ""));
             return paths;
         }
-        paths.insert(scoped.clone(), self.collection());
         if r.namespaced {
-            let everywhere = json!({"get": self.list("ForAllNamespaces"), "parameters": []});
-            paths.insert(format!("{root}/{}", r.names.plural), everywhere);
+            paths.insert(everywhere, self.item(&[self.list()], &whole, "ForAllNamespaces"));
         }
-        paths.insert(format!("{scoped}/{{name}}"), self.object("", &self.schema, true));
-        if r.status {
-            paths.insert(format!("{scoped}/{{name}}/status"), self.object("Status", &self.schema, false));
+        let mut collection = vec![self.list(), self.create(&whole)];
+        if verbs(r).contains(&"deletecollection") {
+            collection.push(self.delete_collection());
         }
-        if r.scale.is_some() {
-            paths.insert(format!("{scoped}/{{name}}/scale"), self.object("Scale", SCALE, false));
+        paths.insert(scoped.clone(), self.item(&collection, &whole, ""));
+        let object = [self.read(&whole), self.replace(&whole), self.delete(), self.patch(&whole)];
+        paths.insert(format!("{scoped}/{{name}}"), self.item(&object, &whole, ""));
+        for sub in self.subresources() {
+            let operations = match sub.name {
+                "token" => vec![self.create(&sub)],
+                "finalize" => vec![self.replace(&sub)],
+                _ => vec![self.read(&sub), self.replace(&sub), self.patch(&sub)],
+            };
+            let path = format!("{scoped}/{{name}}/{}", sub.name);
+            paths.insert(path, self.item(&operations, &sub, &capital(sub.name)));
         }
         paths
     }
 
-    fn collection(&self) -> Value {
-        let mut delete =
-            self.operation("delete", "deletecollection", "Collection", DELETE, Some(DELETE_OPTIONS), STATUS);
-        self.add_parameters(&mut delete, LIST);
-        json!({
-            "get": self.list(""),
-            "post": self.write("post", "create", &self.schema),
-            "delete": delete,
-            "parameters": self.place(false),
-        })
+    fn gvk(&self) -> Value {
+        let r = self.resource;
+        json!({"group": r.group, "version": r.version, "kind": r.names.kind})
     }
 
-    fn list(&self, suffix: &str) -> Value {
-        self.operation("get", "list", suffix, LIST, None, &self.list_schema)
-    }
-
-    fn write(&self, method: &str, action: &str, schema: &str) -> Value {
-        self.operation(method, action, "", WRITE, Some(schema), schema)
-    }
-
-    fn object(&self, suffix: &str, schema: &str, deletable: bool) -> Value {
-        let mut patch = self.operation("patch", "patch", suffix, WRITE, Some(PATCH), schema);
-        self.add_parameters(&mut patch, &[("force", "boolean")]);
-        let mut item = json!({
-            "get": self.operation("get", "get", suffix, &[], None, schema),
-            "put": self.operation("put", "put", suffix, WRITE, Some(schema), schema),
-            "patch": patch,
-            "parameters": self.place(true),
-        });
-        if deletable {
-            item["delete"] = self.operation("delete", "delete", suffix, DELETE, Some(DELETE_OPTIONS), STATUS);
+    fn subresources(&self) -> Vec<Subresource<'_>> {
+        let r = self.resource;
+        let own = |name| Subresource { name, schema: &self.schema, gvk: self.gvk() };
+        let mut all: Vec<Subresource<'_>> = r
+            .extra
+            .iter()
+            .map(|name| match *name {
+                "token" => Subresource {
+                    name,
+                    schema: TOKEN_REQUEST,
+                    gvk: json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}),
+                },
+                name => own(name),
+            })
+            .collect();
+        if r.scale.is_some() {
+            // Upstream names the custom kind itself here, but Scale for built-in kinds.
+            let gvk = if r.definition.is_some() {
+                self.gvk()
+            } else {
+                json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})
+            };
+            all.push(Subresource { name: "scale", schema: SCALE, gvk });
         }
-        item
+        if r.status {
+            all.push(own("status"));
+        }
+        all
     }
 
-    /// The path's own parameters.
-    fn place(&self, named: bool) -> Vec<Value> {
+    fn list(&self) -> Operation<'_> {
+        Operation {
+            method: "get",
+            action: "list",
+            verb: "list",
+            description: format!("list or watch objects of kind {}", self.resource.names.kind),
+            query: &[SELECT, WATCH],
+            body: None,
+            body_required: false,
+            answer: &self.list_schema,
+            codes: OK,
+        }
+    }
+
+    fn create<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+        Operation {
+            method: "post",
+            action: "post",
+            verb: "create",
+            description: format!("create{} {}", part_of(sub), article(&self.resource.names.kind)),
+            query: &[WRITE],
+            body: Some(sub.schema),
+            body_required: true,
+            answer: sub.schema,
+            codes: OK_CREATED_ACCEPTED,
+        }
+    }
+
+    fn delete_collection(&self) -> Operation<'_> {
+        Operation {
+            method: "delete",
+            action: "deletecollection",
+            verb: "delete",
+            description: format!("delete collection of {}", self.resource.names.kind),
+            query: &[DELETE, SELECT],
+            body: Some(DELETE_OPTIONS),
+            body_required: false,
+            answer: STATUS,
+            codes: OK,
+        }
+    }
+
+    fn read<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+        Operation {
+            method: "get",
+            action: "get",
+            verb: "read",
+            description: format!("read{} the specified {}", part_of(sub), self.resource.names.kind),
+            query: &[],
+            body: None,
+            body_required: false,
+            answer: sub.schema,
+            codes: OK,
+        }
+    }
+
+    fn replace<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+        Operation {
+            method: "put",
+            action: "put",
+            verb: "replace",
+            description: format!("replace{} the specified {}", part_of(sub), self.resource.names.kind),
+            query: &[WRITE],
+            body: Some(sub.schema),
+            body_required: true,
+            answer: sub.schema,
+            codes: OK_CREATED,
+        }
+    }
+
+    fn delete(&self) -> Operation<'_> {
+        let returns_object = self.resource.strategy.returns_deleted_object();
+        Operation {
+            method: "delete",
+            action: "delete",
+            verb: "delete",
+            description: format!("delete {}", article(&self.resource.names.kind)),
+            query: &[DELETE],
+            body: Some(DELETE_OPTIONS),
+            body_required: false,
+            answer: if returns_object { &self.schema } else { STATUS },
+            codes: OK_ACCEPTED,
+        }
+    }
+
+    fn patch<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+        Operation {
+            method: "patch",
+            action: "patch",
+            verb: "patch",
+            description: format!("partially update{} the specified {}", part_of(sub), self.resource.names.kind),
+            query: &[WRITE, FORCE],
+            body: Some(PATCH),
+            body_required: true,
+            answer: sub.schema,
+            // An apply may create.
+            codes: OK_CREATED,
+        }
+    }
+
+    /// A path with its operations. What all of them take stands beside them.
+    fn item(&self, operations: &[Operation<'_>], sub: &Subresource<'_>, suffix: &str) -> Value {
+        let named = operations.iter().any(|o| matches!(o.action, "get" | "put" | "patch")) || sub.name != "";
+        let mut shared = self.place(named, suffix != "ForAllNamespaces");
+        let common = |name: &str| operations.iter().all(|o| o.query.iter().any(|q| q.iter().any(|p| p.0 == name)));
+        let mut item = Map::new();
+        let mut hoisted: Vec<(&str, &str)> = PRETTY.to_vec();
+        for op in operations {
+            let all = op.query.iter().flat_map(|q| q.iter().copied());
+            let (outside, inside): (Vec<_>, Vec<_>) = all.partition(|p| common(p.0));
+            hoisted.extend(outside);
+            item.insert(op.method.to_owned(), self.operation(op, inside, sub, suffix));
+        }
+        hoisted.sort_unstable();
+        hoisted.dedup();
+        shared.extend(hoisted.into_iter().map(|(name, ty)| self.query_parameter(name, ty)));
+        item.insert("parameters".into(), shared.into());
+        item.into()
+    }
+
+    /// The parameters that are part of the path.
+    fn place(&self, named: bool, in_namespace: bool) -> Vec<Value> {
         let r = self.resource;
         let mut all = Vec::new();
         let mut path = |name: &str, description: String| {
-            let mut p = json!({"name": name, "in": "path", "required": true, "description": description, "uniqueItems": true});
-            self.typed(&mut p, "string");
-            all.push(p);
+            let p = json!({"name": name, "in": "path", "required": true, "description": description});
+            all.push(self.typed(p, "string"));
         };
         if named {
             path("name", format!("name of the {}", r.names.kind));
         }
-        if r.namespaced {
+        if r.namespaced && in_namespace {
             path("namespace", "object name and auth scope, such as for teams and projects".into());
         }
         all
     }
 
-    fn operation(
-        &self,
-        method: &str,
-        action: &str,
-        suffix: &str,
-        query: &[(&str, &str)],
-        body: Option<&str>,
-        answer: &str,
-    ) -> Value {
+    fn operation(&self, op: &Operation<'_>, mut query: Vec<(&str, &str)>, sub: &Subresource<'_>, suffix: &str) -> Value {
         let r = self.resource;
+        let group = short_group(r);
+        let collection = if op.action == "deletecollection" { "Collection" } else { "" };
         let scope = if r.namespaced && suffix != "ForAllNamespaces" { "Namespaced" } else { "" };
-        let verb = match action {
-            "get" => "read",
-            "put" => "replace",
-            other => other,
-        };
-        let mut op = json!({
-            "operationId": format!("{verb}{}{}{scope}{}{suffix}", pascal(&r.group), pascal(&r.version), r.names.kind),
-            "description": format!("{verb} {}", r.names.kind),
-            "tags": [tag(r)],
-            "x-kubernetes-action": action,
-            "x-kubernetes-group-version-kind": {"group": r.group, "version": r.version, "kind": r.names.kind},
-            "parameters": [],
+        query.sort_unstable();
+        let mut parameters: Vec<Value> =
+            query.into_iter().map(|(name, ty)| self.query_parameter(name, ty)).collect();
+        let mut out = json!({
+            "operationId": format!(
+                "{}{}{}{collection}{scope}{}{suffix}",
+                op.verb, pascal(&group), capital(&r.version), r.names.kind,
+            ),
+            "description": op.description,
+            "tags": [format!("{}_{}", camel(&group), r.version)],
+            "x-kubernetes-action": op.action,
+            "x-kubernetes-group-version-kind": sub.gvk,
+            "responses": self.responses(op),
         });
-        let json_type = json!(["application/json", "application/yaml"]);
-        match self.dialect {
-            Dialect::V3 => {
+        match (self.dialect, op.body) {
+            (Dialect::V3, Some(body)) => out["requestBody"] = self.request_body(op, body),
+            (Dialect::V3, None) => {}
+            (Dialect::V2, body) => {
                 if let Some(body) = body {
-                    op["requestBody"] = json!({"required": true, "content": self.content(method, body)});
+                    let mut parameter =
+                        json!({"name": "body", "in": "body", "schema": reference(body, self.dialect)});
+                    if op.body_required {
+                        parameter["required"] = true.into();
+                    }
+                    parameters.insert(0, parameter);
                 }
-                op["responses"] = json!({
-                    "200": {"description": "OK", "content": {"application/json": {"schema": reference(answer, self.dialect)}}},
-                    "401": {"description": "Unauthorized"},
-                });
-            }
-            Dialect::V2 => {
-                if let Some(body) = body {
-                    op["parameters"] = json!([{"name": "body", "in": "body", "required": true, "schema": reference(body, self.dialect)}]);
-                    op["consumes"] =
-                        if method == "patch" { json!(self.patch_types()) } else { json_type.clone() };
-                }
-                op["produces"] = json_type;
-                op["schemes"] = json!(["https"]);
-                op["responses"] = json!({
-                    "200": {"description": "OK", "schema": reference(answer, self.dialect)},
-                    "401": {"description": "Unauthorized"},
-                });
+                out["consumes"] = self.consumed(op).into();
+                out["produces"] = PRODUCED.to_vec().into();
+                out["schemes"] = json!(["https"]);
             }
         }
-        self.add_parameters(&mut op, query);
-        op
-    }
-
-    fn content(&self, method: &str, schema: &str) -> Value {
-        let media = json!({"schema": reference(schema, self.dialect)});
-        let types = if method == "patch" { self.patch_types() } else { vec!["*/*"] };
-        types.iter().map(|t| ((*t).to_owned(), media.clone())).collect::<Map<_, _>>().into()
-    }
-
-    /// kubectl patches strategically wherever the document says that it can.
-    fn patch_types(&self) -> Vec<&'static str> {
-        let strategic = self.resource.strategy.patch_schema().is_some();
-        PATCH_TYPES.into_iter().filter(|t| strategic || !t.contains("strategic")).collect()
-    }
-
-    fn add_parameters(&self, op: &mut Value, parameters: &[(&str, &str)]) {
-        let mut all = op["parameters"].as_array().cloned().unwrap_or_default();
-        for (name, ty) in parameters {
-            let mut p = json!({"name": name, "in": "query", "uniqueItems": true});
-            self.typed(&mut p, ty);
-            all.push(p);
+        if !parameters.is_empty() {
+            out["parameters"] = parameters.into();
         }
-        op["parameters"] = all.into();
+        out
+    }
+
+    fn responses(&self, op: &Operation<'_>) -> Value {
+        let schema = reference(op.answer, self.dialect);
+        let mut responses = Map::new();
+        for (code, description) in op.codes {
+            let mut response = json!({"description": description});
+            match self.dialect {
+                Dialect::V2 => response["schema"] = schema.clone(),
+                Dialect::V3 => {
+                    for media in PRODUCED {
+                        response["content"][media] = json!({"schema": schema});
+                    }
+                }
+            }
+            responses.insert((*code).to_owned(), response);
+        }
+        responses.insert("401".into(), json!({"description": "Unauthorized"}));
+        responses.into()
+    }
+
+    fn request_body(&self, op: &Operation<'_>, schema: &str) -> Value {
+        let mut body = json!({});
+        for media in self.consumed(op) {
+            body["content"][media] = json!({"schema": reference(schema, self.dialect)});
+        }
+        if op.body_required {
+            body["required"] = true.into();
+        }
+        body
+    }
+
+    /// The media types a body may have.
+    fn consumed(&self, op: &Operation<'_>) -> Vec<&'static str> {
+        let custom = self.resource.definition.is_some();
+        if op.action != "patch" {
+            return if custom { PRODUCED.to_vec() } else { vec!["*/*"] };
+        }
+        let mut types = vec!["application/json-patch+json", "application/merge-patch+json"];
+        // kubectl patches strategically wherever the document says that it can.
+        if self.resource.strategy.patch_schema().is_some() {
+            types.push("application/strategic-merge-patch+json");
+        }
+        types.push("application/apply-patch+yaml");
+        types
+    }
+
+    fn query_parameter(&self, name: &str, ty: &str) -> Value {
+        self.typed(json!({"name": name, "in": "query"}), ty)
     }
 
     /// A parameter's type stands in a schema in v3 and beside its name in v2.
-    fn typed(&self, parameter: &mut Value, ty: &str) {
+    fn typed(&self, mut parameter: Value, ty: &str) -> Value {
         match self.dialect {
-            Dialect::V2 => parameter["type"] = ty.into(),
-            Dialect::V3 => {
-                parameter["schema"] = json!({"type": ty, "uniqueItems": true});
-                if let Some(map) = parameter.as_object_mut() {
-                    map.remove("uniqueItems");
-                }
+            Dialect::V2 => {
+                parameter["type"] = ty.into();
+                parameter["uniqueItems"] = true.into();
             }
+            Dialect::V3 => parameter["schema"] = json!({"type": ty, "uniqueItems": true}),
         }
+        parameter
     }
 }
 
-const PATCH_TYPES: [&str; 4] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
+const PRODUCED: [&str; 2] = ["application/json", "application/yaml"];
 
-fn tag(r: &Resource) -> String {
-    let group = if r.group.is_empty() { "core".to_owned() } else { camel(&r.group) };
-    format!("{group}_{}", r.version)
+fn part_of(sub: &Subresource<'_>) -> String {
+    if sub.name.is_empty() { String::new() } else { format!(" {} of", sub.name) }
 }
 
-fn pascal(text: &str) -> String {
-    if text.is_empty() {
-        return "Core".into();
+fn article(kind: &str) -> String {
+    let vowel = kind.starts_with(['A', 'E', 'I', 'O', 'U']);
+    format!("{} {kind}", if vowel { "an" } else { "a" })
+}
+
+/// The group as tags and operation ids name it.
+fn short_group(r: &Resource) -> String {
+    match r.group.trim_end_matches(".k8s.io") {
+        "" => "core".into(),
+        group => group.into(),
     }
-    text.split(['.', '-']).map(capital).collect()
+}
+
+fn pascal(group: &str) -> String {
+    group.split(['.', '-']).map(capital).collect()
 }
 
 fn camel(group: &str) -> String {
