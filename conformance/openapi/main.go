@@ -38,8 +38,15 @@ type suite struct {
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == "record" {
+		if err := record(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: openapi KUBECONFIG")
+		fmt.Fprintln(os.Stderr, "usage: openapi KUBECONFIG, or: openapi record DOCUMENT.json DOCUMENT.pb")
 		os.Exit(2)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
@@ -60,6 +67,23 @@ func main() {
 	if s.failed > 0 {
 		os.Exit(1)
 	}
+}
+
+// record writes a JSON document in protobuf as kube-apiserver does, for tests that run without Go.
+func record(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	document, err := openapi_v2.ParseDocument(text)
+	if err != nil {
+		return err
+	}
+	binary, err := proto.MarshalOptions{Deterministic: true}.Marshal(document)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, binary, 0o644)
 }
 
 func (s *suite) check(what string, err error) {

@@ -119,8 +119,11 @@ fn property(ty: &Type, f: &Field, dialect: Dialect, refs: &mut BTreeSet<String>)
     set("x-kubernetes-map-type", f.atomic.then(|| "atomic".into()));
     set("x-kubernetes-patch-strategy", f.patch_strategy.map(Value::from));
     set("x-kubernetes-patch-merge-key", f.merge_key.map(Value::from));
-    if out["type"] == "string" && !f.enumeration.is_empty() {
-        out["enum"] = f.enumeration.clone().into();
+    if !f.enumeration.is_empty() {
+        let holder = if out["type"] == "array" { &mut out["items"] } else { &mut out };
+        if holder["type"] == "string" {
+            holder["enum"] = f.enumeration.clone().into();
+        }
     }
     wrap(out, dialect)
 }
@@ -242,7 +245,9 @@ fn special(name: &str, dialect: Dialect) -> Value {
         "JSONSchemaPropsOrArray" => json!({"description": "A JSON schema or a list of JSON schemas."}),
         "JSONSchemaPropsOrBool" => json!({"description": "A JSON schema or a boolean."}),
         "JSONSchemaPropsOrStringArray" => json!({"description": "A JSON schema or a list of strings."}),
-        "Patch" => json!({"type": "object", "description": "The body of a PATCH request; its form depends on the Content-Type."}),
+        "Patch" => {
+            json!({"type": "object", "description": "The body of a PATCH request; its form depends on the Content-Type."})
+        }
         _ => json!({"type": "object"}),
     }
 }

@@ -194,7 +194,8 @@ fn degrade(schema: &mut Value) {
         map.remove("type");
     }
     if let Some(Value::Array(required)) = map.get_mut("required") {
-        required.retain(|name| !all_optional && name.as_str().is_none_or(|n| !optional.iter().any(|o| o == n)));
+        required
+            .retain(|name| !all_optional && name.as_str().is_none_or(|n| !optional.iter().any(|o| o == n)));
         if required.is_empty() {
             map.remove("required");
         }

@@ -59,6 +59,7 @@ const SELECT: &[(&str, &str)] = &[
     ("sendInitialEvents", "boolean"),
     ("timeoutSeconds", "integer"),
 ];
+const VERSION: &[(&str, &str)] = &[("resourceVersion", "string")];
 const WATCH: &[(&str, &str)] = &[("allowWatchBookmarks", "boolean"), ("watch", "boolean")];
 const DELETE: &[(&str, &str)] = &[
     ("dryRun", "string"),
@@ -197,7 +198,7 @@ impl Subject<'_> {
             action: "get",
             verb: "read",
             description: format!("read{} the specified {}", part_of(sub), self.resource.names.kind),
-            query: &[],
+            query: if self.resource.definition.is_some() { &[VERSION] } else { &[] },
             body: None,
             body_required: false,
             answer: sub.schema,
@@ -239,7 +240,11 @@ impl Subject<'_> {
             method: "patch",
             action: "patch",
             verb: "patch",
-            description: format!("partially update{} the specified {}", part_of(sub), self.resource.names.kind),
+            description: format!(
+                "partially update{} the specified {}",
+                part_of(sub),
+                self.resource.names.kind
+            ),
             query: &[WRITE, FORCE],
             body: Some(PATCH),
             body_required: true,
@@ -253,7 +258,8 @@ impl Subject<'_> {
     fn item(&self, operations: &[Operation<'_>], sub: &Subresource<'_>, suffix: &str) -> Value {
         let named = operations.iter().any(|o| matches!(o.action, "get" | "put" | "patch")) || sub.name != "";
         let mut shared = self.place(named, suffix != "ForAllNamespaces");
-        let common = |name: &str| operations.iter().all(|o| o.query.iter().any(|q| q.iter().any(|p| p.0 == name)));
+        let common =
+            |name: &str| operations.iter().all(|o| o.query.iter().any(|q| q.iter().any(|p| p.0 == name)));
         let mut item = Map::new();
         let mut hoisted: Vec<(&str, &str)> = PRETTY.to_vec();
         for op in operations {
@@ -286,7 +292,13 @@ impl Subject<'_> {
         all
     }
 
-    fn operation(&self, op: &Operation<'_>, mut query: Vec<(&str, &str)>, sub: &Subresource<'_>, suffix: &str) -> Value {
+    fn operation(
+        &self,
+        op: &Operation<'_>,
+        mut query: Vec<(&str, &str)>,
+        sub: &Subresource<'_>,
+        suffix: &str,
+    ) -> Value {
         let r = self.resource;
         let group = short_group(r);
         let collection = if op.action == "deletecollection" { "Collection" } else { "" };
