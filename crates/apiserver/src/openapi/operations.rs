@@ -256,7 +256,8 @@ impl Subject<'_> {
 
     /// A path with its operations. What all of them take stands beside them.
     fn item(&self, operations: &[Operation<'_>], sub: &Subresource<'_>, suffix: &str) -> Value {
-        let named = operations.iter().any(|o| matches!(o.action, "get" | "put" | "patch")) || sub.name != "";
+        let named =
+            operations.iter().any(|o| matches!(o.action, "get" | "put" | "patch")) || !sub.name.is_empty();
         let mut shared = self.place(named, suffix != "ForAllNamespaces");
         let common =
             |name: &str| operations.iter().all(|o| o.query.iter().any(|q| q.iter().any(|p| p.0 == name)));

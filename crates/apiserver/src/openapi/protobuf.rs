@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 /// How the value of a JSON key is written.
 #[derive(Clone, Copy)]
-pub(self) enum Form {
+enum Form {
     Text,
     Flag,
     Integer,
@@ -30,7 +30,7 @@ pub(self) enum Form {
 }
 
 /// A message: its fields by JSON key, and the field numbers of its extensions and of its other keys.
-pub(self) struct Message {
+struct Message {
     fields: &'static [(&'static str, u32, Form)],
     extensions: u32,
     /// Keys that are no fields, such as paths and status codes.
