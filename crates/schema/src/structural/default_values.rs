@@ -1,7 +1,7 @@
 //! Defaults must be what they would be after a round through the server: valid, pruned, with good metadata.
 
 use super::compile;
-use crate::model::Schema;
+use crate::model::{Additional, Schema};
 use crate::normalize::{self, META_FIELDS, MalformedFields};
 use crate::validate;
 use serde_json::{Map, Value, json};
@@ -14,6 +14,29 @@ pub(super) fn check(doc: &Value, path: &Path, pruned: bool) -> Vec<field::Error>
     let mut judge = Judge { pruned, errors: Vec::new() };
     judge.node(&schema, &Surroundings { resource: &schema, steps: Vec::new(), inside_meta: false }, path);
     judge.errors
+}
+
+/// Whether no default of a schema has fields that it does not specify.
+pub(super) fn are_pruned(doc: &Value) -> bool {
+    let written = compile::schema(doc, compile::Defaults::Written);
+    let pruned = compile::schema(doc, compile::Defaults::Pruned);
+    match (written, pruned) {
+        (Ok(written), Ok(pruned)) => same_defaults(&written, &pruned),
+        _ => true,
+    }
+}
+
+fn same_defaults(a: &Schema, b: &Schema) -> bool {
+    let values = match (&a.additional, &b.additional) {
+        (Additional::Schema(a), Additional::Schema(b)) => same_defaults(a, b),
+        _ => true,
+    };
+    let items = match (&a.items, &b.items) {
+        (Some(a), Some(b)) => same_defaults(a, b),
+        _ => true,
+    };
+    let properties = || a.properties.values().zip(b.properties.values()).all(|(a, b)| same_defaults(a, b));
+    a.default == b.default && values && items && properties()
 }
 
 /// The nearest resource around a node, and the way from it to the node.

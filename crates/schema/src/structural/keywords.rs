@@ -4,6 +4,7 @@
 use super::Requirements;
 use super::field_path::{Brackets, walk};
 use super::props::{OrBool, Props};
+use super::shown;
 use crate::normalize::META_FIELDS;
 use serde_json::Value;
 use transom_object::field::{self, Path};
@@ -17,6 +18,26 @@ pub(super) fn check(props: Props<'_>, path: &Path, required: &Requirements) -> V
     let no_defaults = required.no_defaults.clone();
     rules.node(props, path, &Place { root: true, inside_meta: false, no_defaults });
     rules.errors
+}
+
+pub(super) fn has_known_type(props: Props<'_>) -> bool {
+    props.ty().is_empty() || TYPES.contains(&props.ty())
+}
+
+/// Whether items of a set are not atomic.
+pub(super) fn breaks_atomic_set(props: Props<'_>) -> bool {
+    props.name("x-kubernetes-list-type") == Some("set") && breaks(|rules| rules.set_items(props, &Path::root()))
+}
+
+/// Whether items of a set or map may be null, or keys of a map missing.
+pub(super) fn breaks_keyed_items(props: Props<'_>) -> bool {
+    breaks(|rules| rules.keyed_items(props, &Path::root()))
+}
+
+fn breaks(check: impl FnOnce(&mut Rules<'_>)) -> bool {
+    let mut rules = Rules { required: &Requirements::default(), errors: Vec::new() };
+    check(&mut rules);
+    !rules.errors.is_empty()
 }
 
 /// Keywords that may stand at the root when the status is a subresource.
@@ -45,10 +66,14 @@ pub(super) fn check_status_root(props: Props<'_>, path: &Path) -> Vec<field::Err
         ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields"),
         ("x-kubernetes-validations", "XValidations"),
     ];
+    const BEFORE_TYPE: [&str; 3] = ["id", "$schema", "$ref"];
     let ty = props.ty();
     if !ty.is_empty() && ty != "object" {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-        return vec![field::Error::invalid(&path.child("type"), ty, detail)];
+        // Keywords are judged in the order in which kube-apiserver declares them; few stand before the type.
+        if !BEFORE_TYPE.iter().any(|keyword| props.get(keyword).is_some_and(|v| v != "")) {
+            return vec![field::Error::invalid(&path.child("type"), ty, detail)];
+        }
     }
     let says = |value: &Value| {
         !matches!(value, Value::Null | Value::Bool(false))
@@ -64,7 +89,7 @@ pub(super) fn check_status_root(props: Props<'_>, path: &Path) -> Vec<field::Err
         "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
         names.join(" ")
     );
-    vec![field::Error::invalid(path, Value::Object(props.raw().clone()), detail)]
+    vec![shown::invalid(path, &shown::schema(&Value::Object(props.raw().clone())), &detail)]
 }
 
 /// What the surroundings of a node allow it.
@@ -283,7 +308,7 @@ impl Rules<'_> {
                 None => self.require(&items_at, "must have a schema if x-kubernetes-list-type is map"),
                 Some(several) => {
                     let detail = "must only have a single schema if x-kubernetes-list-type is map";
-                    self.invalid(&items_at, several.clone(), detail);
+                    self.errors.push(shown::invalid(&items_at, &shown::items(several), detail));
                 }
             }
             return;

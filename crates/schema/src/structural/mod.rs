@@ -9,10 +9,12 @@
 mod compile;
 mod default_values;
 pub mod field_path;
+mod kept;
 mod keywords;
 pub mod pattern;
 mod props;
 mod shape;
+pub mod shown;
 mod structure;
 
 use crate::model::Schema;
@@ -60,6 +62,35 @@ impl Default for Requirements {
     }
 }
 
+impl Requirements {
+    /// The rules that a stored document keeps, and with it its next version has to.
+    pub fn kept_by(doc: &Value) -> Self {
+        kept::requirements(doc)
+    }
+
+    /// The rules in both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            structural: self.structural && other.structural,
+            known_types: self.known_types && other.known_types,
+            pruned_defaults: self.pruned_defaults && other.pruned_defaults,
+            atomic_set_items: self.atomic_set_items && other.atomic_set_items,
+            keyed_items: self.keyed_items && other.keyed_items,
+            no_defaults: self.no_defaults.or(other.no_defaults),
+        }
+    }
+}
+
+/// What is wrong with a schema document, by what it keeps from being judged.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The document is no structural schema, or its defaults are not good: rules have no types.
+    pub structural: Vec<field::Error>,
+    /// Keywords are misused. Rules at or above such a place are not to be compiled.
+    pub keywords: Vec<field::Error>,
+}
+
 /// Everything wrong with a schema document as the schema of a version of a CustomResourceDefinition.
 ///
 /// `path` is where the document stands. Rules in `x-kubernetes-validations` are checked for their form, not
@@ -70,22 +101,38 @@ pub fn check(doc: &Value, path: &field::Path) -> Vec<field::Error> {
 
 /// [`check`] with only some of the later rules.
 pub fn check_against(doc: &Value, path: &field::Path, required: &Requirements) -> Vec<field::Error> {
+    let Findings { mut structural, keywords } = judge(doc, path, required);
+    structural.extend(keywords);
+    structural
+}
+
+/// [`check_against`], telling apart what the errors are about.
+pub fn judge(doc: &Value, path: &field::Path, required: &Requirements) -> Findings {
     let shape = shape::check(doc, path);
-    let Some(props) = Props::read(doc).filter(|_| shape.is_empty()) else { return shape };
-    let mut errors = Vec::new();
+    let Some(props) = Props::read(doc).filter(|_| shape.is_empty()) else {
+        return Findings { structural: shape, ..Findings::default() };
+    };
+    let mut structural = Vec::new();
     if props.flag("nullable") {
-        errors.push(field::Error::forbidden(&path.child("nullable"), "nullable cannot be true at the root"));
+        structural
+            .push(field::Error::forbidden(&path.child("nullable"), "nullable cannot be true at the root"));
     }
-    // What no structural schema can express is named by `keywords`, and hides everything else.
-    if required.structural && compile::unsupported(props).is_none() {
-        let structural = structure::check(props, path);
-        if structural.is_empty() {
-            errors.extend(default_values::check(doc, path, required.pruned_defaults));
+    let unsupported = compile::unsupported(props).filter(|_| required.structural);
+    if required.structural && unsupported.is_none() {
+        let broken = structure::check(props, path);
+        if broken.is_empty() {
+            structural.extend(default_values::check(doc, path, required.pruned_defaults));
         }
-        errors.extend(structural);
+        structural.extend(broken);
     }
-    errors.extend(keywords::check(props, path, required));
-    errors
+    let keywords = keywords::check(props, path, required);
+    if let Some(keyword) = unsupported.filter(|_| structural.is_empty() && keywords.is_empty()) {
+        // Mostly named by `keywords`, and better; only what it does not name is said here.
+        let keyword = if keyword == "$schema" { "schema" } else { keyword };
+        let detail = format!("OpenAPIV3Schema '{keyword}' is not supported");
+        structural.push(field::Error::invalid(path, "", detail));
+    }
+    Findings { structural, keywords }
 }
 
 /// The rule for a schema whose status is a subresource: the root may only say what survives when
