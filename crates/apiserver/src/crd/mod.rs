@@ -8,7 +8,7 @@ mod settle;
 mod validate;
 
 pub(crate) use settle::{mark_terminating, set_condition, settle};
-pub(crate) use validate::validate;
+pub(crate) use validate::{validate, warnings};
 
 use crate::resource::Resource;
 use crate::server::Inner;

@@ -409,11 +409,18 @@ impl Strategy for Builtin {
         }
     }
 
-    fn validate(&self, new: &Value, old: Option<&Value>, _face: Face) -> Vec<field::Error> {
+    fn validate(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error> {
         if self.facts.kind == "CustomResourceDefinition" {
-            return crd::validate(new, old);
+            return crd::validate(new, old, face);
         }
         kinds::validate(new, old, &self.gvk)
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        if self.facts.kind == "CustomResourceDefinition" {
+            return crd::warnings(new, old);
+        }
+        Vec::new()
     }
 
     fn name_rule(&self) -> meta::NameRule {

@@ -1,6 +1,7 @@
 //! Defaults must be what they would be after a round through the server: valid, pruned, with good metadata.
 
 use super::compile;
+use crate::cel;
 use crate::model::{Additional, Schema};
 use crate::normalize::{self, META_FIELDS, MalformedFields};
 use crate::validate;
@@ -11,7 +12,7 @@ use transom_object::field::{self, Path};
 pub(super) fn check(doc: &Value, path: &Path, pruned: bool) -> Vec<field::Error> {
     let Ok(mut schema) = compile::schema(doc, compile::Defaults::Written) else { return Vec::new() };
     schema.embedded = true;
-    let mut judge = Judge { pruned, errors: Vec::new() };
+    let mut judge = Judge { pruned, budget: Some(cel::PER_OBJECT_LIMIT), errors: Vec::new() };
     judge.node(&schema, &Surroundings { resource: &schema, steps: Vec::new(), inside_meta: false }, path);
     judge.errors
 }
@@ -75,11 +76,16 @@ impl<'s> Surroundings<'s> {
 struct Judge {
     /// Whether defaults must already be pruned.
     pruned: bool,
+    /// What evaluating rules on defaults may still cost; `None` when it ran out, which ends it all.
+    budget: Option<u64>,
     errors: Vec<field::Error>,
 }
 
 impl Judge {
     fn node(&mut self, schema: &Schema, around: &Surroundings<'_>, path: &Path) {
+        if self.budget.is_none() {
+            return;
+        }
         let own = Surroundings { resource: schema, steps: Vec::new(), inside_meta: false };
         let around = if schema.embedded { &own } else { around };
         if let Some(default) = &schema.default {
@@ -111,7 +117,7 @@ impl Judge {
                     let detail = format!("must result in valid metadata: {problem}");
                     self.errors.push(field::Error::invalid(path, default.clone(), detail));
                 }
-                None => self.errors.extend(validate::validate(default, None, schema, path)),
+                None => self.value(default, schema, false, path),
             }
             return;
         }
@@ -128,9 +134,32 @@ impl Judge {
             }
             Ok(_) => {
                 let meta = validate::embedded(&coerced, schema, schema.embedded, path);
-                let found =
-                    if meta.is_empty() { validate::validate(&coerced, None, schema, path) } else { meta };
-                self.errors.extend(found);
+                if meta.is_empty() {
+                    self.value(&coerced, schema, schema.embedded, path);
+                }
+                self.errors.extend(meta);
+            }
+        }
+    }
+
+    /// A default as a value of its schema, whose rules hold when it is introduced and when it stays.
+    fn value(&mut self, default: &Value, schema: &Schema, resource: bool, path: &Path) {
+        let found = validate::validate(default, None, schema, path);
+        if !found.is_empty() {
+            self.errors.extend(found);
+            return;
+        }
+        let rules = cel::Rules::build(schema, resource);
+        let Some(per_object) = self.budget.filter(|_| !rules.is_empty()) else { return };
+        for old in [Some(default), None] {
+            let limits = cel::Limits { per_object, ratchet: false, ..cel::Limits::default() };
+            let report = rules.report(default, old, path, limits);
+            // Both start from the same budget, and the dearer one counts.
+            self.budget = self.budget.min(report.budget);
+            let failed = !report.errors.is_empty();
+            self.errors.extend(report.errors);
+            if failed {
+                return;
             }
         }
     }

@@ -26,7 +26,8 @@ pub(super) fn has_known_type(props: Props<'_>) -> bool {
 
 /// Whether items of a set are not atomic.
 pub(super) fn breaks_atomic_set(props: Props<'_>) -> bool {
-    props.name("x-kubernetes-list-type") == Some("set") && breaks(|rules| rules.set_items(props, &Path::root()))
+    props.name("x-kubernetes-list-type") == Some("set")
+        && breaks(|rules| rules.set_items(props, &Path::root()))
 }
 
 /// Whether items of a set or map may be null, or keys of a map missing.

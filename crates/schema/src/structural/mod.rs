@@ -146,7 +146,26 @@ pub fn incomplete(doc: &Value, path: &field::Path) -> Vec<field::Error> {
     Props::read(doc).map(|props| structure::completeness(props, path)).unwrap_or_default()
 }
 
-/// Formats of strings in the document that a server of Kubernetes 1.`minor` checks no value against, each once.
+/// Whether one of the keywords says something anywhere in the document.
+pub fn uses(doc: &Value, keywords: &[&str]) -> bool {
+    Props::read(doc).is_some_and(|props| node_uses(props, keywords, 0))
+}
+
+fn node_uses(props: Props<'_>, keywords: &[&str], depth: usize) -> bool {
+    let says = |keyword: &&str| match props.get(keyword) {
+        None => false,
+        Some(_) if matches!(*keyword, "default" | "x-kubernetes-preserve-unknown-fields") => true,
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(value) => value != &Value::Bool(false),
+    };
+    let mut found = keywords.iter().any(says);
+    if depth < shape::MAX_DEPTH {
+        props.each_child(&mut |child| found = found || node_uses(child, keywords, depth + 1));
+    }
+    found
+}
+
+/// Formats in the document that a server of Kubernetes 1.`minor` checks no value against, each once.
 /// They are allowed, but worth a warning.
 pub fn unrecognized_formats(doc: &Value, minor: u32) -> Vec<String> {
     let mut found = Vec::new();
@@ -158,8 +177,13 @@ pub fn unrecognized_formats(doc: &Value, minor: u32) -> Vec<String> {
 
 fn collect_unrecognized(props: Props<'_>, minor: u32, depth: usize, found: &mut Vec<String>) {
     let format = props.text("format");
-    let recognized = Format::introduced(format).is_some_and(|introduced| introduced <= minor);
-    if props.ty() == "string" && !format.is_empty() && !recognized && !found.iter().any(|f| f == format) {
+    let recognized = match props.ty() {
+        "" | "string" => Format::introduced(format).is_some_and(|introduced| introduced <= minor),
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
+    };
+    if !format.is_empty() && !recognized && !found.iter().any(|f| f == format) {
         found.push(format.to_owned());
     }
     if depth < shape::MAX_DEPTH {

@@ -138,8 +138,7 @@ fn write_field(value: &Value, form: Field, depth: usize, out: &mut String) {
             out.push('}');
         }
         Field::SchemaOrArray => {
-            let (one, several) =
-                if value.is_array() { (&Value::Null, value) } else { (value, &Value::Null) };
+            let (one, several) = if value.is_array() { (&Value::Null, value) } else { (value, &Value::Null) };
             out.push_str("{\"Schema\":");
             write_field(one, Field::Schema, depth + 1, out);
             out.push_str(",\"JSONSchemas\":");
@@ -216,9 +215,9 @@ mod tests {
             r#"{"Rule":"self \u003c 5","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":true}"#
         );
         let shown = schema(&json!({"type": "object", "additionalProperties": {"type": "string"}}));
-        assert!(
-            shown.starts_with(r#"{"ID":"","Schema":"","Ref":null,"Description":"","Type":"object","Nullable":false,"#)
-        );
+        assert!(shown.starts_with(
+            r#"{"ID":"","Schema":"","Ref":null,"Description":"","Type":"object","Nullable":false,"#
+        ));
         assert!(shown.contains(r#""AdditionalProperties":{"Allows":true,"Schema":{"ID":"","Schema":"","#));
         assert!(shown.ends_with(r#""XMapType":null,"XValidations":null}"#));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use transom_object::field;
 use transom_object::yaml::read_documents;
-use transom_schema::{Schema, normalize, structural, validate};
+use transom_schema::{Schema, cel, normalize, structural, validate};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -27,8 +27,14 @@ fn documents(path: &Path) -> Vec<Value> {
     read_documents(&text).unwrap().into_iter().map(|d| d.value).filter(Value::is_object).collect()
 }
 
+/// A schema with its rules.
+struct Defined {
+    schema: Schema,
+    rules: cel::Rules,
+}
+
 /// Schemas by `apiVersion` and `kind`.
-fn schemas(folder: &Path) -> BTreeMap<(String, String), Schema> {
+fn schemas(folder: &Path) -> BTreeMap<(String, String), Defined> {
     let mut schemas = BTreeMap::new();
     for crd in documents(&folder.join("crds/standard-install.yaml")) {
         let text = |v: &Value| v.as_str().unwrap().to_owned();
@@ -38,7 +44,9 @@ fn schemas(folder: &Path) -> BTreeMap<(String, String), Schema> {
             assert!(errors.is_empty(), "{errors:?}");
             let api_version = format!("{}/{}", text(&crd["spec"]["group"]), text(&version["name"]));
             let kind = text(&crd["spec"]["names"]["kind"]);
-            schemas.insert((api_version, kind), structural::parse(doc).unwrap());
+            let schema = structural::parse(doc).unwrap();
+            let rules = cel::Rules::compile(&schema).unwrap();
+            schemas.insert((api_version, kind), Defined { schema, rules });
         }
     }
     schemas
@@ -51,13 +59,13 @@ struct Object {
 }
 
 /// The objects below a folder whose kind is defined, normalized as a server would.
-fn objects(root: &Path, sub: &str, schemas: &BTreeMap<(String, String), Schema>) -> Vec<Object> {
+fn objects(root: &Path, sub: &str, schemas: &BTreeMap<(String, String), Defined>) -> Vec<Object> {
     let mut objects = Vec::new();
     for file in files(&root.join(sub)) {
         for (i, mut value) in documents(&file).into_iter().enumerate() {
             let text = |name: &str| value[name].as_str().unwrap().to_owned();
             let key = (text("apiVersion"), text("kind"));
-            let Some(schema) = schemas.get(&key) else { continue };
+            let Some(Defined { schema, .. }) = schemas.get(&key) else { continue };
             normalize::prune(&mut value, schema, true);
             normalize::drop_nulls(&mut value, schema);
             normalize::default(&mut value, schema);
@@ -68,10 +76,13 @@ fn objects(root: &Path, sub: &str, schemas: &BTreeMap<(String, String), Schema>)
     objects
 }
 
-fn errors(new: &Value, old: Option<&Value>, schema: &Schema) -> Vec<String> {
+fn errors(new: &Value, old: Option<&Value>, Defined { schema, rules }: &Defined) -> Vec<String> {
     let path = field::Path::root();
     let mut errors = validate::validate(new, old, schema, &path);
     errors.extend(validate::list_types(new, old, schema, &path));
+    if !validate::blocks_rules(&errors) {
+        errors.extend(rules.validate(new, old, &path));
+    }
     errors.iter().map(ToString::to_string).collect()
 }
 

@@ -5,6 +5,7 @@ mod access;
 mod config;
 mod event;
 mod service;
+mod url;
 mod webhook;
 mod workload;
 
@@ -43,6 +44,20 @@ pub fn validate(new: &Value, old: Option<&Value>, gvk: &GroupVersionKind) -> Vec
         }
         _ => {}
     }
+    errors
+}
+
+/// Where a webhook is reached, if by URL.
+pub(crate) fn client_url(value: &Value, path: &Path) -> Vec<Error> {
+    let mut errors = Vec::new();
+    webhook::url(&At { value, path: path.clone() }, &mut errors);
+    errors
+}
+
+/// Where a webhook is reached, if by service.
+pub(crate) fn client_service(value: &Value, path: &Path) -> Vec<Error> {
+    let mut errors = Vec::new();
+    webhook::service(&At { value, path: path.clone() }, &mut errors);
     errors
 }
 

@@ -1,6 +1,6 @@
 //! Webhook configurations.
 
-use super::At;
+use super::{At, url};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use transom_object::field::Error;
@@ -88,7 +88,11 @@ fn webhook(hook: &At<'_>, errors: &mut Vec<Error>) {
 }
 
 /// The parts of a URL as far as the rules look at them.
-fn url(at: &At<'_>, errors: &mut Vec<Error>) {
+pub(super) fn url(at: &At<'_>, errors: &mut Vec<Error>) {
+    if let Some(problem) = url::problem(at.str()) {
+        errors.push(Error::required(&at.path, format!("url must be a valid URL: {problem}{FORM}")));
+        return;
+    }
     let (rest, fragment) = at.str().split_once('#').unwrap_or((at.str(), ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
@@ -113,7 +117,7 @@ fn url(at: &At<'_>, errors: &mut Vec<Error>) {
     }
 }
 
-fn service(at: &At<'_>, errors: &mut Vec<Error>) {
+pub(super) fn service(at: &At<'_>, errors: &mut Vec<Error>) {
     for field in ["name", "namespace"] {
         if at.text(field).is_empty() {
             errors.push(Error::required(&at.path.child(field), ""));
