@@ -178,7 +178,9 @@ pub fn unrecognized_formats(doc: &Value, minor: u32) -> Vec<String> {
 fn collect_unrecognized(props: Props<'_>, minor: u32, depth: usize, found: &mut Vec<String>) {
     let format = props.text("format");
     let recognized = match props.ty() {
-        "" | "string" => Format::introduced(format).is_some_and(|introduced| introduced <= minor),
+        // Without a type there is nothing to say: any value may come.
+        "" => true,
+        "string" => Format::introduced(format).is_some_and(|introduced| introduced <= minor),
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),
         _ => false,
