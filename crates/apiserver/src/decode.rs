@@ -132,6 +132,12 @@ fn expect_kind(resource: &Resource, value: &mut Value) -> Result<(), Status> {
         ));
     }
     if !given_version.is_empty() && given_version != api_version {
+        if resource.strategy.is_typed() {
+            let version = given_version.rsplit('/').next().unwrap_or_default();
+            return Err(Status::bad_request(format!(
+                "{given_kind} in version {version:?} cannot be handled as a {kind}: no kind {given_kind:?} is registered for version {given_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )));
+        }
         return Err(Status::bad_request(format!(
             "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
         )));

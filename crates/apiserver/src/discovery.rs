@@ -13,6 +13,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use transom_object::Status;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -48,6 +49,7 @@ pub(crate) fn answer(server: &Inner, segments: &[&str], parts: &Parts, accept: &
             }
             response
         }
+        None if segments[0] == "api" => respond::render_error(&Status::no_such_resource(), accept),
         None => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, header};
 use transom_object::Status;
+use transom_object::status::Details;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -86,7 +87,8 @@ impl Accept {
                 return Ok(Self { format, representation, pretty });
             }
         }
-        Err(Status::not_acceptable(format!("only the following media types are accepted: {OFFERED}")))
+        Err(Status::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}"))
+            .with_details(Details::default()))
     }
 
     /// For errors, which are answered even when the Accept header is unusable.

@@ -55,6 +55,7 @@ fn with_context<T>(
         schema: &schema,
         convert: &convert,
         reset_fields: &reset_fields,
+        blank: resource.strategy.blank(),
         now,
     })
 }

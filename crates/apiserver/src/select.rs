@@ -24,12 +24,7 @@ impl Filter {
         label_selector: &str,
         field_selector: &str,
     ) -> Result<Self, Status> {
-        let labels = labels::Selector::parse(label_selector).map_err(|e| {
-            Status::bad_request(format!("unable to parse requirement: {e}").replace(
-                "unable to parse requirement: unable to parse requirement: ",
-                "unable to parse requirement: ",
-            ))
-        })?;
+        let labels = labels::Selector::parse(label_selector).map_err(Status::bad_request)?;
         let fields = fields::Selector::parse(field_selector).map_err(Status::bad_request)?;
         let mut decodes = false;
         for requirement in fields.requirements() {

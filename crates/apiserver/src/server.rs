@@ -238,7 +238,7 @@ impl Server {
             Ok(answer) => respond::render(answer, &call.accept),
             Err(status) => respond::render_error(&status, &call.accept),
         };
-        respond::warn(&mut response, call.take_warnings().iter().chain(&call.resource.deprecation));
+        respond::warn(&mut response, call.resource.deprecation.iter().chain(&call.take_warnings()));
         Ok(response)
     }
 }
@@ -257,13 +257,10 @@ fn request_timeout(call: &Call) -> Result<Duration, Status> {
     if asked.is_empty() || call.verb == Verb::Watch {
         return Ok(REQUEST_TIMEOUT);
     }
-    let invalid = || {
-        Status::bad_request(format!(
-            "invalid timeout specified in the request URL: {asked:?} is not a duration such as 30s"
-        ))
-    };
-    let nanos = transom_object::time::parse_duration(asked).map_err(|_| invalid())?;
-    let nanos = u64::try_from(nanos).map_err(|_| invalid())?;
+    let invalid =
+        |why: String| Status::bad_request(format!("invalid timeout specified in the request URL - {why}"));
+    let nanos = transom_object::time::parse_duration(asked).map_err(invalid)?;
+    let nanos = u64::try_from(nanos).map_err(|_| invalid(format!("{asked} is negative")))?;
     Ok(if nanos == 0 { REQUEST_TIMEOUT } else { Duration::from_nanos(nanos).min(REQUEST_TIMEOUT) })
 }
 

@@ -1,8 +1,10 @@
 //! Cluster addresses and node ports of services. Nothing routes to them here; clients and charts expect them.
 
+use crate::kinds;
 use crate::server::Inner;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use transom_object::GroupVersionKind;
 
 /// 10.96.0.0/16, without the address of the API server itself.
 const NETWORK: [u8; 2] = [10, 96];
@@ -11,6 +13,7 @@ const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 /// Gives a service what its type needs and it does not have: a cluster IP, node ports.
 pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) {
     let ty = new["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
+    drop_foreign(new, old, &ty);
     if ty == "ExternalName" {
         return;
     }
@@ -23,8 +26,30 @@ pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) {
     if new["spec"]["clusterIPs"].as_array().is_none_or(Vec::is_empty) {
         new["spec"]["clusterIPs"] = json!([new["spec"]["clusterIP"]]);
     }
+    kinds::default(new, &GroupVersionKind::new("", "v1", "Service"));
     if matches!(ty.as_str(), "NodePort" | "LoadBalancer") {
         allocate_node_ports(server, new, old);
+    }
+}
+
+/// What only the old type needed goes with it, unless the client set it anew.
+fn drop_foreign(new: &mut Value, old: Option<&Value>, ty: &str) {
+    let Some(old) = old.filter(|o| o["spec"]["type"] != *ty) else { return };
+    if let Some(spec) = new["spec"].as_object_mut().filter(|_| ty == "ExternalName") {
+        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            if spec.get(key) == old["spec"].get(key) {
+                spec.remove(key);
+            }
+        }
+    }
+    if matches!(ty, "ClusterIP" | "ExternalName") {
+        let before: Vec<Value> = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
+        for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+            let same = before.iter().any(|p| p["nodePort"] == port["nodePort"]);
+            if same && let Some(port) = port.as_object_mut() {
+                port.remove("nodePort");
+            }
+        }
     }
 }
 

@@ -64,6 +64,7 @@ impl Server {
             schema: &schema,
             convert: &convert,
             reset_fields: &reset_fields,
+            blank: None,
             now: &self.now,
         })
     }
@@ -351,6 +352,7 @@ fn versions(live: Option<&Value>, config: &Value, manager: &str, force: bool) ->
             schema: &schema,
             convert: &convert,
             reset_fields: &reset_fields,
+            blank: None,
             now: NOW,
         },
         live,

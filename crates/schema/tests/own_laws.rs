@@ -144,6 +144,7 @@ fn with<T>(work: impl FnOnce(&Context<'_>) -> T) -> T {
         schema: &schema,
         convert: &convert,
         reset_fields: &reset_fields,
+        blank: None,
         now: "2030-01-01T00:00:00Z",
     })
 }

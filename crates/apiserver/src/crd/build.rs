@@ -32,8 +32,7 @@ pub(super) fn resources(definition: &Value, revision: u64, before: &[Arc<Resourc
         .filter(|v| v["served"] == true)
         .map(|version| {
             let name = version["name"].as_str().unwrap_or_default();
-            // With several versions an object may be stored as another one wrote it.
-            let since = if versions.len() == 1 { verbatim_after } else { u64::MAX };
+            let since = if name == storage { verbatim_after } else { u64::MAX };
             let strategy = strategy(group, storage, version, &schemas);
             Arc::new(Resource {
                 group: group.to_owned(),
@@ -88,6 +87,9 @@ fn strategy(group: &str, storage: &str, version: &Value, schemas: &BTreeMap<Stri
         api_version,
         group: group.to_owned(),
         storage_version: storage.to_owned(),
+        storage_schema: (name != storage)
+            .then(|| schemas.get(&format!("{group}/{storage}")).cloned())
+            .flatten(),
         schema,
         has_status,
         columns: columns(&version["additionalPrinterColumns"]),

@@ -97,7 +97,7 @@ impl ListOptions {
         let rv_match = Path::new("resourceVersionMatch");
         let known = ["", "Exact", "NotOlderThan"].contains(&raw_match);
         if watch {
-            self.check_watch(raw_match, known, &mut errors);
+            self.check_watch(raw_match, &mut errors);
             return errors;
         }
         if self.send_initial_events.is_some() {
@@ -133,7 +133,7 @@ impl ListOptions {
         errors
     }
 
-    fn check_watch(&self, raw_match: &str, known: bool, errors: &mut Vec<FieldError>) {
+    fn check_watch(&self, raw_match: &str, errors: &mut Vec<FieldError>) {
         let rv_match = Path::new("resourceVersionMatch");
         if self.send_initial_events.is_some() {
             if raw_match.is_empty() {
@@ -151,7 +151,7 @@ impl ListOptions {
                 &rv_match,
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             ));
-            if !known {
+            if raw_match != "NotOlderThan" {
                 errors.push(FieldError::not_supported(&rv_match, raw_match, &["NotOlderThan"]));
             }
         }

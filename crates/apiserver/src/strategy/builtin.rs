@@ -322,15 +322,16 @@ impl Builtin {
 impl Strategy for Builtin {
     fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String> {
         let unknown = kinds::normalize(value, self.type_name).map_err(|e| e.to_string())?;
-        match self.facts.kind {
-            "Secret" => merge_string_data(value),
-            // An empty list and no list are stored alike.
-            "Role" | "ClusterRole" if value["rules"].as_array().is_some_and(Vec::is_empty) => {
-                value["rules"] = Value::Null;
-            }
-            _ => {}
+        if self.facts.kind == "Secret" {
+            merge_string_data(value);
         }
+        let families = self.facts.kind == "Service" && value["spec"].get("ipFamilies").is_none();
         kinds::default(value, &self.gvk);
+        if families && let Some(spec) = value["spec"].as_object_mut() {
+            // Chosen by the server with the addresses, after it is settled who owns what.
+            spec.remove("ipFamilies");
+            spec.remove("ipFamilyPolicy");
+        }
         Ok(unknown)
     }
 
@@ -370,8 +371,8 @@ impl Strategy for Builtin {
                 new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
             }
             "Pod" => new["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
-            "Service" => new["status"] = json!({"loadBalancer": {}}),
-            _ if self.facts.status => new["status"] = json!({}),
+            "Role" | "ClusterRole" => forget_empty_rules(new),
+            _ if self.facts.status => new["status"] = self.blank["status"].clone(),
             _ => {}
         }
     }
@@ -381,6 +382,9 @@ impl Strategy for Builtin {
             Face::Main | Face::Scale => {
                 if self.facts.status {
                     copy_field(new, old, "status");
+                }
+                if matches!(self.facts.kind, "Role" | "ClusterRole") {
+                    forget_empty_rules(new);
                 }
                 if self.facts.kind == "Namespace" {
                     copy_field(new, old, "spec");
@@ -413,7 +417,9 @@ impl Strategy for Builtin {
         if self.facts.kind == "CustomResourceDefinition" {
             return crd::validate(new, old, face);
         }
-        kinds::validate(new, old, &self.gvk)
+        let mut errors = kinds::validate(new, old, &self.gvk);
+        errors.extend(check_finalizers(new));
+        errors
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
@@ -499,6 +505,29 @@ impl Strategy for Builtin {
     fn cells(&self, value: &Value, now: i64) -> Vec<Value> {
         kinds::printer::cells(&self.gvk, value, now)
     }
+}
+
+/// An empty list and no list are stored alike.
+fn forget_empty_rules(role: &mut Value) {
+    if role["rules"].as_array().is_some_and(Vec::is_empty) {
+        role["rules"] = Value::Null;
+    }
+}
+
+/// Built-in kinds ask more of finalizers than the API machinery does.
+fn check_finalizers(value: &Value) -> Vec<field::Error> {
+    let path = field::Path::new("metadata").child("finalizers");
+    let names = value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    names
+        .enumerate()
+        .filter(|(_, name)| {
+            !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(name)
+        })
+        .map(|(i, name)| {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            field::Error::invalid(&path.index(i), name, why)
+        })
+        .collect()
 }
 
 fn set_or_remove(value: &mut Value, key: &str, to: Option<Value>) {

@@ -21,6 +21,8 @@ pub(crate) struct Custom {
     pub(crate) group: String,
     pub(crate) storage_version: String,
     pub(crate) schema: Arc<Schema>,
+    /// Of the storage version, where this is another: fields it does not know are not stored.
+    pub(crate) storage_schema: Option<Arc<Schema>>,
     pub(crate) rules: cel::Rules,
     pub(crate) has_status: bool,
     pub(crate) columns: Vec<PrinterColumn>,
@@ -91,6 +93,9 @@ impl Strategy for Custom {
 
     fn convert_to_storage(&self, value: &mut Value) {
         value["apiVersion"] = format!("{}/{}", self.group, self.storage_version).into();
+        if let Some(schema) = &self.storage_schema {
+            normalize::prune(value, schema, true);
+        }
     }
 
     fn prepare_create(&self, new: &mut Value) {

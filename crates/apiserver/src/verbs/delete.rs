@@ -69,7 +69,10 @@ pub(super) async fn delete_collection(call: &Call, body: &[u8]) -> Result<Answer
             Err(status) => return Err(status),
         }
     }
-    let metadata = json!({"resourceVersion": call.server.store.revision().to_string()});
+    let mut metadata = json!({"resourceVersion": call.server.store.revision().to_string()});
+    if !call.resource.strategy.is_typed() {
+        metadata["continue"] = "".into();
+    }
     let parts = view(call)?.list(&deleted, metadata)?;
     Ok(Answer::ok(crate::respond::Payload::Json(parts.into())))
 }
@@ -79,11 +82,18 @@ fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status> {
     if body.is_empty() {
         return DeleteOptions::parse(&call.query, None);
     }
-    let decoded = decode::value(body, negotiate::body_type(&call.headers, true)?, "DeleteOptions")?;
+    let decoded = decode::value(body, negotiate::body_type(&call.headers, true)?, "DeleteOptions")
+        .map_err(|s| Status::bad_request(unwrapped(&s.message)))?;
     if let Some(kind) = decoded.value["kind"].as_str().filter(|k| !k.is_empty() && *k != "DeleteOptions") {
         return Err(Status::bad_request(format!(
             "no kind {kind:?} is registered for deletions; send DeleteOptions"
         )));
     }
     DeleteOptions::parse(&call.query, Some(&decoded.value))
+}
+
+/// The decoder's own words, without what it says about objects.
+fn unwrapped(message: &str) -> String {
+    let inner = message.split_once("): ").map_or(message, |(_, inner)| inner);
+    inner.rsplit_once(" (").map_or(inner, |(inner, _)| inner).to_owned()
 }

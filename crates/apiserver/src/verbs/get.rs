@@ -1,11 +1,16 @@
 //! Reading one object.
 
+use super::list::{invalid_version, parse_revision, reach};
 use super::view;
 use crate::call::Call;
 use crate::respond::Answer;
 use transom_object::Status;
 
-pub(super) fn get(call: &Call) -> Result<Answer, Status> {
+pub(super) async fn get(call: &Call) -> Result<Answer, Status> {
+    let revision = parse_revision(call.query.get("resourceVersion")).map_err(|why| invalid_version(&why))?;
+    if let Some(revision) = revision {
+        reach(call, revision).await?;
+    }
     let key = call.resource.key(&call.target.namespace, &call.target.name);
     let entry = call
         .server

@@ -7,7 +7,7 @@ use crate::request::{ListOptions, VersionMatch};
 use crate::respond::{Answer, Payload};
 use crate::select::Filter;
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::ops::Bound;
@@ -66,12 +66,8 @@ fn page(call: &Call, snapshot: &Snapshot, after: Option<&str>, filter: &Filter, 
     let mut last = String::new();
     for (key, entry) in range(call, snapshot, after, filter) {
         if limit > 0 && page.entries.len() == limit {
-            if page.next.is_none() {
-                if !filter.is_everything() && !filter.matches(entry) {
-                    continue;
-                }
-                page.next = Some(std::mem::take(&mut last));
-            }
+            // There is more to look at, whether or not any of it matches.
+            page.next.get_or_insert_with(|| std::mem::take(&mut last));
             if !filter.is_everything() {
                 break;
             }
@@ -138,7 +134,8 @@ async fn snapshot(call: &Call, options: &ListOptions) -> Result<(Snapshot, Optio
         }
         return continued(call, &options.continue_token);
     }
-    let revision = parse_revision(&options.resource_version)?;
+    let revision = parse_revision(&options.resource_version)
+        .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
     match (revision, options.version_match) {
         (None | Some(0), _) => Ok((store.snapshot(key), None)),
         (Some(revision), VersionMatch::Exact) => {
@@ -155,14 +152,18 @@ async fn snapshot(call: &Call, options: &ListOptions) -> Result<(Snapshot, Optio
     }
 }
 
+/// As Go reads it: bits that do not fill a byte are ignored.
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&base64::alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
 fn continued(call: &Call, token: &str) -> Result<(Snapshot, Option<String>), Status> {
     let store = &call.server.store;
     let key = &call.resource.store_key;
     let invalid =
         |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes =
-        URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|e| invalid(&illegal_byte(&e)))?;
-    let token: Token = serde_json::from_slice(&bytes).map_err(|e| invalid(&e.to_string()))?;
+    let bytes = LENIENT.decode(token.trim_end_matches('=')).map_err(|e| invalid(&illegal_byte(&e)))?;
+    let json = transom_object::json::decode(&bytes).map_err(|e| invalid(&e.to_string()))?;
+    let token: Token = serde_json::from_value(json.value).map_err(|e| invalid(&e.to_string()))?;
     if token.v != "meta.k8s.io/v1" {
         return Err(invalid(&format!("server does not recognize this encoded version {:?}", token.v)));
     }
@@ -202,19 +203,21 @@ fn encode(token: &Token) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(token).unwrap_or_default())
 }
 
-/// `None` for an unset resourceVersion.
-pub(super) fn parse_revision(text: &str) -> Result<Option<u64>, Status> {
+/// `None` for an unset resourceVersion; `Err` says why the text is none.
+pub(super) fn parse_revision(text: &str) -> Result<Option<u64>, String> {
     if text.is_empty() {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        let error = transom_object::field::Error::invalid(
-            &transom_object::field::Path::new("resourceVersion"),
-            text,
-            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
-        );
-        Status::bad_request(error.to_string().trim_start_matches("resourceVersion: ").to_owned())
+        let path = transom_object::field::Path::new("resourceVersion");
+        let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+        transom_object::field::Error::invalid(&path, text, why).to_string()
     })
+}
+
+/// Reads and watches do not foresee a malformed resourceVersion, so it is answered without a reason.
+pub(super) fn invalid_version(why: &str) -> Status {
+    Status::new(500, "", why)
 }
 
 /// Waits a little for a revision from the future, then says so.

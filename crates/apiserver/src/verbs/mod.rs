@@ -55,7 +55,7 @@ async fn main(call: &Call, body: Bytes) -> Result<Answer, Status> {
 /// The verbs that the object itself and its status share.
 async fn face(call: &Call, body: Bytes, face: Face) -> Result<Answer, Status> {
     match call.verb {
-        Verb::Get => get::get(call),
+        Verb::Get => get::get(call).await,
         Verb::Update if !call.target.name.is_empty() => update::update(call, &body, face).await,
         Verb::Patch if !call.target.name.is_empty() => patch::patch(call, &body, face).await,
         _ => Err(not_supported(call)),

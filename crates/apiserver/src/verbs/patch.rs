@@ -147,9 +147,7 @@ fn check_config(call: &Call, config: &Value) -> Result<(), Status> {
         (config["apiVersion"].as_str().unwrap_or_default(), config["kind"].as_str().unwrap_or_default());
     let expected = call.resource.gvk();
     if api_version != expected.api_version() || kind != expected.kind {
-        return Err(Status::bad_request(format!(
-            "invalid object type: {api_version}, Kind={kind}; this endpoint takes {expected}"
-        )));
+        return Err(Status::bad_request(format!("invalid object type: {api_version}, Kind={kind}")));
     }
     Ok(())
 }

@@ -103,6 +103,7 @@ fn with_context<T>(now: &str, run: impl FnOnce(&own::Context<'_>) -> T) -> T {
         schema: &schema,
         convert: &convert,
         reset_fields: &reset_fields,
+        blank: None,
         now,
     })
 }

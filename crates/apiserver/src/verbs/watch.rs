@@ -3,7 +3,7 @@
 //! A watch is a cursor into the store's history, not a queue: a slow reader costs nothing and, when it falls out
 //! of the history, its stream ends and the client lists again.
 
-use super::list::{parse_revision, reach};
+use super::list::{invalid_version, parse_revision, reach};
 use super::view;
 use crate::call::Call;
 use crate::negotiate::Representation;
@@ -99,7 +99,7 @@ impl Watcher {
     async fn start(&mut self, call: &Call, options: &ListOptions) -> Result<(), Status> {
         let store = &call.server.store;
         let key = &self.resource.store_key;
-        let revision = parse_revision(&options.resource_version)?;
+        let revision = parse_revision(&options.resource_version).map_err(|why| invalid_version(&why))?;
         let from_state = match (options.send_initial_events, revision) {
             (Some(true), Some(revision)) if revision > 0 => {
                 reach(call, revision).await?;
@@ -226,7 +226,7 @@ impl Watcher {
     }
 
     fn bookmark(&mut self, revision: u64, ends_initial: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if ends_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

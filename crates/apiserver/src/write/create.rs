@@ -32,7 +32,7 @@ pub(crate) async fn create(
     if !text(&value, "resourceVersion").is_empty() {
         return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
     }
-    warnings.extend(dedup_owners(&mut value));
+    warnings.extend(dedup_owners(&mut value, false));
     let now = timestamp();
     if let Some(manager) = manager {
         ownership::update(resource, Face::Main, None, &mut value, manager, &now);
@@ -126,7 +126,8 @@ fn exists(resource: &Resource, name: &str, deleting: bool) -> Status {
 
 /// The prefix, cut to leave room, and five characters that spell no words.
 pub(crate) fn generate_name(prefix: &str) -> String {
-    let random = uuid::Uuid::new_v4();
-    let mut bytes = random.as_bytes().iter();
-    meta::generate_name(prefix, &mut || u32::from(bytes.next().copied().unwrap_or_default()))
+    // The low half of a random uuid is random throughout.
+    let mut draw =
+        || u32::try_from(uuid::Uuid::new_v4().as_u128() & u128::from(u32::MAX)).unwrap_or_default();
+    meta::generate_name(prefix, &mut draw)
 }

@@ -59,7 +59,9 @@ pub(crate) fn settle_place(value: &mut Value, namespace: &str, name: Option<&str
     if let Some(name) = name {
         let given = m.get("name").and_then(Value::as_str).unwrap_or_default();
         if given.is_empty() {
-            return Err(Status::bad_request("name must be provided"));
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
         }
         if given != name {
             return Err(Status::bad_request(format!(
@@ -75,7 +77,7 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 /// Drops repeated owner references, which the server does on every write, and says so.
-pub(super) fn dedup_owners(value: &mut Value) -> Option<String> {
+pub(super) fn dedup_owners(value: &mut Value, patched: bool) -> Option<String> {
     let owners = value["metadata"].get_mut("ownerReferences")?.as_array_mut()?;
     let before = owners.len();
     let mut seen: Vec<Value> = Vec::new();
@@ -91,7 +93,8 @@ pub(super) fn dedup_owners(value: &mut Value) -> Option<String> {
     });
     (owners.len() < before).then(|| {
         format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            if patched { " after mutating admission happens" } else { "" },
             repeated.join(", ")
         )
     })

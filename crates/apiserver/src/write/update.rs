@@ -9,7 +9,7 @@ use crate::server::Inner;
 use crate::strategy::Face;
 use serde_json::Value;
 use std::sync::Arc;
-use transom_object::{Status, field, meta, names};
+use transom_object::{GroupKind, Status, field, meta, names};
 use transom_schema::own;
 use transom_store::{Entry, Expect, Write, WriteError, WriteOp};
 
@@ -111,7 +111,8 @@ fn check_identity(
     if given.is_empty() && request.require_version {
         let path = field::Path::new("metadata").child("resourceVersion");
         let error = field::Error::invalid(&path, 0, "must be specified for an update");
-        return Err(Status::invalid(&resource.group_kind(), request.name, &[error]));
+        let kind = GroupKind::new(&*resource.group, &*resource.names.plural);
+        return Err(Status::invalid(&kind, request.name, &[error]));
     }
     let uid = text(new, "uid");
     if !uid.is_empty() && uid != text(old, "uid") {
@@ -136,7 +137,7 @@ fn prepare(
     old: &Value,
     now: &str,
 ) -> Result<Vec<String>, Status> {
-    let mut warnings: Vec<String> = dedup_owners(new).into_iter().collect();
+    let mut warnings: Vec<String> = dedup_owners(new, !request.pins_version).into_iter().collect();
     if let Some(manager) = request.manager {
         ownership::update(resource, request.face, Some(old), new, manager, now);
     }

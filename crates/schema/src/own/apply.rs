@@ -30,6 +30,9 @@ pub struct Context<'a> {
     pub convert: &'a dyn Fn(&Value, &str) -> Option<Value>,
     /// Fields this endpoint never owns, by API version.
     pub reset_fields: &'a dyn Fn(&str) -> Option<Arc<Set>>,
+    /// The object before anybody set anything, where its type has fields that are always there. Nobody owns
+    /// what is still as it is here.
+    pub blank: Option<&'a Value>,
     /// RFC 3339 in seconds.
     pub now: &'a str,
 }
@@ -241,7 +244,7 @@ fn at_endpoint<'v>(
 /// Gives everything an object has to one manager, because nobody knows who wrote it.
 fn attribute_existing(ctx: &Context<'_>, base: &Value, managers: &mut Managers) -> Result<(), ApplyError> {
     let empty = json!({"apiVersion": ctx.api_version, "kind": base["kind"]});
-    track_update(ctx, &empty, base, managers, BEFORE_FIRST_APPLY)
+    track_update(ctx, ctx.blank.unwrap_or(&empty), base, managers, BEFORE_FIRST_APPLY)
 }
 
 fn track_update(

@@ -149,6 +149,7 @@ fn apply(
         schema: &schema,
         convert: &convert,
         reset_fields: &reset_fields,
+        blank: None,
         now: "2030-01-01T00:00:00Z",
     };
     own::apply(&ctx, live, config, manager, false)
