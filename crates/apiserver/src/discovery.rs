@@ -1,4 +1,6 @@
 //! Which groups, versions and resources there are: the legacy documents and the aggregated ones.
+//!
+//! The legacy documents are read by people too (`kubectl get --raw`), so their fields come in upstream's order.
 
 use crate::body::ApiBody;
 use crate::negotiate::{Accept, header_text};
@@ -8,8 +10,10 @@ use crate::respond::{self, Answer};
 use crate::server::Inner;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -20,30 +24,33 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 pub(crate) fn answer(server: &Inner, segments: &[&str], parts: &Parts, accept: &Accept) -> Response<ApiBody> {
     let served = server.registry.served();
     let document = match segments {
-        [] => Some(json!({"paths": paths(&served)})),
+        [] => encode(&json!({"paths": paths(&served)})),
         ["api"] | ["apis"] if wants_aggregated(parts) => {
             return aggregated(&served, segments[0] == "api", parts);
         }
-        ["api"] => Some(json!({
-            "kind": "APIVersions",
-            "versions": ["v1"],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": header_text(&parts.headers, "host")}],
-        })),
+        ["api"] => {
+            let here =
+                Address { client_cidr: "0.0.0.0/0", server_address: header_text(&parts.headers, "host") };
+            encode(&Versions {
+                kind: "APIVersions",
+                versions: ["v1"],
+                server_address_by_client_cidrs: [here],
+            })
+        }
         ["apis"] => {
-            let groups: Vec<Value> =
-                named_groups(&served).map(|(g, versions)| group(&g, &versions, false)).collect();
-            Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+            let groups = named_groups(&served).map(|(g, versions)| group(&g, &versions, false)).collect();
+            encode(&GroupList { kind: "APIGroupList", api_version: "v1", groups })
         }
-        ["apis", name] => {
-            named_groups(&served).find(|(g, _)| g == name).map(|(g, versions)| group(&g, &versions, true))
-        }
+        ["apis", name] => named_groups(&served)
+            .find(|(g, _)| g == name)
+            .and_then(|(g, versions)| encode(&group(&g, &versions, true))),
         ["api", version] => resource_list(&served, "", version),
         ["apis", group, version] => resource_list(&served, group, version),
         _ => None,
     };
     match document {
-        Some(value) => {
-            let mut response = respond::render(Answer::value(value), accept);
+        Some(document) => {
+            let mut response = respond::render(Answer::ok(document), accept);
             if matches!(segments, ["api"] | ["apis"]) {
                 response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
             }
@@ -52,6 +59,88 @@ pub(crate) fn answer(server: &Inner, segments: &[&str], parts: &Parts, accept: &
         None if segments[0] == "api" => respond::render_error(&Status::no_such_resource(), accept),
         None => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
+}
+
+fn encode(document: &impl Serialize) -> Option<Bytes> {
+    let mut bytes = serde_json::to_vec(document).ok()?;
+    bytes.push(b'\n');
+    Some(bytes.into())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Versions<'a> {
+    kind: &'static str,
+    versions: [&'static str; 1],
+    #[serde(rename = "serverAddressByClientCIDRs")]
+    server_address_by_client_cidrs: [Address<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Address<'a> {
+    #[serde(rename = "clientCIDR")]
+    client_cidr: &'static str,
+    server_address: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupList {
+    kind: &'static str,
+    api_version: &'static str,
+    groups: Vec<Group>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Group {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    name: String,
+    versions: Vec<Version>,
+    preferred_version: Option<Version>,
+}
+
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    group_version: String,
+    version: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList<'a> {
+    kind: &'static str,
+    /// The core group's list is older than its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    group_version: String,
+    resources: Vec<Listed<'a>>,
+}
+
+/// A resource or subresource in a legacy list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    name: String,
+    singular_name: &'a str,
+    namespaced: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    kind: String,
+    verbs: Vec<&'static str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    short_names: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    categories: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_version_hash: Option<String>,
 }
 
 fn named_groups(served: &Served) -> impl Iterator<Item = (String, Vec<String>)> {
@@ -71,57 +160,48 @@ fn paths(served: &Served) -> Vec<String> {
     paths
 }
 
-fn group(name: &str, versions: &[String], standalone: bool) -> Value {
-    let version = |v: &String| json!({"groupVersion": format!("{name}/{v}"), "version": v});
-    let mut doc = json!({
-        "name": name,
-        "versions": versions.iter().map(version).collect::<Vec<_>>(),
-        "preferredVersion": versions.first().map(version),
-    });
-    if standalone {
-        doc["kind"] = "APIGroup".into();
-        doc["apiVersion"] = "v1".into();
+fn group(name: &str, versions: &[String], standalone: bool) -> Group {
+    let version = |v: &String| Version { group_version: format!("{name}/{v}"), version: v.clone() };
+    Group {
+        kind: standalone.then_some("APIGroup"),
+        api_version: standalone.then_some("v1"),
+        name: name.to_owned(),
+        versions: versions.iter().map(version).collect(),
+        preferred_version: versions.first().map(version),
     }
-    doc
 }
 
-fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {
-    let resources = served.in_version(group, version);
-    if resources.is_empty() {
+fn resource_list(served: &Served, group: &str, version: &str) -> Option<Bytes> {
+    let listed = served.in_version(group, version);
+    if listed.is_empty() {
         return None;
     }
-    let gv = transom_object::GroupVersion::new(group, version).to_string();
-    let mut listed = Vec::new();
-    for r in resources {
-        listed.push(legacy_resource(r));
-        listed.extend(subresources(r).into_iter().map(|s| s.legacy(r)));
+    let mut resources = Vec::new();
+    for r in listed {
+        resources.push(legacy_resource(r));
+        resources.extend(subresources(r).into_iter().map(|s| s.legacy(r)));
     }
-    let mut list = json!({"kind": "APIResourceList", "groupVersion": gv, "resources": listed});
-    // The core group's list is older than its version.
-    if !group.is_empty() {
-        list["apiVersion"] = "v1".into();
-    }
-    Some(list)
+    encode(&ResourceList {
+        kind: "APIResourceList",
+        api_version: (!group.is_empty()).then_some("v1"),
+        group_version: transom_object::GroupVersion::new(group, version).to_string(),
+        resources,
+    })
 }
 
-fn legacy_resource(r: &Resource) -> Value {
-    let mut v = json!({
-        "name": r.names.plural,
-        "singularName": r.names.singular,
-        "namespaced": r.namespaced,
-        "kind": r.names.kind,
-        "verbs": verbs(r),
-    });
-    if !r.names.short_names.is_empty() {
-        v["shortNames"] = json!(r.names.short_names);
+fn legacy_resource(r: &Resource) -> Listed<'_> {
+    Listed {
+        name: r.names.plural.clone(),
+        singular_name: &r.names.singular,
+        namespaced: r.namespaced,
+        group: None,
+        version: None,
+        kind: r.names.kind.clone(),
+        verbs: verbs(r),
+        short_names: &r.names.short_names,
+        categories: &r.names.categories,
+        storage_version_hash: (r.access == Access::Full).then(|| storage_hash(r)),
     }
-    if !r.names.categories.is_empty() {
-        v["categories"] = json!(r.names.categories);
-    }
-    if r.access == Access::Full {
-        v["storageVersionHash"] = storage_hash(r).into();
-    }
-    v
 }
 
 /// The verbs of a resource, in upstream's order, which differs for custom kinds.
@@ -190,19 +270,20 @@ impl Subresource {
         self.group != r.group || self.version != r.version
     }
 
-    fn legacy(&self, r: &Resource) -> Value {
-        let mut v = json!({
-            "name": format!("{}/{}", r.names.plural, self.name),
-            "singularName": "",
-            "namespaced": r.namespaced,
-            "kind": self.kind,
-            "verbs": self.verbs,
-        });
-        if self.is_foreign(r) {
-            v["group"] = self.group.as_str().into();
-            v["version"] = self.version.as_str().into();
+    fn legacy(self, r: &Resource) -> Listed<'static> {
+        let foreign = self.is_foreign(r);
+        Listed {
+            name: format!("{}/{}", r.names.plural, self.name),
+            singular_name: "",
+            namespaced: r.namespaced,
+            group: foreign.then_some(self.group),
+            version: foreign.then_some(self.version),
+            kind: self.kind,
+            verbs: self.verbs.to_vec(),
+            short_names: &[],
+            categories: &[],
+            storage_version_hash: None,
         }
-        v
     }
 
     fn aggregated(&self) -> Value {
@@ -276,7 +357,7 @@ fn aggregated_resource(r: &Arc<Resource>) -> Value {
 }
 
 /// A document with its hash as ETag; 304 when the client has it.
-pub(crate) fn cached(body: bytes::Bytes, content_type: &'static str, parts: &Parts) -> Response<ApiBody> {
+pub(crate) fn cached(body: Bytes, content_type: &'static str, parts: &Parts) -> Response<ApiBody> {
     let hash = Sha256::digest(&body).iter().map(|b| format!("{b:02X}")).collect::<String>();
     let etag = format!("\"{hash}\"");
     let has_it = header_text(&parts.headers, "if-none-match").split(',').any(|t| t.trim() == etag);

@@ -129,6 +129,27 @@ async fn a_new_kind_is_visible_at_once_and_a_deleted_one_is_gone() {
     upkeep.abort();
 }
 
+#[tokio::test]
+async fn legacy_discovery_comes_in_upstreams_order() {
+    let client = Client::start().await;
+    client.define(&definition("widgets", "Widget", &text())).await;
+    let group = client.get("/apis/example.org", &[]).await;
+    let version = r#"{"groupVersion":"example.org/v1","version":"v1"}"#;
+    let want = format!(
+        r#"{{"kind":"APIGroup","apiVersion":"v1","name":"example.org","versions":[{version}],"preferredVersion":{version}}}"#
+    );
+    assert_eq!(String::from_utf8_lossy(&group.body).trim_end(), want);
+    let list = client.get("/apis/example.org/v1", &[]).await;
+    let list = String::from_utf8_lossy(&list.body).into_owned();
+    let begins = r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.org/v1","resources":[{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"storageVersionHash":""#;
+    assert!(list.starts_with(begins), "{list}");
+    let scale = r#"{"name":"widgets/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]}"#;
+    assert!(list.contains(scale), "{list}");
+    let core = client.get("/api/v1", &[]).await;
+    assert!(core.body.starts_with(br#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"#));
+    assert!(client.get("/api", &[]).await.body.starts_with(br#"{"kind":"APIVersions","versions":["v1"],"#));
+}
+
 /// On one thread, a request that takes the thread would show as a gap.
 #[tokio::test(flavor = "current_thread")]
 async fn building_leaves_the_thread_to_others() {
