@@ -21,7 +21,8 @@ impl ApiBody {
         Self::Chain(VecDeque::new())
     }
 
-    pub fn len(&self) -> Option<u64> {
+    /// `None` for a stream.
+    pub fn known_length(&self) -> Option<u64> {
         match self {
             Self::Chain(parts) => Some(parts.iter().map(|b| b.len() as u64).sum()),
             Self::Stream(_) => None,
@@ -60,6 +61,6 @@ impl Body for ApiBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.len().map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.known_length().map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -7,6 +7,7 @@ use crate::resource::{Access, Resource};
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 use transom_object::GroupVersionResource;
 use transom_object::ids::compare_versions;
 
@@ -24,6 +25,8 @@ pub struct Served {
 pub struct Registry {
     served: ArcSwap<Served>,
     writing: Mutex<()>,
+    /// Tells open watches that what they show may have changed.
+    changed: watch::Sender<u64>,
 }
 
 impl Registry {
@@ -35,6 +38,10 @@ impl Registry {
             }
         });
         registry
+    }
+
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     pub fn served(&self) -> Arc<Served> {
@@ -65,7 +72,9 @@ impl Registry {
         edit(&mut next);
         next.index();
         next.generation += 1;
+        let generation = next.generation;
         self.served.store(Arc::new(next));
+        self.changed.send_replace(generation);
     }
 }
 

@@ -53,7 +53,7 @@ impl View<'_> {
                     metadata.insert("resourceVersion".into(), rv);
                 }
                 let rows = vec![self.row(value, version, now())];
-                self.table(rows, version, Value::Object(metadata), columns)
+                self.table(&rows, version, &Value::Object(metadata), columns)
             }
         };
         Ok(json::encode(&shown).into())
@@ -78,7 +78,7 @@ impl View<'_> {
                 let now = now();
                 let rows: Result<Vec<Value>, Status> =
                     entries.iter().map(|e| Ok(self.row(self.resource.decode(e)?, version, now))).collect();
-                Ok(vec![json::encode(&self.table(rows?, version, metadata, true)).into()])
+                Ok(vec![json::encode(&self.table(&rows?, version, &metadata, true)).into()])
             }
         }
     }
@@ -110,7 +110,7 @@ impl View<'_> {
         Ok(parts)
     }
 
-    fn table(&self, rows: Vec<Value>, version: &str, metadata: Value, columns: bool) -> Value {
+    fn table(&self, rows: &[Value], version: &str, metadata: &Value, columns: bool) -> Value {
         let definitions: Value = if columns {
             self.resource
                 .strategy

@@ -56,7 +56,7 @@ pub fn render(answer: Answer, accept: &Accept) -> Response<ApiBody> {
         Payload::Json(parts) if accept.format == Format::Json && !accept.pretty => {
             ("application/json", ApiBody::Chain(parts))
         }
-        Payload::Json(parts) => reencode(&join(parts), accept),
+        Payload::Json(parts) => reencode(&join(&parts), accept),
         Payload::Value(v) => encode(&v, accept),
     };
     let mut response = Response::new(body);
@@ -97,7 +97,7 @@ pub fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<ApiBody> {
 pub fn compress(mut response: Response<ApiBody>, accept_encoding: &str) -> Response<ApiBody> {
     let wanted = accept_encoding.split(',').any(|e| e.trim().starts_with("gzip"));
     let done = response.headers().contains_key(header::CONTENT_ENCODING);
-    if done || !wanted || response.body().len().is_none_or(|n| n <= GZIP_ABOVE) {
+    if done || !wanted || response.body().known_length().is_none_or(|n| n <= GZIP_ABOVE) {
         return response;
     }
     let ApiBody::Chain(parts) = std::mem::replace(response.body_mut(), ApiBody::empty()) else {
@@ -140,7 +140,7 @@ fn reencode(bytes: &[u8], accept: &Accept) -> (&'static str, ApiBody) {
     }
 }
 
-fn join(parts: VecDeque<Bytes>) -> Vec<u8> {
+fn join(parts: &VecDeque<Bytes>) -> Vec<u8> {
     parts.iter().flat_map(|p| p.iter().copied()).collect()
 }
 

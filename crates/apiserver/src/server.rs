@@ -230,10 +230,8 @@ impl Server {
             warnings,
         };
         let deadline = request_timeout(&call)?;
-        let body = read_body(body, verb).await?;
-        let done = tokio::time::timeout(deadline, verbs::dispatch(&call, body))
-            .await
-            .unwrap_or_else(|_| Err(timed_out()));
+        let work = async { verbs::dispatch(&call, read_body(body, verb).await?).await };
+        let done = tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| Err(timed_out()));
         let mut response = match done {
             Ok(answer) => respond::render(answer, &call.accept),
             Err(status) => respond::render_error(&status, &call.accept),

@@ -6,7 +6,6 @@ use crate::up::{default_data_dir, explain};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-#[expect(clippy::print_stdout, reason = "the report is the command's data")]
 pub(crate) fn run(command: Db) -> Result<ExitCode, Failure> {
     let (place, repair) = match command {
         Db::Verify(place) => (place, false),

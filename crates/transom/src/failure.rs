@@ -21,7 +21,6 @@ impl Failure {
     }
 
     /// Prints to stderr; exit code 1.
-    #[expect(clippy::print_stderr, reason = "the binary's own voice")]
     pub(crate) fn report(&self) -> ExitCode {
         anstream::eprintln!("{self}");
         ExitCode::FAILURE

@@ -17,8 +17,12 @@ pub(super) fn resources(definition: &Value, revision: u64, before: &[Arc<Resourc
     let spec = &definition["spec"];
     let group = spec["group"].as_str().unwrap_or_default();
     let fingerprint: [u8; 32] = Sha256::digest(spec.to_string()).into();
-    let verbatim_after =
-        before.iter().find(|r| r.definition == Some(fingerprint)).map_or(revision, |r| r.definition_since);
+    let verbatim_after = match before.first() {
+        Some(r) if r.definition == Some(fingerprint) => r.definition_since,
+        // Writes under the old schema may still be on their way; see `settle_reads`.
+        Some(_) => u64::MAX,
+        None => revision,
+    };
     let versions: Vec<&Value> = spec["versions"].as_array().into_iter().flatten().collect();
     let storage =
         versions.iter().find(|v| v["storage"] == true).and_then(|v| v["name"].as_str()).unwrap_or_default();

@@ -42,9 +42,22 @@ pub(crate) fn install_all(server: &Inner) {
         match serde_json::from_slice::<Value>(&entry.body) {
             Ok(definition) => install(server, &definition, entry.revision),
             Err(e) => {
-                tracing::error!(name = %entry.header.name, error = %e, "a stored definition cannot be decoded and is not served")
+                tracing::error!(name = %entry.header.name, error = %e, "a stored definition cannot be decoded and is not served");
             }
         }
+    }
+}
+
+/// Some time after a definition changed, when no write under its old schema can still be on its way: what is
+/// written from here on is served as it is stored.
+pub(crate) async fn settle_reads(server: &Inner, name: &str) {
+    let _definitions = server.definitions.clone().lock_owned().await;
+    let Some(entry) = server.store.get(&Key::new(STORE_KEY, "", name)) else { return };
+    if let Ok(definition) = serde_json::from_slice::<Value>(&entry.body)
+        && has_condition(&definition, "Established")
+    {
+        let (group, plural) = place(&definition);
+        server.registry.replace(group, plural, build::resources(&definition, server.store.revision(), &[]));
     }
 }
 

@@ -133,11 +133,11 @@ fn accept(definition: &Value, taken: &Taken, now: &str) -> (Value, Value) {
         .map(|s| format!("{s:?} is already in use"))
         .collect();
     if clashes.is_empty() {
-        replace_list(&mut accepted, "shortNames", short);
+        replace_list(&mut accepted, "shortNames", &short);
     } else {
         refusal.get_or_insert(("ShortNamesConflict", clashes.join(", ")));
     }
-    replace_list(&mut accepted, "categories", strings(&requested["categories"]));
+    replace_list(&mut accepted, "categories", &strings(&requested["categories"]));
     let verdict = match refusal {
         Some((reason, message)) => condition("NamesAccepted", "False", reason, &message, now),
         None => condition("NamesAccepted", "True", "NoConflicts", "no conflicts found", now),
@@ -145,7 +145,7 @@ fn accept(definition: &Value, taken: &Taken, now: &str) -> (Value, Value) {
     (accepted, verdict)
 }
 
-fn replace_list(names: &mut Value, key: &str, list: Vec<String>) {
+fn replace_list(names: &mut Value, key: &str, list: &[String]) {
     if let Some(map) = names.as_object_mut() {
         if list.is_empty() {
             map.remove(key);

@@ -31,10 +31,10 @@ pub fn type_of(gvk: &transom_object::GroupVersionKind) -> &'static str {
 }
 
 pub use defaults::default;
-pub use protobuf::{ProtoError, decode_protobuf};
+pub use protobuf::decode_protobuf;
 pub use schema::schema;
-pub use table::{Field, Flat, Kind, Shape, Ty, Type, Types, types};
-pub use typed::{TypeError, normalize};
+pub use table::types;
+pub use typed::normalize;
 pub use validate::validate;
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ fn cell(column: &PrinterColumn, value: &Value, now: i64) -> Value {
     let Some(found) = column.path.as_ref().and_then(|p| p.first(value)) else { return Value::Null };
     match (column.column.ty.as_str(), found) {
         (_, Value::Null) => Value::Null,
-        ("date", Value::String(s)) => match transom_object::time::parse(&s) {
+        ("date", Value::String(s)) => match transom_object::time::parse(s) {
             Ok(at) => transom_object::time::human_duration(now - at.as_second()).into(),
             Err(_) => "<invalid>".into(),
         },

@@ -29,6 +29,11 @@ pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work)) {
     }
 }
 
+/// An existing definition was written again.
+pub(super) fn changed(event: &Event) -> bool {
+    &*event.key.resource == STORE_KEY && event.old.is_some() && event.new.is_some()
+}
+
 pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status> {
     let key = Key::new(STORE_KEY, "", name);
     let Some(resource) = resource_of(server, &key) else { return Ok(()) };

@@ -9,6 +9,7 @@ mod expiry;
 mod namespaces;
 mod owners;
 
+use crate::crd;
 use crate::server::{Inner, Server};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -16,12 +17,15 @@ use owners::OwnerIndex;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 use transom_object::Status;
 use transom_store::{Event, Key};
 
 /// Keys looked at at the same time; each waits for the disk, so that they share its syncs.
 const CONCURRENCY: usize = 64;
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// Longer than any request may take.
+const READS_SETTLE_AFTER: Duration = Duration::from_secs(65);
 const EXPIRY_EVERY: Duration = Duration::from_secs(15);
 
 /// Something to look at.
@@ -33,6 +37,8 @@ enum Work {
     /// A namespace that should have its service account and root certificate.
     Furnish(Arc<str>),
     Definition(Arc<str>),
+    /// A definition that changed a while ago.
+    Reads(Arc<str>),
 }
 
 #[derive(Default)]
@@ -42,6 +48,8 @@ struct Queue {
     running: HashSet<Work>,
     /// Asked for again while running.
     again: HashSet<Work>,
+    /// Not before a time. Few, so they are searched.
+    later: Vec<(Instant, Work)>,
 }
 
 impl Queue {
@@ -58,6 +66,23 @@ impl Queue {
         self.waiting.remove(&work);
         self.running.insert(work.clone());
         Some(work)
+    }
+
+    fn add_later(&mut self, work: Work, delay: Duration) {
+        self.later.push((Instant::now() + delay, work));
+    }
+
+    fn next_later(&self) -> Option<Instant> {
+        self.later.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Moves what has come due.
+    fn advance(&mut self) {
+        let now = Instant::now();
+        let (due, later) = std::mem::take(&mut self.later).into_iter().partition(|(at, _)| *at <= now);
+        self.later = later;
+        let due: Vec<(Instant, Work)> = due;
+        due.into_iter().for_each(|(_, work)| self.add(work));
     }
 
     fn done(&mut self, work: &Work) {
@@ -91,7 +116,6 @@ async fn upkeep(server: &Arc<Inner>) {
         load(server, &index, &mut expiry, &mut queue);
         let Ok(mut changes) = server.store.watch_all(start) else { continue };
         let mut running = FuturesUnordered::new();
-        let mut retry: VecDeque<(tokio::time::Instant, Work)> = VecDeque::new();
         let mut expire = tokio::time::interval(EXPIRY_EVERY);
         loop {
             while running.len() < CONCURRENCY {
@@ -102,7 +126,7 @@ async fn upkeep(server: &Arc<Inner>) {
                     (work, result)
                 });
             }
-            let next_retry = retry.front().map(|(at, _)| *at);
+            let next_later = queue.next_later();
             tokio::select! {
                 change = changes.next() => match change {
                     Some(event) => note(server, &index, &mut expiry, &mut queue, &event),
@@ -113,17 +137,19 @@ async fn upkeep(server: &Arc<Inner>) {
                     queue.done(&work);
                     if let Err(status) = result {
                         tracing::debug!(?work, error = %status, "upkeep will try again");
-                        retry.push_back((tokio::time::Instant::now() + RETRY_AFTER, work));
+                        queue.add_later(work, RETRY_AFTER);
                     }
                 }
-                () = async { tokio::time::sleep_until(next_retry.unwrap_or_else(tokio::time::Instant::now)).await }, if next_retry.is_some() => {
-                    if let Some((_, work)) = retry.pop_front() {
-                        queue.add(work);
-                    }
-                }
+                () = sleep_until(next_later), if next_later.is_some() => queue.advance(),
                 _ = expire.tick() => expiry.expire(server).await,
             }
         }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at).await;
     }
 }
 
@@ -143,6 +169,9 @@ fn note(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue:
     index.lock().unwrap_or_else(PoisonError::into_inner).note(event, |key| queue.add(Work::Owned(key)));
     namespaces::note(server, event, |work| queue.add(work));
     definitions::note(server, event, |work| queue.add(work));
+    if definitions::changed(event) {
+        queue.add_later(Work::Reads(event.key.object.name.clone()), READS_SETTLE_AFTER);
+    }
     expiry.note(event);
 }
 
@@ -152,6 +181,10 @@ async fn look_at(server: &Arc<Inner>, index: &SharedIndex, work: &Work) -> Resul
         Work::Namespace(name) => namespaces::empty(server, name).await,
         Work::Furnish(name) => namespaces::furnish(server, name).await,
         Work::Definition(name) => definitions::empty(server, name).await,
+        Work::Reads(name) => {
+            crd::settle_reads(server, name).await;
+            Ok(())
+        }
     }
 }
 

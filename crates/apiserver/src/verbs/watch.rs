@@ -12,6 +12,7 @@ use crate::request::ListOptions;
 use crate::resource::Resource;
 use crate::respond::{Answer, Payload};
 use crate::select::Filter;
+use crate::server::Inner;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -51,6 +52,8 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
         bookmarks: options.allow_bookmarks,
         next_bookmark: Instant::now() + BOOKMARK_EVERY,
         deadline: Instant::now() + timeout(&options),
+        server: call.server.clone(),
+        registry: call.server.registry.changes(),
         stopping: call.server.stopping.subscribe(),
     };
     watcher.start(call, &options).await?;
@@ -87,12 +90,16 @@ struct Watcher {
     bookmarks: bool,
     next_bookmark: Instant,
     deadline: Instant,
+    server: Arc<Inner>,
+    registry: tokio::sync::watch::Receiver<u64>,
     stopping: tokio::sync::watch::Receiver<bool>,
 }
 
 enum Woken {
     By(Arc<Event>),
     ForBookmark(u64),
+    /// Some definition changed, perhaps this kind's.
+    ByRegistry,
 }
 
 impl Watcher {
@@ -162,11 +169,15 @@ impl Watcher {
             let woken = tokio::select! {
                 event = watch.next() => Woken::By(event?),
                 () = tokio::time::sleep_until(bookmark_at), if bookmark_due => Woken::ForBookmark(watch.revision()),
+                _ = self.registry.changed() => Woken::ByRegistry,
                 () = tokio::time::sleep_until(self.deadline) => return None,
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
             };
             match woken {
                 Woken::By(event) => self.push_event(&mut out, &event),
+                // Its schema changed or it is no longer served: the client lists again.
+                Woken::ByRegistry if !self.is_current() => return None,
+                Woken::ByRegistry => {}
                 Woken::ForBookmark(revision) => {
                     let last = bookmark_at + BOOKMARK_BEFORE_END >= self.deadline;
                     self.next_bookmark = if last { self.deadline } else { Instant::now() + BOOKMARK_EVERY };
@@ -174,6 +185,11 @@ impl Watcher {
                 }
             }
         }
+    }
+
+    fn is_current(&self) -> bool {
+        let gvr = self.resource.group_version().with_resource(&*self.resource.names.plural);
+        self.server.registry.find(&gvr).is_some_and(|r| r.definition == self.resource.definition)
     }
 
     /// Takes what is ready without waiting, up to one burst.

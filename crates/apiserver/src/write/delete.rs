@@ -79,8 +79,7 @@ pub(crate) async fn delete(
 /// Sets finalizers by the propagation policy and, when any finalizer holds the object, the deletion time.
 /// Returns whether the object is held.
 fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Option<Propagation>) -> bool {
-    let before: Vec<String> = strings(&value["metadata"]["finalizers"]);
-    let mut finalizers = before.clone();
+    let mut finalizers = strings(&value["metadata"]["finalizers"]);
     if let Some(policy) = propagation {
         finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
         match policy {

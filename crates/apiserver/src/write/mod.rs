@@ -16,11 +16,9 @@ pub(crate) use delete::{DeleteRequest, Deleted, FOREGROUND, ORPHAN, delete};
 pub(crate) use encode::encode_for_store;
 pub(crate) use update::{Existing, Update, update};
 
-use crate::resource::Resource;
-use bytes::Bytes;
 use serde_json::Value;
 use std::sync::Arc;
-use transom_object::{Status, json};
+use transom_object::Status;
 use transom_store::{Entry, WriteError};
 
 /// What a write left behind.
@@ -40,14 +38,6 @@ impl Outcome {
     pub(crate) fn created(&self) -> bool {
         match self {
             Self::Stored { created, .. } | Self::Transient { created, .. } => *created,
-        }
-    }
-
-    /// The object as the resource's version serves it.
-    pub(crate) fn bytes(&self, resource: &Resource) -> Result<Bytes, Status> {
-        match self {
-            Self::Stored { entry, .. } => resource.serve(entry),
-            Self::Transient { value, .. } => Ok(json::encode(value).into()),
         }
     }
 }

@@ -156,7 +156,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the binary's own voice")]
 fn announce(address: SocketAddr, place: &Place, in_memory: bool) {
     let kept = if in_memory {
         "in memory (nothing survives a stop)".to_owned()
