@@ -19,7 +19,7 @@ pub(crate) use decode::push_lossy;
 pub use decode::{Decoded, decode, decode_stream};
 pub use encode::{encode, encode_escaped, encode_into, format_float};
 
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 /// How deep objects and arrays may nest, in JSON and in YAML. Go allows 10,000; no API object comes near
 /// 256 and our recursive walks must fit a 2 MiB stack with room to spare.
@@ -38,6 +38,15 @@ pub struct DecodeError {
     /// Both count from one; the column counts bytes.
     pub line: usize,
     pub column: usize,
+}
+
+/// How deep a value nests: 0 for a scalar, 1 for a flat object or list.
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// A float as a JSON number, integral values as the integer they print as. `None` for infinities and NaN.

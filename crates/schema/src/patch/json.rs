@@ -3,6 +3,7 @@
 
 use super::PatchError;
 use serde_json::{Map, Value};
+use transom_object::json::{self, MAX_DEPTH};
 
 /// Patches with more operations are refused.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -21,30 +22,70 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
         )));
     }
     let mut document = document.clone();
-    let mut copied = 0;
+    let mut growth = Growth { copied: 0, depth: json::depth(&document) };
     for operation in operations {
         let Value::Object(operation) = operation else {
             return Err(malformed("an operation of a JSON patch is an object"));
         };
-        apply(&mut document, &Operation { fields: operation }, &mut copied)?;
+        apply(&mut document, &Operation { fields: operation }, &mut growth)?;
     }
     Ok(document)
 }
 
-fn apply(document: &mut Value, operation: &Operation<'_>, copied: &mut usize) -> Result<(), PatchError> {
+/// What a patch has made of the document so far. A body has neither the size nor the depth that a few
+/// operations on one another's results can reach.
+struct Growth {
+    copied: usize,
+    /// No less than the depth of the document.
+    depth: usize,
+}
+
+impl Growth {
+    /// A value of some depth is about to be put at `path`.
+    fn place(&mut self, path: &str, depth: usize) -> Result<(), PatchError> {
+        self.depth = self.depth.max(tokens(path) + depth);
+        if self.depth <= MAX_DEPTH {
+            return Ok(());
+        }
+        Err(PatchError::TooLarge(format!("the patched object would nest deeper than {MAX_DEPTH} levels")))
+    }
+
+    fn copy(&mut self, value: &Value) -> Result<(), PatchError> {
+        self.copied += json::encode(value).len();
+        if self.copied <= MAX_COPIED_BYTES {
+            return Ok(());
+        }
+        Err(PatchError::Inapplicable(format!(
+            "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit \
+             {MAX_COPIED_BYTES}",
+            self.copied
+        )))
+    }
+}
+
+fn tokens(pointer: &str) -> usize {
+    pointer.bytes().filter(|b| *b == b'/').count()
+}
+
+fn apply(document: &mut Value, operation: &Operation<'_>, growth: &mut Growth) -> Result<(), PatchError> {
     let kind = operation.text("op").unwrap_or("unknown");
     match kind {
         "add" => {
             let path = operation.path("add")?;
             let (place, key) = destination(document, path).ok_or_else(|| missing(kind, "path", path))?;
-            place.add(&key, operation.value()).map_err(|reason| fails(kind, path, &reason))
+            let value = operation.value();
+            growth.place(path, json::depth(&value))?;
+            place.add(&key, value).map_err(|reason| fails(kind, path, &reason))
         }
         "remove" => {
             let path = operation.path("remove")?;
             let (mut place, key) = destination(document, path).ok_or_else(|| missing(kind, "path", path))?;
             place.remove(&key).map(drop).map_err(|reason| fails(kind, path, &reason))
         }
-        "replace" => replace(document, operation),
+        "replace" => {
+            growth.place(operation.path("replace")?, operation.fields.get("value").map_or(0, json::depth))?;
+            replace(document, operation)
+        }
         "move" => {
             let from = operation.from("move")?;
             let (mut place, key) =
@@ -53,6 +94,8 @@ fn apply(document: &mut Value, operation: &Operation<'_>, copied: &mut usize) ->
             let path = operation.path("move")?;
             let (place, key) =
                 destination(document, path).ok_or_else(|| missing(kind, "destination path", path))?;
+            // An estimate from above: measuring what is moved would make ten thousand moves slow.
+            growth.place(path, growth.depth.saturating_sub(tokens(from)))?;
             place.add(&key, value).map_err(|reason| fails(kind, path, &reason))
         }
         "copy" => {
@@ -60,16 +103,11 @@ fn apply(document: &mut Value, operation: &Operation<'_>, copied: &mut usize) ->
             let (place, key) = destination(document, from).ok_or_else(|| missing(kind, "from path", from))?;
             let value =
                 place.get(&key).map_err(|reason| fails(kind, from, &reason))?.cloned().unwrap_or_default();
-            *copied += transom_object::json::encode(&value).len();
-            if *copied > MAX_COPIED_BYTES {
-                return Err(PatchError::Inapplicable(format!(
-                    "Unable to complete the copy, the accumulated size increase of copy is {copied}, \
-                     exceeding the limit {MAX_COPIED_BYTES}"
-                )));
-            }
+            growth.copy(&value)?;
             let path = operation.path("copy")?;
             let (place, key) =
                 destination(document, path).ok_or_else(|| missing(kind, "destination path", path))?;
+            growth.place(path, json::depth(&value))?;
             place.add(&key, value).map_err(|reason| fails(kind, path, &reason))
         }
         "test" => test(document, operation),
