@@ -116,10 +116,8 @@ impl<'a> Translator<'a> {
         if after[..end].is_empty() && !after.starts_with(':')
             || after[..end].contains(|c| !"imsU-".contains(c))
         {
-            return Err(format!(
-                "invalid or unsupported Perl syntax: `{}`",
-                &self.rest[..3.min(self.rest.len())]
-            ));
+            let start: String = self.rest.chars().take(3).collect();
+            return Err(format!("invalid or unsupported Perl syntax: `{start}`"));
         }
         self.take(2 + end);
         Ok(())
