@@ -26,6 +26,8 @@ use transom_store::{Entry, Event, Watch};
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// The last bookmark comes this long before the stream ends by timeout.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Nobody watches for longer; a clock cannot name every moment that a client can.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Frames sent at once when many are due.
 const BURST_BYTES: usize = 64 * 1024;
 
@@ -65,7 +67,7 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
 /// once.
 fn timeout(options: &ListOptions) -> Duration {
     match options.timeout_seconds {
-        Some(seconds) if seconds > 0 => Duration::from_secs(seconds),
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds).min(LONGEST),
         _ => {
             let spread = u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * 1800 / 255;
             Duration::from_secs(1800 + spread)
