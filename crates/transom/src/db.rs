@@ -34,8 +34,10 @@ pub(crate) fn run(command: Db) -> Result<ExitCode, Failure> {
     if let Some(aside) = &report.set_aside {
         anstream::println!("repaired; the files from before are in {}", aside.display());
     }
-    anstream::println!("{}", if report.opens { "the store opens" } else { "the store does not open" });
-    Ok(if report.opens { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    // The report is of what was found; what a repair leaves opens.
+    let opens = report.opens || report.set_aside.is_some();
+    anstream::println!("{}", if opens { "the store opens" } else { "the store does not open" });
+    Ok(if opens { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn data_dir(place: DbPlace) -> Result<PathBuf, Failure> {
