@@ -14,6 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ use transom_apiserver::{Identity, Server};
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const HEADERS: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const HEADER_BYTES: u32 = 64 * 1024;
 /// Clients keep hundreds of watches on one connection.
 const STREAMS: u32 = 2_000;
@@ -114,22 +116,40 @@ async fn connection(
     let tls = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await??;
     let identity =
         tls.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|c| identity_of(c));
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        if let Some(identity) = &identity {
-            request.extensions_mut().insert(identity.clone());
+    let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
+    let asked = Arc::new(AtomicBool::new(false));
+    let service = service_fn({
+        let asked = Arc::clone(&asked);
+        move |mut request: Request<Incoming>| {
+            asked.store(true, Ordering::Relaxed);
+            if let Some(identity) = &identity {
+                request.extensions_mut().insert(identity.clone());
+            }
+            let server = server.clone();
+            async move { Ok::<_, std::convert::Infallible>(server.handle(request).await) }
         }
-        let server = server.clone();
-        async move { Ok::<_, std::convert::Infallible>(server.handle(request).await) }
     });
+    let builder = http_builder(is_http2);
+    let serving = watcher.watch(builder.serve_connection(TokioIo::new(tls), service).into_owned());
+    let mut serving = std::pin::pin!(serving);
+    if let Ok(ended) = tokio::time::timeout(HEADERS, &mut serving).await {
+        return ended;
+    }
+    // HTTP/2 has no time limit of its own for a client that never asks for anything.
+    if asked.load(Ordering::Relaxed) { serving.await } else { Err("no request came in time".into()) }
+}
+
+fn http_builder(is_http2: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
+        // A peer that vanished without a word would keep its watches for ever.
+        .keep_alive_interval(KEEP_ALIVE)
         .max_header_list_size(HEADER_BYTES)
         .max_concurrent_streams(STREAMS);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(tls), service).into_owned();
-    watcher.watch(connection).await
+    if is_http2 { builder.http2_only() } else { builder.http1_only() }
 }
 
 /// The verified certificate's common name is the user, its organizations the groups.

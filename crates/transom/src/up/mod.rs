@@ -39,17 +39,16 @@ pub(crate) fn run(options: Up) -> Result<ExitCode, Failure> {
 async fn serve(options: Up) -> Result<ExitCode, Failure> {
     let place = Place::settle(&options)?;
     let store = open_store(&options, &place)?;
-    let authority = if options.in_memory {
-        pki::Authority::ephemeral()
+    let (authority, token_key) = if options.in_memory {
+        (pki::Authority::ephemeral()?, None)
     } else {
-        pki::Authority::load_or_create(&place.data_dir.join("pki"))
-    }?;
-    let server = Server::start(
-        store.clone(),
-        Options { ca_certificate: authority.certificate_pem().to_owned(), ..Options::default() },
-    )
-    .await
-    .map_err(|e| Failure::new(format!("cannot prepare the API server: {e}")))?;
+        let dir = place.data_dir.join("pki");
+        (pki::Authority::load_or_create(&dir)?, Some(pki::token_key(&dir)?))
+    };
+    let ca_certificate = authority.certificate_pem().to_owned();
+    let server = Server::start(store.clone(), Options { ca_certificate, token_key, ..Options::default() })
+        .await
+        .map_err(|e| Failure::new(format!("cannot prepare the API server: {e}")))?;
     let socket = bind(options.listen).await?;
     let address =
         socket.local_addr().map_err(|e| Failure::new(format!("cannot read the listening address: {e}")))?;

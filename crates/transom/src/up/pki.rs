@@ -5,6 +5,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
 };
+use rustls::pki_types::DnsName;
 use std::fs;
 use std::io::Write;
 use std::net::IpAddr;
@@ -65,12 +66,10 @@ impl Authority {
     pub(crate) fn server(&self, names: &[String]) -> Result<Leaf, Failure> {
         let mut params = leaf("transom", None, ExtendedKeyUsagePurpose::ServerAuth);
         for name in names {
-            let san = match name.parse::<IpAddr>() {
-                Ok(ip) => SanType::IpAddress(ip),
-                Err(_) => SanType::DnsName(name.as_str().try_into().map_err(|_| {
-                    Failure::new(format!("--tls-san {name:?} is neither a DNS name nor an IP address"))
-                })?),
-            };
+            let san = subject_name(name).ok_or_else(|| {
+                Failure::new(format!("--tls-san {name:?} is neither a DNS name nor an IP address"))
+                    .remedy("write it like plane.example.org, *.example.org or 192.0.2.1")
+            })?;
             if !params.subject_alt_names.contains(&san) {
                 params.subject_alt_names.push(san);
             }
@@ -88,6 +87,35 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).map_err(|e| failed(&e))?;
         Ok(Leaf { certificate: certificate.pem(), key: key.serialize_pem() })
     }
+}
+
+/// The key that signs service account tokens, made on the first start. Tokens stay valid for as long as it is
+/// kept.
+pub(crate) fn token_key(dir: &Path) -> Result<Vec<u8>, Failure> {
+    let path = dir.join("tokens.key");
+    let trouble = |what: &str, e: &dyn std::fmt::Display| {
+        Failure::new(format!("cannot {what} {}: {e}", path.display())).remedy(
+            "make it readable and writable, or remove it to get a new key (tokens made before stop working)",
+        )
+    };
+    match fs::read(&path) {
+        Ok(key) => transom_apiserver::Signer::from_pkcs8(&key).map(|_| key).map_err(|e| trouble("use", &e)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let key = transom_apiserver::Signer::generate().map_err(Failure::new)?;
+            write_private(&path, &key).map_err(|e| trouble("write", &e))?;
+            Ok(key)
+        }
+        Err(e) => Err(trouble("read", &e)),
+    }
+}
+
+/// An IP address, a DNS name, or a DNS name with `*` for its first label.
+fn subject_name(name: &str) -> Option<SanType> {
+    if let Ok(ip) = name.parse::<IpAddr>() {
+        return Some(SanType::IpAddress(ip));
+    }
+    DnsName::try_from(name.strip_prefix("*.").unwrap_or(name)).ok()?;
+    Some(SanType::DnsName(name.try_into().ok()?))
 }
 
 fn failed(e: &rcgen::Error) -> Failure {
@@ -137,10 +165,10 @@ fn lifetime(params: &mut CertificateParams, lifetime: Duration) {
 }
 
 /// A file only its owner can read, complete or absent: written aside and moved into place.
-pub(crate) fn write_private(path: &Path, content: &str) -> std::io::Result<()> {
+pub(crate) fn write_private(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     let aside = path.with_extension(format!("tmp-{}", std::process::id()));
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    file.write_all(content.as_bytes())?;
+    file.write_all(content.as_ref())?;
     file.sync_all()?;
     fs::rename(&aside, path)
 }
