@@ -1,0 +1,251 @@
+//! Paths, queries, methods and headers that no well-meaning client sends.
+
+use crate::{CONFIG_MAPS, Siege, config_map, shorten};
+use http::Method;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Instant;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Says exactly these bytes and returns the status of the answer with its text; 0 when the server just hangs up.
+async fn raw(siege: &Siege, bytes: &[u8]) -> (u16, String) {
+    let mut stream = siege.plane.access.dial("http/1.1").await.expect("it accepts connections");
+    // The server may refuse before everything is said.
+    let _ = stream.write_all(bytes).await;
+    let _ = stream.flush().await;
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(crate::BUSY, stream.read_to_end(&mut answer)).await.expect("it answers");
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let status = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
+    (status, text)
+}
+
+async fn raw_get(siege: &Siege, target: &str) -> (u16, String) {
+    raw(siege, format!("GET {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).await
+}
+
+#[tokio::test]
+async fn no_spelling_of_a_path_reaches_another_object() {
+    let siege = Siege::begin().await;
+    let secret =
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "gold"}, "stringData": {"a": "b"}});
+    let reply = siege.client.post("/api/v1/namespaces/default/secrets", &secret).await.unwrap();
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let long = format!("/api/v1/namespaces/{}", "a".repeat(40_000));
+    for path in [
+        "/api/v1/namespaces/default/configmaps/../secrets/gold",
+        "/api/v1/namespaces/default/configmaps/%2e%2e/secrets/gold",
+        "/api/v1/namespaces/default/configmaps/%2E%2e%2Fsecrets%2Fgold",
+        "/api/v1/namespaces/default%2fsecrets/gold",
+        "/api/v1/namespaces/default/secrets%2fgold",
+        "/api/v1/namespaces/kube-system/../default/secrets/gold",
+        "/api/v1/namespaces/./default/secrets/./gold",
+        "/api/v1/namespaces/%2e/default/secrets/gold",
+        "/version/../api/v1/namespaces/default/secrets/gold",
+        "/healthz/%2e%2e/api/v1/namespaces/default/secrets/gold",
+        "/api/v1/namespaces/default/secrets/gold%00",
+        "/api/v1/namespaces/default/secrets/gold%0a",
+        "/api/v1/namespaces/default/secrets/%67%6F%6C%64%20",
+        "/api/v1/namespaces/default/secrets/gold/../gold",
+        "/api/v1/namespaces/default/secrets/gold/status/more",
+        "/api/v1/namespaces/default/secrets/%ff%fe",
+        "/api/v1/namespaces/default/secrets/%zz",
+        "/API/v1/namespaces/default/secrets/gold",
+        "/api/V1/namespaces/default/secrets/gold",
+        "/apis//v1/namespaces/default/secrets/gold",
+        "/api/v1/namespaces/default/secrets/gold;x=y",
+        "/api/v1/namespaces/default/secrets/GOLD",
+        "/api/v1/namespaces/default/secrets/..",
+        "/api/v1/namespaces/default/secrets/g%6fld%2f..%2fgold",
+        &long,
+    ] {
+        let (status, text) = raw_get(&siege, path).await;
+        assert!((400..500).contains(&status), "{path}: {}", shorten(&text));
+        assert!(!text.contains("Yg=="), "{path} reached the secret");
+    }
+    // Empty segments are nothing; an encoded letter is that letter.
+    for path in ["//api//v1/namespaces//default/secrets/gold/", "/api/v1/namespaces/default/secrets/g%6Fld"] {
+        let (status, text) = raw_get(&siege, path).await;
+        assert!(status == 200 || status == 404, "{path}: {}", shorten(&text));
+    }
+    siege.survived().await;
+}
+
+#[tokio::test]
+async fn floods_of_headers_are_refused() {
+    let siege = Siege::begin().await;
+    let many: String = (0..5_000).map(|i| format!("x-{i}: y\r\n")).collect();
+    let heads = [
+        ("many headers", format!("GET /version HTTP/1.1\r\nhost: x\r\n{many}\r\n")),
+        ("a long header", format!("GET /version HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(1 << 20))),
+        ("a long target", format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "y".repeat(1 << 20))),
+        ("a long method", format!("{} / HTTP/1.1\r\nhost: x\r\n\r\n", "Y".repeat(1 << 20))),
+        ("two lengths", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello".into()),
+        (
+            "a length that is none",
+            "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\nhello".into(),
+        ),
+        (
+            "a chunk without end",
+            "POST /api/v1/namespaces HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n".into(),
+        ),
+        ("a bare line feed", "GET /version\n\n".into()),
+        ("another version", "GET /version HTTP/9.9\r\nhost: x\r\n\r\n".into()),
+        ("a header without a name", "GET /version HTTP/1.1\r\n: x\r\n\r\n".into()),
+    ];
+    for (what, head) in heads {
+        let (status, text) = raw(&siege, head.as_bytes()).await;
+        assert!(status == 0 || (400..500).contains(&status), "{what}: {}", shorten(&text));
+    }
+    let mut request = siege.client.request(Method::GET, "/version");
+    for i in 0..1_000 {
+        request = request.header(format!("x-{i}"), "y".repeat(100));
+    }
+    if let Ok(reply) = siege.client.send(request, "").await {
+        assert!((400..500).contains(&reply.status), "{}", reply.text());
+    }
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,".repeat(1_000);
+    let request = siege.plane.client().await;
+    let reply = request.send(request.request(Method::GET, CONFIG_MAPS).header("accept", accept), "").await;
+    assert!(reply.is_ok_and(|r| r.status < 500));
+    siege.survived().await;
+}
+
+#[tokio::test]
+async fn other_methods_are_not_allowed() {
+    let siege = Siege::begin().await;
+    for method in ["TRACE", "OPTIONS", "PROPFIND", "FOO", "get", "PRI"] {
+        for path in [CONFIG_MAPS, "/api/v1/namespaces/default/configmaps/bystander"] {
+            let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+            let (status, text) = raw(&siege, head.as_bytes()).await;
+            assert!((400..500).contains(&status), "{method} {path}: {}", shorten(&text));
+        }
+    }
+    let (status, text) =
+        raw(&siege, b"CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    assert!((400..500).contains(&status), "{}", shorten(&text));
+    for (method, path) in [
+        (Method::POST, "/api/v1/namespaces/default/configmaps/bystander"),
+        (Method::PUT, CONFIG_MAPS),
+        (Method::PATCH, CONFIG_MAPS),
+        (Method::DELETE, "/version"),
+        (Method::POST, "/apis"),
+        (Method::PUT, "/api/v1/namespaces/default/configmaps/bystander/status"),
+        (Method::GET, "/api/v1/namespaces/default/serviceaccounts/x/token"),
+    ] {
+        let what = format!("{method} {path}");
+        let request = siege.client.request(method, path).header("content-type", "application/json");
+        let reply = siege.client.send(request, "{}").await.unwrap();
+        assert!((400..500).contains(&reply.status), "{what}: {}", reply.text());
+    }
+    siege.survived().await;
+}
+
+#[tokio::test]
+async fn wrong_query_values_are_refused() {
+    let siege = Siege::begin().await;
+    for query in [
+        "limit=many",
+        "limit=99999999999999999999",
+        "resourceVersion=new",
+        "resourceVersion=-1",
+        "resourceVersion=99999999999999999999999",
+        "resourceVersion=1&resourceVersionMatch=Nearly",
+        "resourceVersionMatch=Exact",
+        "sendInitialEvents=true",
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=Exact",
+        "timeoutSeconds=soon",
+        "timeout=soon",
+        "timeout=-5s",
+        "labelSelector=((((",
+        "labelSelector=a%20in%20(",
+        "labelSelector=a=b=c",
+        "labelSelector=!",
+        "labelSelector=,,,=",
+        "fieldSelector=spec.nothing=1",
+        "fieldSelector=metadata.name",
+        "fieldSelector=%5C",
+        "continue=garbage",
+        "continue=%00%ff",
+        "continue=e30",
+        "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6OTk5LCJzdGFydCI6MX0",
+    ] {
+        let reply = siege.client.get(&format!("{CONFIG_MAPS}?{query}")).await.unwrap();
+        assert!((400..500).contains(&reply.status), "{query}: {} {}", reply.status, shorten(&reply.text()));
+        reply.assert_status(reply.status, query);
+    }
+    let long = "m".repeat(200);
+    for query in
+        ["dryRun=Maybe", "fieldValidation=Loose", &format!("fieldManager={long}"), "fieldManager=%00"]
+    {
+        let reply = siege.client.post(&format!("{CONFIG_MAPS}?{query}"), &config_map("never")).await.unwrap();
+        assert!((400..500).contains(&reply.status), "{query}: {}", reply.text());
+    }
+    for query in ["propagationPolicy=Nearly", "gracePeriodSeconds=soon", "dryRun=Maybe"] {
+        let reply = siege.client.delete(&format!("{CONFIG_MAPS}/bystander?{query}")).await.unwrap();
+        assert!((400..500).contains(&reply.status), "{query}: {}", reply.text());
+    }
+    siege.survived().await;
+}
+
+#[tokio::test]
+async fn large_but_lawful_query_values_are_served() {
+    let siege = Siege::begin().await;
+    let far = i64::MAX;
+    let token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiXHUwMDAwLy8vLy8uLi8ifQ";
+    for query in [
+        format!("limit={far}"),
+        "limit=-5".to_owned(),
+        format!("timeoutSeconds={far}"),
+        format!("continue={token}"),
+        format!("labelSelector={}", vec!["a!=b"; 8_000].join(",")),
+        format!("labelSelector=a%20notin%20({})", vec!["v"; 15_000].join(",")),
+        format!("labelSelector=!{}", "x".repeat(60)),
+        "%zz=%zz&=&&&=&a".to_owned(),
+    ] {
+        let started = Instant::now();
+        let client = siege.plane.client().await;
+        let reply = client.get(&format!("{CONFIG_MAPS}?{query}")).await.unwrap();
+        assert_eq!(reply.status, 200, "{}: {}", shorten(&query), shorten(&reply.text()));
+        assert!(started.elapsed() < crate::BUSY, "{} took {:?}", shorten(&query), started.elapsed());
+    }
+    for query in [
+        format!("timeoutSeconds={far}"),
+        "timeoutSeconds=-1".to_owned(),
+        "timeoutSeconds=0".to_owned(),
+        "timeoutSeconds=1&allowWatchBookmarks=1".to_owned(),
+    ] {
+        let mut lines = siege.client.watch(&format!("{CONFIG_MAPS}?watch=1&{query}")).await.unwrap();
+        assert_eq!(lines.next().await.unwrap()["type"], "ADDED", "{query}");
+    }
+    siege.survived().await;
+}
+
+#[tokio::test]
+async fn generated_names_are_distinct_and_valid() {
+    let siege = Siege::begin().await;
+    let mut names = BTreeSet::new();
+    for i in 0..200 {
+        let prefix = if i % 2 == 0 { "g-".to_owned() } else { "l".repeat(200) };
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
+        let reply = siege.client.post(CONFIG_MAPS, &object).await.unwrap();
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        let name = reply.json()["metadata"]["name"].as_str().unwrap().to_owned();
+        assert!(name.len() <= 63, "{name}");
+        assert!(names.insert(name), "a name was given out twice");
+    }
+    for prefix in [
+        json!("UPPER-"),
+        json!("l".repeat(300)),
+        json!("../"),
+        json!("a b"),
+        json!("\u{0}"),
+        json!({}),
+        Value::from(7),
+    ] {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
+        let reply = siege.client.post(CONFIG_MAPS, &object).await.unwrap();
+        assert!((400..500).contains(&reply.status), "{prefix}: {}", reply.text());
+    }
+    siege.survived().await;
+}

@@ -1,0 +1,145 @@
+//! Watches by the thousand, and watches that nobody reads.
+
+use crate::plane::{Client, PATIENCE};
+use crate::{CONFIG_MAPS, Siege, config_map};
+use http::Method;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const WATCHES: usize = 1_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_watches_on_four_connections_cost_little() {
+    let siege = Siege::begin().await;
+    let revision = siege.client.get(CONFIG_MAPS).await.unwrap().revision();
+    let mut watching = Vec::new();
+    for _ in 0..4 {
+        let client = siege.plane.client().await;
+        for _ in 0..WATCHES / 4 {
+            let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={revision}");
+            watching.push(client.watch(&path).await.unwrap());
+        }
+    }
+    let grown = siege.plane.resident_mib().saturating_sub(siege.resident_before);
+    assert!(grown < 100, "{WATCHES} idle watches cost {grown} MiB");
+    for i in 0..10 {
+        let reply = siege.client.post(CONFIG_MAPS, &config_map(&format!("w{i}"))).await.unwrap();
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+    for lines in &mut watching {
+        for i in 0..10 {
+            let event = tokio::time::timeout(PATIENCE, lines.next()).await.unwrap().unwrap();
+            assert_eq!(event["object"]["metadata"]["name"], format!("w{i}"));
+        }
+    }
+    siege.survived().await;
+    // They go with their connections.
+    drop(watching);
+    siege.survived().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_that_nobody_reads_hold_nobody_up() {
+    let siege = Siege::begin().await;
+    let revision = siege.client.get(CONFIG_MAPS).await.unwrap().revision();
+    let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={revision}");
+    let mut unread = Vec::new();
+    for _ in 0..40 {
+        let client = siege.plane.client().await;
+        unread.push((client.watch(&path).await.unwrap(), client));
+    }
+    let mut silent = Vec::new();
+    for _ in 0..10 {
+        let mut stream = siege.plane.access.dial("http/1.1").await.unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        silent.push(stream);
+    }
+    let mut attentive = siege.plane.client().await.watch(&path).await.unwrap();
+    let reader = tokio::spawn(async move {
+        let mut seen = 0;
+        while seen < WRITES {
+            let event = attentive.next().await.expect("the watch goes on");
+            assert_ne!(event["type"], "ERROR", "{event}");
+            seen += 1;
+        }
+    });
+    const WRITES: usize = 3_000;
+    let started = Instant::now();
+    let writers: Vec<_> = (0..8).map(|w| tokio::spawn(write(siege.client.clone(), w, WRITES / 8))).collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    println!("{WRITES} writes in {:?}", started.elapsed());
+    tokio::time::timeout(PATIENCE, reader).await.expect("the reader sees it all").unwrap();
+    siege.survived().await;
+    // Whoever reads again finds everything, or is told that it is too late.
+    let (mut lines, _client) = unread.remove(0);
+    let mut last = revision;
+    for _ in 0..WRITES {
+        let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(5), lines.next()).await else { break };
+        if event["type"] == "ERROR" {
+            assert_eq!(event["object"]["code"], 410, "{event}");
+            break;
+        }
+        let next = event["object"]["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
+        assert!(next > last, "{next} after {last}");
+        last = next;
+    }
+}
+
+/// Updates one object with a few kilobytes, again and again.
+async fn write(client: Client, number: usize, times: usize) {
+    let name = format!("busy{number}");
+    for i in 0..times {
+        let data = json!({"data": {"filling": format!("{i:04}").repeat(500)}});
+        let reply = if i == 0 {
+            let mut object = config_map(&name);
+            object["data"] = data["data"].clone();
+            client.post(CONFIG_MAPS, &object).await
+        } else {
+            client.merge(&format!("{CONFIG_MAPS}/{name}"), &data).await
+        };
+        let reply = reply.expect("writers are answered");
+        assert!(reply.ok(), "{}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn watches_opened_and_dropped_leave_nothing() {
+    let siege = Siege::begin().await;
+    for round in 0..10 {
+        let client = siege.plane.client().await;
+        for i in 0..200 {
+            let request = client.request(Method::GET, &format!("{CONFIG_MAPS}?watch=1"));
+            let answer = client.begin(request, "").await;
+            assert!(answer.is_ok(), "watch {i} of round {round}");
+        }
+    }
+    siege.survived().await;
+}
+
+#[tokio::test]
+async fn a_list_that_nobody_reads_is_let_go_with_its_connection() {
+    let siege = Siege::begin().await;
+    write(siege.client.clone(), 0, 1).await;
+    let filling = "x".repeat(900_000);
+    for i in 0..10 {
+        let mut object = config_map(&format!("large{i}"));
+        object["data"]["filling"] = filling.as_str().into();
+        assert_eq!(siege.client.post(CONFIG_MAPS, &object).await.unwrap().status, 201);
+    }
+    let mut held = Vec::new();
+    for _ in 0..50 {
+        let mut stream = siege.plane.access.dial("http/1.1").await.unwrap();
+        let head = format!("GET {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut first = [0u8; 64];
+        stream.read_exact(&mut first).await.unwrap();
+        held.push(stream);
+    }
+    siege.survived().await;
+}

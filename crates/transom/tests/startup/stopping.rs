@@ -1,0 +1,60 @@
+//! Stopping: by SIGTERM, by Ctrl-C, by a second Ctrl-C.
+
+use crate::plane::{Home, Plane};
+use crate::{CONFIG_MAPS, config_map};
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+
+#[tokio::test]
+async fn a_signal_stops_cleanly_whatever_is_watched() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let home = Home::new();
+        let mut plane = Plane::start(&home);
+        let client = plane.client().await;
+        let mut watch = client.watch(&format!("{CONFIG_MAPS}?watch=1")).await.unwrap();
+        assert_eq!(client.post(CONFIG_MAPS, &config_map("kept")).await.unwrap().status, 201);
+        let started = Instant::now();
+        plane.signal(signal);
+        let status = plane.ended_within(Duration::from_secs(4)).await.expect("watches do not hold it up");
+        assert_eq!(status.code(), Some(0), "{signal:?} after {:?}: {}", started.elapsed(), home.log());
+        while watch.next().await.is_some() {}
+
+        let again = Plane::start(&home);
+        let kept = again.client().await.get(&format!("{CONFIG_MAPS}/kept")).await.unwrap();
+        assert_eq!(kept.status, 200, "{signal:?}");
+        home.assert_no_panic();
+    }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let home = Home::new();
+    let mut plane = Plane::start(&home);
+    // A request that is never finished holds the first one up.
+    let mut stream = plane.access.dial("http/1.1").await.unwrap();
+    let head = format!("POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    plane.signal(Signal::INT);
+    assert!(plane.ended_within(Duration::from_millis(700)).await.is_none(), "it waits for open requests");
+    plane.signal(Signal::INT);
+    let status = plane.ended_within(Duration::from_secs(2)).await.expect("it ends at once");
+    assert_eq!(status.code(), Some(130));
+    drop(Plane::start(&home));
+}
+
+#[tokio::test]
+async fn a_request_that_never_ends_holds_it_up_only_so_long() {
+    let home = Home::new();
+    let mut plane = Plane::start(&home);
+    let mut stream = plane.access.dial("http/1.1").await.unwrap();
+    let head = format!("POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    plane.signal(Signal::TERM);
+    let status = plane.ended_within(Duration::from_secs(15)).await.expect("the drain has an end");
+    assert_eq!(status.code(), Some(0));
+}
