@@ -179,7 +179,7 @@ async fn a_controller_reconciles_once_and_is_not_woken_by_what_changes_nothing()
         std::future::ready(())
     }));
     tokio::time::timeout(PATIENCE, async {
-        while api.get("only").await.unwrap().data.unwrap().get("seen").is_none() {
+        while !api.get("only").await.unwrap().data.unwrap().contains_key("seen") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })

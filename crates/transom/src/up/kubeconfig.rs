@@ -30,7 +30,7 @@ pub(super) fn write(path: &Path, address: SocketAddr, authority: &Authority) -> 
         "contexts": [{"name": "transom", "context": {"cluster": "transom", "user": "transom-admin"}}],
         "current-context": "transom",
     });
-    write_private(path, &transom_object::yaml::write(&config)).map_err(|e| {
+    write_private(path, transom_object::yaml::write(&config)).map_err(|e| {
         Failure::new(format!("cannot write the kubeconfig {}: {e}", path.display()))
             .remedy("pass another place with --kubeconfig FILE")
     })

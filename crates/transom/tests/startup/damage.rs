@@ -21,7 +21,7 @@ async fn filled(kill: bool) -> Home {
     let mut plane = Plane::start(&home);
     let client = plane.client().await;
     for i in 0..10 {
-        let reply = client.post(CONFIG_MAPS, &config_map(&format!("c{i}"))).await.unwrap();
+        let reply = client.post(CONFIG_MAPS, &config_map(&format!("c{i}"))).await.expect("it answers");
         assert_eq!(reply.status, 201, "{}", reply.text());
     }
     if kill {
@@ -34,7 +34,7 @@ async fn filled(kill: bool) -> Home {
 }
 
 async fn status_of(plane: &Plane, name: &str) -> u16 {
-    plane.client().await.get(&format!("{CONFIG_MAPS}/{name}")).await.unwrap().status
+    plane.client().await.get(&format!("{CONFIG_MAPS}/{name}")).await.expect("it answers").status
 }
 
 fn db(home: &Home, command: &str) -> (Output, String) {
