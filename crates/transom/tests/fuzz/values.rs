@@ -46,6 +46,7 @@ fn ownership() {
             Some(object)
         },
         reset_fields: &|_| None,
+        blank: None,
         now: "2026-01-01T00:00:00Z",
     };
     fuzz_values("ownership", |input| {

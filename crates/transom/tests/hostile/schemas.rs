@@ -120,7 +120,8 @@ async fn rules_that_are_none_are_refused() {
             "type": "object", "properties": {"s": {"type": "string"}}, "x-kubernetes-validations": [{"rule": rule}],
         });
         let (defined, _) = define_and_use(&siege, &plural, &schema, &json!({"s": "x"})).await;
-        assert!(defined == 422 || defined == 201, "{}: {defined}", shorten(rule));
+        // The long ones may be lawful; what matters is that they are answered.
+        assert!(defined == 422 || rule.len() > 1_000, "{}: {defined}", shorten(rule));
     }
     siege.survived().await;
 }
