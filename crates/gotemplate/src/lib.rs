@@ -1,1 +1,39 @@
 //! Go's text/template with sprig and fmt, exact and bounded. Knows nothing of Kubernetes.
+//!
+//! ```
+//! use transom_gotemplate::{Functions, Limits, Options, Template, Value};
+//!
+//! let template = Template::parse("greeting", r#"hello {{ .name | upper | quote }}"#, &Options::default())?;
+//! let data = Value::from(serde_json::json!({ "name": "ada" }));
+//! assert_eq!(template.execute(&data, &Functions::default(), &Limits::default())?, r#"hello "ADA""#);
+//! # Ok::<(), transom_gotemplate::Error>(())
+//! ```
+//!
+//! The path of a template: `parse` (lexer, then parser) makes trees; `exec` walks them over `value`s, calling
+//! `functions` (the language's own), `sprig` and `yaml`; `fmt` prints. `time`, `semver` and `strconv` are the Go
+//! packages those rest on. `limits` bound every execution, `context` brings the clock and randomness in.
+
+mod context;
+mod error;
+mod exec;
+pub mod fmt;
+mod functions;
+mod limits;
+mod parse;
+pub mod semver;
+mod sprig;
+mod stack;
+mod strconv;
+mod template;
+mod time;
+mod value;
+mod yaml;
+
+pub use context::{Context, Reproducible, System};
+pub use error::{Cause, Error, Failure};
+pub use functions::{Functions, Type, native_names};
+pub use limits::{Exceeded, Limits};
+pub use template::{MissingKey, Options, Template};
+pub use value::{
+    IntKind, Key, Kind, List, ListType, Map, MapType, Named, NestedTooDeeply, Str, Struct, UintKind, Value,
+};

@@ -1,0 +1,218 @@
+//! Functions and how they are called: typed signatures, the static tables, and what an embedding adds.
+//!
+//! The evaluator checks arguments against the signature with Go's messages, so a function body may rely on the
+//! kinds it declares.
+
+mod compare;
+mod env;
+mod escape;
+mod sequence;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+pub use env::{CallError, Env};
+
+use crate::context::{Context, System};
+use crate::value::{List, ListType, Map, MapType, Value};
+
+/// A parameter type, as far as functions of templates declare them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Any,
+    /// `reflect.Value`: the argument exactly as evaluated, absent or not. Only builtins take it.
+    Reflect,
+    Str,
+    Int,
+    Uint32,
+    Float,
+    Bool,
+    Map,
+    List,
+    Time,
+    Duration,
+    Version,
+    Certificate,
+}
+
+impl Type {
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::Any => "interface {}",
+            Type::Reflect => "reflect.Value",
+            Type::Str => "string",
+            Type::Int => "int",
+            Type::Uint32 => "uint32",
+            Type::Float => "float64",
+            Type::Bool => "bool",
+            Type::Map => "map[string]interface {}",
+            Type::List => "[]interface {}",
+            Type::Time => "time.Time",
+            Type::Duration => "time.Duration",
+            Type::Version => "*semver.Version",
+            Type::Certificate => "sprig.certificate",
+        }
+    }
+
+    /// What nil becomes for this type, if it may be nil at all.
+    pub fn nil(self) -> Option<Value> {
+        match self {
+            Type::Any => Some(Value::Nil),
+            Type::Reflect => Some(Value::Missing),
+            Type::Map => Some(Value::Map(Map::nil(MapType::StrAny))),
+            Type::List => Some(Value::List(List::nil(ListType::Any))),
+            _ => None,
+        }
+    }
+
+    pub fn accepts(self, value: &Value) -> bool {
+        match self {
+            Type::Any | Type::Reflect => true,
+            Type::Map => matches!(value, Value::Map(map) if map.ty() == MapType::StrAny),
+            Type::List => matches!(value, Value::List(list) if list.ty() == ListType::Any),
+            other => value.type_name() == other.name(),
+        }
+    }
+}
+
+pub type Run = fn(&mut Env<'_>, &[Value]) -> Result<Value, CallError>;
+
+/// A function of the language or of sprig.
+pub struct Native {
+    pub name: &'static str,
+    pub params: &'static [Type],
+    /// Whether the last parameter repeats.
+    pub variadic: bool,
+    pub run: Run,
+}
+
+pub(crate) const fn fixed(name: &'static str, params: &'static [Type], run: Run) -> Native {
+    Native { name, params, variadic: false, run }
+}
+
+pub(crate) const fn variadic(name: &'static str, params: &'static [Type], run: Run) -> Native {
+    Native { name, params, variadic: true, run }
+}
+
+/// Functions the evaluator runs itself, because they evaluate lazily or execute templates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    And,
+    Or,
+    Call,
+    Include,
+}
+
+/// What an identifier in a template resolved to when it was parsed.
+#[derive(Clone)]
+pub enum Callee {
+    Native(&'static Native),
+    Special(Special),
+    /// Given by the embedding at execution.
+    Custom(Arc<str>),
+}
+
+impl Callee {
+    pub fn name(&self) -> &str {
+        match self {
+            Callee::Native(native) => native.name,
+            Callee::Special(Special::And) => "and",
+            Callee::Special(Special::Or) => "or",
+            Callee::Special(Special::Call) => "call",
+            Callee::Special(Special::Include) => "include",
+            Callee::Custom(name) => name,
+        }
+    }
+
+    pub(crate) fn resolve(name: &str) -> Option<Callee> {
+        match name {
+            "and" => Some(Callee::Special(Special::And)),
+            "or" => Some(Callee::Special(Special::Or)),
+            "call" => Some(Callee::Special(Special::Call)),
+            "include" => Some(Callee::Special(Special::Include)),
+            _ => NATIVES.get(name).map(|native| Callee::Native(native)),
+        }
+    }
+}
+
+impl std::fmt::Debug for Callee {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+static NATIVES: LazyLock<HashMap<&'static str, &'static Native>> = LazyLock::new(|| {
+    // Later tables win: sprig's `slice` replaces the language's.
+    let tables = [compare::FUNCTIONS, escape::FUNCTIONS, sequence::FUNCTIONS];
+    let tables = tables.iter().chain(crate::sprig::TABLES).chain([&crate::yaml::FUNCTIONS]);
+    tables.flat_map(|table| table.iter()).map(|native| (native.name, native)).collect()
+});
+
+/// Names of every function that needs no registration.
+pub fn native_names() -> impl Iterator<Item = &'static str> {
+    NATIVES.keys().copied().chain(["and", "or", "call", "include"])
+}
+
+type Closure = dyn Fn(&[Value]) -> Result<Value, String> + Send + Sync;
+
+pub(crate) struct Custom {
+    pub params: Vec<Type>,
+    pub variadic: bool,
+    pub run: Box<Closure>,
+}
+
+/// The functions an embedding adds, and the world all functions see.
+pub struct Functions {
+    custom: BTreeMap<Arc<str>, Custom>,
+    context: Arc<dyn Context>,
+}
+
+impl Default for Functions {
+    fn default() -> Functions {
+        Functions { custom: BTreeMap::new(), context: Arc::new(System::default()) }
+    }
+}
+
+impl Functions {
+    #[must_use]
+    pub fn with_context(mut self, context: Arc<dyn Context>) -> Functions {
+        self.context = context;
+        self
+    }
+
+    /// Adds or replaces a function. Templates must be parsed with its name among [`crate::Options::functions`].
+    pub fn register(
+        &mut self,
+        name: &str,
+        params: &[Type],
+        run: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+    ) {
+        let custom = Custom { params: params.to_vec(), variadic: false, run: Box::new(run) };
+        self.custom.insert(Arc::from(name), custom);
+    }
+
+    /// Like [`Functions::register`], with the last parameter repeating.
+    pub fn register_variadic(
+        &mut self,
+        name: &str,
+        params: &[Type],
+        run: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+    ) {
+        self.register(name, params, run);
+        if let Some(custom) = self.custom.get_mut(name) {
+            custom.variadic = true;
+        }
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.custom.keys().map(|name| &**name)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Custom> {
+        self.custom.get(name)
+    }
+
+    pub(crate) fn context(&self) -> &dyn Context {
+        &*self.context
+    }
+}

@@ -1,0 +1,198 @@
+//! Regular expressions: Go's syntax translated by `syntax`, matched by the regex crate.
+
+use std::rc::Rc;
+
+use regex::bytes::Regex;
+
+use super::args::{int, text};
+use super::syntax;
+use crate::functions::{CallError, Env, Native, Type, fixed};
+use crate::value::text::runes;
+use crate::value::{List, ListType, Str, Value};
+
+const STR2: &[Type] = &[Type::Str, Type::Str];
+const STR3: &[Type] = &[Type::Str, Type::Str, Type::Str];
+const STR2_INT: &[Type] = &[Type::Str, Type::Str, Type::Int];
+
+pub const FUNCTIONS: &[Native] = &[
+    fixed("regexMatch", STR2, |env, args| match is_match(env, args) {
+        Err(CallError::Message(_)) => Ok(Value::Bool(false)),
+        other => other,
+    }),
+    fixed("mustRegexMatch", STR2, is_match),
+    fixed("regexFindAll", STR2_INT, |env, args| find_all(env, args).map_err(|error| panicked(error, args))),
+    fixed("mustRegexFindAll", STR2_INT, find_all),
+    fixed("regexFind", STR2, |env, args| find(env, args).map_err(|error| panicked(error, args))),
+    fixed("mustRegexFind", STR2, find),
+    fixed("regexReplaceAll", STR3, |env, args| {
+        replace(env, args, true).map_err(|error| panicked(error, args))
+    }),
+    fixed("mustRegexReplaceAll", STR3, |env, args| replace(env, args, true)),
+    fixed("regexReplaceAllLiteral", STR3, |env, args| {
+        replace(env, args, false).map_err(|error| panicked(error, args))
+    }),
+    fixed("mustRegexReplaceAllLiteral", STR3, |env, args| replace(env, args, false)),
+    fixed("regexSplit", STR2_INT, |env, args| split(env, args).map_err(|error| panicked(error, args))),
+    fixed("mustRegexSplit", STR2_INT, split),
+    fixed("regexQuoteMeta", &[Type::Str], |env, args| {
+        let mut quoted = Vec::new();
+        for byte in text(args, 0)?.iter() {
+            if b"\\.+*?()|[]{}^$".contains(byte) {
+                quoted.push(b'\\');
+            }
+            quoted.push(*byte);
+        }
+        env.string(quoted)
+    }),
+];
+
+/// The plain forms use `MustCompile`, which panics with the pattern in the message.
+fn panicked(error: CallError, args: &[Value]) -> CallError {
+    match (error, args.first()) {
+        (CallError::Message(message), Some(Value::Str(pattern))) => {
+            let shown = crate::fmt::sprintf("%#q", &[Value::Str(pattern.clone())]);
+            format!("regexp: Compile({shown}): {message}").into()
+        }
+        (error, _) => error,
+    }
+}
+
+fn compiled(env: &mut Env<'_>, pattern: &Str, text: &Str) -> Result<Rc<Regex>, CallError> {
+    const COMPILED_SIZE: usize = 4 << 20;
+    // Matching costs at most pattern × text.
+    env.spend(1 + text.len().saturating_mul(1 + pattern.len() / 16) / 32)?;
+    if let Some(regex) = env.patterns.get(pattern) {
+        return Ok(regex.clone());
+    }
+    env.spend(1000 + pattern.len() * 20)?;
+    let translated = syntax::translate(&pattern.lossy())?;
+    let regex = regex::bytes::RegexBuilder::new(&translated)
+        .size_limit(COMPILED_SIZE)
+        .build()
+        .map_err(|_| format!("error parsing regexp: expression too large: `{}`", pattern.lossy()))?;
+    env.allocate(COMPILED_SIZE / 64)?;
+    let regex = Rc::new(regex);
+    env.patterns.insert(pattern.clone(), regex.clone());
+    Ok(regex)
+}
+
+fn is_match(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
+    let regex = compiled(env, text(args, 0)?, text(args, 1)?)?;
+    Ok(Value::Bool(regex.is_match(text(args, 1)?)))
+}
+
+fn limit(count: i64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+/// Matches as Go yields them: an empty match right after the previous match does not count.
+fn spans(regex: &Regex, text: &[u8], count: usize) -> Vec<(usize, usize)> {
+    regex.find_iter(text).map(|found| (found.start(), found.end())).take(count).collect()
+}
+
+fn find_all(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
+    let whole = text(args, 1)?;
+    let regex = compiled(env, text(args, 0)?, whole)?;
+    let found = spans(&regex, whole, limit(int(args, 2)?));
+    env.allocate_elements(found.len())?;
+    if found.is_empty() {
+        return Ok(Value::List(List::nil(ListType::Str)));
+    }
+    Ok(Value::strings(found.into_iter().map(|(start, end)| &whole[start..end])))
+}
+
+fn find(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
+    let whole = text(args, 1)?;
+    let regex = compiled(env, text(args, 0)?, whole)?;
+    let found = regex.find(whole).map(|found| found.as_bytes()).unwrap_or_default();
+    env.string(found)
+}
+
+fn replace(env: &mut Env<'_>, args: &[Value], expand: bool) -> Result<Value, CallError> {
+    let (whole, template) = (text(args, 1)?, text(args, 2)?);
+    let regex = compiled(env, text(args, 0)?, whole)?;
+    let mut out = Vec::new();
+    let mut at = 0;
+    for captures in regex.captures_iter(whole) {
+        let Some(found) = captures.get(0) else { continue };
+        out.extend_from_slice(&whole[at..found.start()]);
+        if expand {
+            expand_into(&mut out, template, &captures);
+        } else {
+            out.extend_from_slice(template);
+        }
+        at = found.end();
+        env.allocate(template.len())?;
+        if out.len() > env.room() {
+            env.allocate(out.len())?;
+        }
+    }
+    out.extend_from_slice(&whole[at..]);
+    env.string(out)
+}
+
+/// Go's `Expand`: `$name` takes the longest name, `$$` is a dollar, an unknown name is empty.
+fn expand_into(out: &mut Vec<u8>, mut template: &[u8], captures: &regex::bytes::Captures<'_>) {
+    while let Some(at) = template.iter().position(|byte| *byte == b'$') {
+        out.extend_from_slice(&template[..at]);
+        template = &template[at + 1..];
+        if template.first() == Some(&b'$') {
+            out.push(b'$');
+            template = &template[1..];
+            continue;
+        }
+        let Some((name, rest)) = reference(template) else {
+            out.push(b'$');
+            continue;
+        };
+        let group = match name.parse::<usize>() {
+            Ok(index) => captures.get(index),
+            Err(_) => captures.name(name),
+        };
+        out.extend_from_slice(group.map(|group| group.as_bytes()).unwrap_or_default());
+        template = rest;
+    }
+    out.extend_from_slice(template);
+}
+
+fn reference(template: &[u8]) -> Option<(&str, &[u8])> {
+    let braced = template.first() == Some(&b'{');
+    let body = &template[usize::from(braced)..];
+    let word = |rune: char| {
+        rune == '_' || crate::strconv::unicode::is_letter(rune) || crate::strconv::unicode::is_digit(rune)
+    };
+    let length = runes(body).find(|(_, rune, _)| !word(*rune)).map_or(body.len(), |(at, _, _)| at);
+    let name = std::str::from_utf8(&body[..length]).ok().filter(|name| !name.is_empty())?;
+    let rest = &body[length..];
+    if braced { rest.strip_prefix(b"}").map(|rest| (name, rest)) } else { Some((name, rest)) }
+}
+
+fn split(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
+    let whole = text(args, 1)?;
+    let regex = compiled(env, text(args, 0)?, whole)?;
+    let count = int(args, 2)?;
+    if count == 0 {
+        return Ok(Value::List(List::nil(ListType::Str)));
+    }
+    if !text(args, 0)?.is_empty() && whole.is_empty() {
+        return Ok(Value::strings([""]));
+    }
+    let matches = spans(&regex, whole, limit(count));
+    env.allocate_elements(matches.len())?;
+    let mut pieces: Vec<&[u8]> = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for (from, to) in matches {
+        if count > 0 && pieces.len() + 1 == limit(count) {
+            break;
+        }
+        end = from;
+        if to != 0 {
+            pieces.push(&whole[start..end]);
+        }
+        start = to;
+    }
+    if end != whole.len() {
+        pieces.push(&whole[start..]);
+    }
+    Ok(Value::strings(pieces))
+}

@@ -1,0 +1,174 @@
+//! Writing floats as `strconv.FormatFloat` does, from correctly rounded decimal digits.
+
+/// Decimal digits `d₁d₂…` with the value `0.d₁d₂… × 10^point`.
+struct Decimal {
+    negative: bool,
+    digits: Vec<u8>,
+    point: i32,
+}
+
+/// Formats in Go's `e E f g G b x X` forms; `precision` of -1 asks for the fewest digits that read back.
+pub fn format(value: f64, form: u8, precision: i32) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    match form {
+        b'b' => binary(value),
+        b'x' | b'X' => hexadecimal(value, form, precision),
+        b'e' | b'E' => {
+            let decimal = digits(value, precision.checked_add(1).filter(|_| precision >= 0));
+            let precision =
+                if precision < 0 { decimal.digits.len().saturating_sub(1) } else { precision as usize };
+            exponent_form(&decimal, precision, form)
+        }
+        b'f' => fixed_form(value, precision),
+        _ => general_form(value, form, precision),
+    }
+}
+
+/// `%v`: the fewest digits, with an exponent below 1e-4 and from 1e6 on.
+pub fn shortest(value: f64) -> String {
+    format(value, b'g', -1)
+}
+
+fn digits(value: f64, count: Option<i32>) -> Decimal {
+    let text = match count {
+        Some(count) => format!("{:.*e}", usize::try_from(count - 1).unwrap_or(0), value.abs()),
+        None => format!("{:e}", value.abs()),
+    };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let zero = value == 0.0;
+    if zero && count.is_none() {
+        digits.clear();
+    }
+    Decimal { negative: value.is_sign_negative(), digits, point: if zero { 0 } else { exponent + 1 } }
+}
+
+fn exponent_form(decimal: &Decimal, precision: usize, form: u8) -> String {
+    let mut out = String::new();
+    if decimal.negative {
+        out.push('-');
+    }
+    let digit = |index: usize| char::from(decimal.digits.get(index).copied().unwrap_or(b'0'));
+    out.push(digit(0));
+    if precision > 0 {
+        out.push('.');
+        (1..=precision).for_each(|index| out.push(digit(index)));
+    }
+    let zero = decimal.digits.iter().all(|digit| *digit == b'0');
+    let exponent = if zero { 0 } else { decimal.point - 1 };
+    out.push(char::from(form));
+    out.push(if exponent < 0 { '-' } else { '+' });
+    out.push_str(&format!("{:02}", exponent.abs()));
+    out
+}
+
+fn fixed_form(value: f64, precision: i32) -> String {
+    match usize::try_from(precision) {
+        Ok(precision) => format!("{value:.precision$}"),
+        Err(_) => format!("{value}"),
+    }
+}
+
+fn general_form(value: f64, form: u8, precision: i32) -> String {
+    let shortest = precision < 0;
+    let wanted = if shortest { None } else { Some(precision.max(1)) };
+    let mut decimal = digits(value, wanted);
+    while decimal.digits.last() == Some(&b'0') {
+        decimal.digits.pop();
+    }
+    let count = i32::try_from(decimal.digits.len()).unwrap_or(i32::MAX);
+    let mut limit = precision.max(1);
+    if limit > count && count >= decimal.point {
+        limit = count;
+    }
+    if shortest {
+        limit = 6;
+    }
+    let exponent = decimal.point - 1;
+    if exponent < -4 || exponent >= limit {
+        let precision = decimal.digits.len().saturating_sub(1);
+        return exponent_form(&decimal, precision, form + b'e' - b'g');
+    }
+    plain_form(&decimal)
+}
+
+fn plain_form(decimal: &Decimal) -> String {
+    let mut out = String::new();
+    if decimal.negative {
+        out.push('-');
+    }
+    let digit = |index: i32| {
+        let found = usize::try_from(index).ok().and_then(|index| decimal.digits.get(index));
+        char::from(found.copied().unwrap_or(b'0'))
+    };
+    if decimal.point > 0 {
+        (0..decimal.point).for_each(|index| out.push(digit(index)));
+    } else {
+        out.push('0');
+    }
+    let count = i32::try_from(decimal.digits.len()).unwrap_or(i32::MAX);
+    if count > decimal.point {
+        out.push('.');
+        (decimal.point..count).for_each(|index| out.push(digit(index)));
+    }
+    out
+}
+
+fn parts(value: f64) -> (u64, i32) {
+    let bits = value.to_bits();
+    let mantissa = bits & ((1 << 52) - 1);
+    match i32::try_from(bits >> 52 & 0x7FF).unwrap_or(0) {
+        0 => (mantissa, -1074),
+        exponent => (mantissa | 1 << 52, exponent - 1075),
+    }
+}
+
+fn binary(value: f64) -> String {
+    let (mantissa, exponent) = parts(value);
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    format!("{sign}{mantissa}p{exponent:+}")
+}
+
+fn hexadecimal(value: f64, form: u8, precision: i32) -> String {
+    let (mut mantissa, mut exponent) = parts(value);
+    if mantissa == 0 {
+        exponent = 0;
+    } else {
+        // One leading digit: the top bit moves to position 60, so 15 hexadecimal digits follow it.
+        let shift = mantissa.leading_zeros() as i32 - 3;
+        mantissa <<= shift;
+        exponent = exponent - shift + 60;
+    }
+    if let Ok(precision) = u32::try_from(precision)
+        && precision < 15
+    {
+        let drop = 60 - precision * 4;
+        let rest = mantissa & ((1 << drop) - 1);
+        mantissa >>= drop;
+        if rest | (mantissa & 1) > 1 << (drop - 1) {
+            mantissa += 1;
+        }
+        mantissa <<= drop;
+        if mantissa & 1 << 61 != 0 {
+            mantissa >>= 1;
+            exponent += 1;
+        }
+    }
+    let digits = format!("{:015x}", mantissa & ((1 << 60) - 1));
+    let fraction = match usize::try_from(precision) {
+        Ok(precision) => format!("{digits:0<precision$}")[..precision].to_owned(),
+        Err(_) => digits.trim_end_matches('0').to_owned(),
+    };
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let point = if fraction.is_empty() { "" } else { "." };
+    let exponent_sign = if exponent < 0 { '-' } else { '+' };
+    let text =
+        format!("{sign}0x{}{point}{fraction}p{exponent_sign}{:02}", mantissa >> 60 & 1, exponent.abs());
+    if form == b'X' { text.to_uppercase() } else { text }
+}

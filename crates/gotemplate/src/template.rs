@@ -1,0 +1,100 @@
+//! The public face: parse once, share, execute many times.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::exec;
+use crate::functions::{Callee, Functions};
+use crate::limits::Limits;
+use crate::parse::{self, ast::Tree};
+use crate::value::{Str, Value};
+
+/// What `.missing` of a map does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingKey {
+    /// Gives no value, on which further fields give no value either.
+    #[default]
+    Invalid,
+    /// Gives the zero value of the element type, nil for most maps.
+    Zero,
+    Error,
+}
+
+/// How to read a template.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Empty means `{{`.
+    pub left_delimiter: String,
+    /// Empty means `}}`.
+    pub right_delimiter: String,
+    pub missing_key: MissingKey,
+    /// Names the embedding will register; calling any other unknown name is a syntax error, as in Go.
+    pub functions: BTreeSet<String>,
+}
+
+impl Options {
+    /// Applies an option in Go's spelling, such as `missingkey=error`.
+    pub fn set(&mut self, option: &str) -> Result<(), String> {
+        self.missing_key = match option {
+            "missingkey=default" | "missingkey=invalid" => MissingKey::Invalid,
+            "missingkey=zero" => MissingKey::Zero,
+            "missingkey=error" => MissingKey::Error,
+            "" => return Err("empty option string".to_owned()),
+            _ => return Err(format!("unrecognized option: {option}")),
+        };
+        Ok(())
+    }
+}
+
+/// A parsed template with everything it defines. Cheap to share between threads.
+#[derive(Debug)]
+pub struct Template {
+    pub(crate) name: Arc<str>,
+    pub(crate) text: Arc<str>,
+    pub(crate) trees: HashMap<Str, Arc<Tree>>,
+    pub(crate) missing_key: MissingKey,
+    /// The deepest nesting in any tree, for whoever walks one recursively.
+    pub(crate) deepest: usize,
+}
+
+impl Template {
+    pub fn parse(name: &str, text: &str, options: &Options) -> Result<Template, Error> {
+        let resolve = |word: &str| {
+            if options.functions.contains(word) {
+                return Some(Callee::Custom(Arc::from(word)));
+            }
+            Callee::resolve(word)
+        };
+        let delimiters = (options.left_delimiter.as_str(), options.right_delimiter.as_str());
+        let parsed = parse::parse(name, text, delimiters, &resolve)?;
+        Ok(Template {
+            name: Arc::from(name),
+            text: Arc::from(text),
+            trees: parsed.trees,
+            missing_key: options.missing_key,
+            deepest: parsed.deepest,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Names of the templates this text defines, itself included.
+    pub fn defined(&self) -> impl Iterator<Item = &str> {
+        self.trees.values().map(|tree| &*tree.name)
+    }
+
+    /// Renders with `data` as dot. The template may change maps inside `data`, as Go templates can.
+    pub fn execute(&self, data: &Value, functions: &Functions, limits: &Limits) -> Result<String, Error> {
+        exec::execute(self, data, functions, limits)
+    }
+}
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        let trees = std::mem::take(&mut self.trees);
+        crate::stack::with_depth(self.deepest, || drop(trees));
+    }
+}

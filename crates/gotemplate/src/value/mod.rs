@@ -1,0 +1,278 @@
+//! The values templates compute with: Go's dynamic types, as far as a template can meet them.
+//!
+//! Lists and maps are references, as in Go: `set`, `unset`, `merge` and `sortAlpha` change what every holder sees.
+//! Strings are byte strings, because Go slices them by byte. The *static* type through which a value was reached
+//! (`interface {}` or its own) is not part of the value; the evaluator tracks it where an error message needs it.
+
+mod collection;
+mod json;
+pub(crate) mod text;
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+pub use collection::{Key, List, ListType, Map, MapType};
+pub use json::NestedTooDeeply;
+pub use text::Str;
+
+use crate::semver::Version;
+use crate::time::Time;
+
+/// How deep data may nest before functions that walk it give up; Go would exhaust its stack on cyclic data.
+pub const MAX_DEPTH: usize = 512;
+
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Nothing at all: a missing key, the result of a pipeline that was nil. Prints as `<no value>`.
+    Missing,
+    /// The nil interface: an explicit null. Chaining a field on it is an error, unlike on `Missing`.
+    Nil,
+    Bool(bool),
+    Int(IntKind, i64),
+    Uint(UintKind, u64),
+    Float(f64),
+    Complex(f64, f64),
+    Str(Str),
+    List(List),
+    Map(Map),
+    Struct(Rc<Struct>),
+    Time(Rc<Time>),
+    /// A named integer type of package time, which prints by its `String` method.
+    Named(Named, i64),
+    Version(Rc<Version>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntKind {
+    Int,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UintKind {
+    Uint,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    Duration,
+    Month,
+    Weekday,
+}
+
+/// A Go struct value with exported fields, such as a certificate with `.Cert` and `.Key`.
+#[derive(Debug)]
+pub struct Struct {
+    pub type_name: Cow<'static, str>,
+    pub fields: Vec<(&'static str, Value)>,
+}
+
+impl Struct {
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+    }
+}
+
+/// `reflect.Kind`, by the names Go prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Invalid,
+    Bool,
+    Int(IntKind),
+    Uint(UintKind),
+    Float64,
+    Complex128,
+    String,
+    Slice,
+    Map,
+    Struct,
+    Ptr,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Invalid => "invalid",
+            Kind::Bool => "bool",
+            Kind::Int(kind) => kind.name(),
+            Kind::Uint(kind) => kind.name(),
+            Kind::Float64 => "float64",
+            Kind::Complex128 => "complex128",
+            Kind::String => "string",
+            Kind::Slice => "slice",
+            Kind::Map => "map",
+            Kind::Struct => "struct",
+            Kind::Ptr => "ptr",
+        }
+    }
+}
+
+impl IntKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            IntKind::Int => "int",
+            IntKind::Int8 => "int8",
+            IntKind::Int16 => "int16",
+            IntKind::Int32 => "int32",
+            IntKind::Int64 => "int64",
+        }
+    }
+}
+
+impl UintKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            UintKind::Uint => "uint",
+            UintKind::Uint8 => "uint8",
+            UintKind::Uint16 => "uint16",
+            UintKind::Uint32 => "uint32",
+            UintKind::Uint64 => "uint64",
+        }
+    }
+}
+
+impl Named {
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Named::Duration => "time.Duration",
+            Named::Month => "time.Month",
+            Named::Weekday => "time.Weekday",
+        }
+    }
+
+    pub fn kind(self) -> IntKind {
+        match self {
+            Named::Duration => IntKind::Int64,
+            Named::Month | Named::Weekday => IntKind::Int,
+        }
+    }
+
+    pub fn text(self, value: i64) -> String {
+        match self {
+            Named::Duration => crate::time::duration::format(value),
+            Named::Month => crate::time::month_name(value),
+            Named::Weekday => crate::time::weekday_name(value),
+        }
+    }
+}
+
+impl Value {
+    pub fn int(value: i64) -> Value {
+        Value::Int(IntKind::Int, value)
+    }
+
+    pub fn int64(value: i64) -> Value {
+        Value::Int(IntKind::Int64, value)
+    }
+
+    pub fn str(value: impl Into<Str>) -> Value {
+        Value::Str(value.into())
+    }
+
+    pub fn list(items: Vec<Value>) -> Value {
+        Value::List(List::new(ListType::Any, items))
+    }
+
+    pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Value {
+        Value::List(List::new(ListType::Str, items.into_iter().map(Value::str).collect()))
+    }
+
+    pub fn bytes(bytes: &[u8]) -> Value {
+        let items = bytes.iter().map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte))).collect();
+        Value::List(List::new(ListType::Uint8, items))
+    }
+
+    pub fn map<S: Into<Str>>(entries: impl IntoIterator<Item = (S, Value)>) -> Value {
+        let map = Map::new(MapType::StrAny);
+        for (key, value) in entries {
+            map.insert(Key::Str(key.into()), value);
+        }
+        Value::Map(map)
+    }
+
+    pub fn is_nil(&self) -> bool {
+        matches!(self, Value::Nil | Value::Missing)
+    }
+
+    pub fn as_str(&self) -> Option<&Str> {
+        match self {
+            Value::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Value::Missing | Value::Nil => Kind::Invalid,
+            Value::Bool(_) => Kind::Bool,
+            Value::Int(kind, _) => Kind::Int(*kind),
+            Value::Uint(kind, _) => Kind::Uint(*kind),
+            Value::Float(_) => Kind::Float64,
+            Value::Complex(..) => Kind::Complex128,
+            Value::Str(_) => Kind::String,
+            Value::List(_) => Kind::Slice,
+            Value::Map(_) => Kind::Map,
+            Value::Struct(_) | Value::Time(_) => Kind::Struct,
+            Value::Named(named, _) => Kind::Int(named.kind()),
+            Value::Version(version) if version.pointer => Kind::Ptr,
+            Value::Version(_) => Kind::Struct,
+        }
+    }
+
+    /// The dynamic type as `%T` prints it, `<nil>` when there is none.
+    pub fn type_name(&self) -> Cow<'static, str> {
+        let name = match self {
+            Value::Missing | Value::Nil => "<nil>",
+            Value::List(list) => list.ty().name(),
+            Value::Map(map) => map.ty().name(),
+            Value::Struct(value) => return value.type_name.clone(),
+            Value::Time(_) => "time.Time",
+            Value::Named(named, _) => named.type_name(),
+            Value::Version(version) if version.pointer => "*semver.Version",
+            Value::Version(_) => "semver.Version",
+            scalar => scalar.kind().name(),
+        };
+        Cow::Borrowed(name)
+    }
+
+    /// Template truth: false, 0, "", empty and nil are false; structs are always true.
+    pub fn truth(&self) -> bool {
+        match self {
+            Value::Missing | Value::Nil => false,
+            Value::Bool(value) => *value,
+            Value::Int(_, value) | Value::Named(_, value) => *value != 0,
+            Value::Uint(_, value) => *value != 0,
+            Value::Float(value) => *value != 0.0,
+            Value::Complex(re, im) => *re != 0.0 || *im != 0.0,
+            Value::Str(text) => !text.is_empty(),
+            Value::List(list) => !list.is_empty(),
+            Value::Map(map) => !map.is_empty(),
+            Value::Struct(_) | Value::Time(_) | Value::Version(_) => true,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::str(text)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::str(text)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Value {
+        Value::Bool(value)
+    }
+}

@@ -1,0 +1,25 @@
+//! `toYaml` and `fromYaml` as gopkg.in/yaml.v3 writes and reads.
+
+mod emit;
+mod read;
+mod resolve;
+mod scalar;
+mod sort;
+
+use crate::functions::{CallError, Env, Native, Type, fixed};
+use crate::value::Value;
+
+pub const FUNCTIONS: &[Native] = &[
+    fixed("toYaml", &[Type::Any], |env, args| {
+        let text = emit::emit(env, &args[0])?;
+        Ok(Value::str(text))
+    }),
+    fixed("fromYaml", &[Type::Str], from_yaml),
+];
+
+fn from_yaml(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
+    match &args[0] {
+        Value::Str(text) => read::read(env, &text.lossy()),
+        _ => Ok(Value::Nil),
+    }
+}
