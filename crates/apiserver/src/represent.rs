@@ -60,17 +60,17 @@ impl View<'_> {
     }
 
     /// A page of a list, with its list metadata.
-    pub(crate) fn list(&self, entries: &[&Entry], metadata: Value) -> Result<Vec<Bytes>, Status> {
+    pub(crate) fn list(&self, entries: &[&Entry], metadata: &Value) -> Result<Vec<Bytes>, Status> {
         match self.representation {
             Representation::Object => {
                 let api_version = self.resource.api_version();
-                self.chain(entries, &api_version, &self.resource.names.list_kind, &metadata, |e| {
+                self.chain(entries, &api_version, &self.resource.names.list_kind, metadata, |e| {
                     self.resource.serve(e)
                 })
             }
             Representation::PartialMetadata { version } => {
                 let api_version = format!("meta.k8s.io/{version}");
-                self.chain(entries, &api_version, "PartialObjectMetadataList", &metadata, |e| {
+                self.chain(entries, &api_version, "PartialObjectMetadataList", metadata, |e| {
                     Ok(json::encode(&partial(&self.resource.decode(e)?, version)).into())
                 })
             }
@@ -78,7 +78,7 @@ impl View<'_> {
                 let now = now();
                 let rows: Result<Vec<Value>, Status> =
                     entries.iter().map(|e| Ok(self.row(self.resource.decode(e)?, version, now))).collect();
-                Ok(vec![json::encode(&self.table(&rows?, version, &metadata, true)).into()])
+                Ok(vec![json::encode(&self.table(&rows?, version, metadata, true)).into()])
             }
         }
     }

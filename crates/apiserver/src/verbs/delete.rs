@@ -73,7 +73,7 @@ pub(super) async fn delete_collection(call: &Call, body: &[u8]) -> Result<Answer
     if !call.resource.strategy.is_typed() {
         metadata["continue"] = "".into();
     }
-    let parts = view(call)?.list(&deleted, metadata)?;
+    let parts = view(call)?.list(&deleted, &metadata)?;
     Ok(Answer::ok(crate::respond::Payload::Json(parts.into())))
 }
 

@@ -50,7 +50,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Status> {
         metadata.insert("continue".into(), "".into());
     }
     let entries: Vec<&Entry> = page.entries.iter().map(Arc::as_ref).collect();
-    let parts = view(call)?.list(&entries, Value::Object(metadata))?;
+    let parts = view(call)?.list(&entries, &Value::Object(metadata))?;
     Ok(Answer::ok(Payload::Json(parts.into())))
 }
 
