@@ -47,9 +47,15 @@ async fn main(call: &Call, body: Bytes) -> Result<Answer, Status> {
         Verb::Create if call.target.name.is_empty() => create::create(call, &body).await,
         Verb::Create => Err(not_supported(call)),
         Verb::Delete => delete::delete(call, &body).await,
+        // Namespaces are deleted one by one, on purpose.
+        Verb::DeleteCollection if resource_is_namespace(call) => Err(Status::method_not_allowed()),
         Verb::DeleteCollection => delete::delete_collection(call, &body).await,
         _ => face(call, body, Face::Main).await,
     }
+}
+
+fn resource_is_namespace(call: &Call) -> bool {
+    call.resource.group.is_empty() && call.resource.names.kind == "Namespace"
 }
 
 /// The verbs that the object itself and its status share.

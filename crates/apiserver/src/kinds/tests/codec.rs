@@ -1,4 +1,7 @@
-use crate::kinds::{Shape, Ty, decode_protobuf, normalize, scalars, types};
+//! Built-in types against what Go makes of them: protobuf, JSON round trips, scalars.
+
+use crate::kinds::table::{Shape, Ty};
+use crate::kinds::{decode_protobuf, normalize, scalars, types};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

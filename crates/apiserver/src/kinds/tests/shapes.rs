@@ -1,3 +1,5 @@
+//! The table of types is sound, and schemas and documents derived from it are closed.
+
 use crate::kinds::openapi::{Dialect, schemas};
 use crate::kinds::{schema, types};
 use serde_json::json;
