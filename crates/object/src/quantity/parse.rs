@@ -129,6 +129,11 @@ fn parse_big(pieces: &Pieces<'_>, base: u8, exponent: i32, format: Format) -> Re
     {
         (value, exponent) = (finer, NANO);
     }
+    // The canonical form has an exponent that three divides; what it could not be read back from is not read.
+    if 10_i128.checked_pow(exponent.rem_euclid(3).unsigned_abs()).and_then(|p| value.checked_mul(p)).is_none()
+    {
+        return Err(ParseError::Numeric);
+    }
     let mut quantity = Quantity { amount: Amount::Big { value, exponent }, format, text: None };
     if format == Format::BinarySi {
         if quantity > Quantity::new(i64::MAX, format) {
