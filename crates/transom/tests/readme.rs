@@ -1,0 +1,56 @@
+//! What the README tells a new user to do works: its manifests are applied, survive `kill -9`, and are listed.
+
+mod plane;
+
+use plane::{Home, Plane};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The files the README has the user apply, in its order.
+fn applied() -> Vec<PathBuf> {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let commands = readme.lines().filter(|l| l.starts_with("kubectl apply"));
+    commands.filter_map(|l| l.split_once("-f ").map(|(_, file)| root().join(file.trim()))).collect()
+}
+
+fn read(file: &Path) -> Value {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    transom_object::yaml::read(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+#[tokio::test]
+async fn the_readmes_manifests_are_accepted_and_survive() {
+    let home = Home::new();
+    let mut plane = Plane::start(&home);
+    let client = plane.client().await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}});
+    client.post("/api/v1/namespaces", &namespace).await.unwrap().assert_status(201, "the namespace");
+    let files = applied();
+    assert!(files.len() >= 2, "the README applies a definition and an object of it");
+    for file in &files {
+        let object = read(file);
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let path = match object["kind"].as_str().unwrap() {
+            "CustomResourceDefinition" => {
+                format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+            }
+            "Widget" => format!("/apis/example.org/v1/namespaces/demo/widgets/{name}"),
+            other => panic!("{}: say here where a {other} is served", file.display()),
+        };
+        let reply =
+            client.patch(&format!("{path}?fieldManager=readme"), APPLY, object.to_string()).await.unwrap();
+        reply.assert_status(201, &file.display().to_string());
+    }
+    plane.kill();
+    let plane = Plane::start(&home);
+    let list = plane.client().await.get("/apis/example.org/v1/widgets").await.unwrap().json();
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "{list}");
+    assert_eq!(list["items"][0]["spec"]["replicas"], 1, "defaulted by the schema");
+    home.assert_no_panic();
+}
