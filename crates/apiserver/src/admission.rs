@@ -94,7 +94,8 @@ impl Inner {
         }
     }
 
-    /// The one way into the store. A definition is served from just before its commit is visible.
+    /// The one way into the store. A definition is served from just before its commit is visible, and no longer
+    /// from just before its deletion is.
     pub(crate) async fn commit(
         &self,
         resource: &Resource,
@@ -106,14 +107,14 @@ impl Inner {
         }
         let key = write.key.clone();
         let deleting = matches!(write.op, WriteOp::Delete);
-        if let Some(new) = new {
-            crd::install(self, new, self.store.revision());
+        match new {
+            Some(new) => crd::install(self, new, self.store.revision()),
+            None if deleting => crd::uninstall(self, &key.object.name),
+            None => {}
         }
         let result = self.store.commit(write).await;
-        match &result {
-            Ok(_) if deleting => crd::uninstall(self, &key.object.name),
-            Ok(_) => {}
-            Err(_) => crd::reinstall(self, &key),
+        if result.is_err() {
+            crd::reinstall(self, &key);
         }
         result
     }

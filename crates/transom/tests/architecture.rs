@@ -91,7 +91,7 @@ fn dependencies_are_licensed_and_not_banned() {
         let acceptable = licence.split(" OR ").flat_map(|l| l.split('/')).any(|choice| {
             choice.split(" AND ").all(|l| {
                 let l = l.trim_matches(['(', ')', ' ']);
-                LICENCES.contains(&l.split(" WITH ").next().unwrap_or(l))
+                LICENCES.contains(&l.split(" WITH ").next().unwrap_or(l).trim_end_matches('+'))
             })
         });
         if !acceptable && package["license_file"].is_null() {

@@ -106,11 +106,11 @@ impl Definition {
 
     async fn find(&self, client: &Client) -> Result<State, Gone> {
         let reply = client.get(&self.path()).await?;
+        let listed = client.get(&self.objects()).await?;
         if reply.status == 404 {
-            self.becomes_absent(client, &self.objects()).await?;
+            assert_eq!(listed.status, 404, "{} is served without a definition", self.plural);
             return Ok(State::Absent);
         }
-        let listed = client.get(&self.objects()).await?;
         let definition = reply.json();
         if definition["metadata"]["deletionTimestamp"].is_string() {
             return Ok(State::Deleting);
@@ -121,19 +121,13 @@ impl Definition {
     }
 
     async fn vanishes(&mut self, client: &Client) -> Result<(), Gone> {
-        self.becomes_absent(client, &self.path()).await?;
-        self.becomes_absent(client, &self.objects()).await?;
-        self.state = State::Absent;
-        Ok(())
-    }
-
-    /// Clean-up goes on after a restart, and a kind is served for a moment longer than its definition is there.
-    async fn becomes_absent(&self, client: &Client, path: &str) -> Result<(), Gone> {
         let started = Instant::now();
-        while client.get(path).await?.status != 404 {
-            assert!(started.elapsed() < PATIENCE, "{path} is still there without a definition");
+        while client.get(&self.path()).await?.status != 404 {
+            assert!(started.elapsed() < PATIENCE, "{} is not cleaned up after a restart", self.plural);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+        assert_eq!(client.get(&self.objects()).await?.status, 404);
+        self.state = State::Absent;
         Ok(())
     }
 }
