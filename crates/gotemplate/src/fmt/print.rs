@@ -14,7 +14,14 @@ impl Printer {
         }
         match verb {
             'T' => self.string_s(arg.type_name().as_bytes()),
+            // Addresses mean nothing outside a Go process: one stands for all.
+            'p' if matches!(arg, Value::List(_) | Value::Map(_)) => {
+                let address: &[u8] = if self.flags.sharp { b"c000000000" } else { b"0xc000000000" };
+                self.pad(address);
+            }
             'p' => self.bad_verb(Some(arg), verb),
+            // Only Errorf knows %w, and it is refused before a value is looked into.
+            'w' => self.bad_verb(Some(arg), verb),
             _ => self.value(arg, verb, 0),
         }
     }
@@ -40,7 +47,7 @@ impl Printer {
             Value::Float(number) => self.float(value, *number, verb),
             Value::Complex(re, im) => self.complex(value, *re, *im, verb),
             Value::Str(text) => self.string(value, text, verb),
-            Value::List(list) => self.list(value, list, verb, depth),
+            Value::List(list) => self.list(list, verb, depth),
             Value::Map(map) => self.map(map, verb, depth),
             Value::Struct(shape) => {
                 let fields = shape.fields.iter().map(|(name, value)| (*name, value));
@@ -94,7 +101,7 @@ impl Printer {
         }
     }
 
-    fn list(&mut self, value: &Value, list: &List, verb: char, depth: usize) {
+    fn list(&mut self, list: &List, verb: char, depth: usize) {
         if list.ty() == ListType::Uint8
             && let Some(bytes) = list.to_bytes()
         {
@@ -103,7 +110,6 @@ impl Printer {
                 'x' => return self.hex(&bytes, false),
                 'X' => return self.hex(&bytes, true),
                 'q' => return self.string_q(&bytes),
-                'd' if depth == 0 && self.flags.sharp_v => {}
                 _ => {}
             }
         }
@@ -119,7 +125,6 @@ impl Printer {
         let (open, between, close): (&[u8], &[u8], &[u8]) =
             if self.flags.sharp_v { (b"{", b", ", b"}") } else { (b"[", b" ", b"]") };
         self.write(open);
-        let _ = value;
         for (position, item) in list.items().iter().enumerate() {
             if position > 0 {
                 self.write(between);

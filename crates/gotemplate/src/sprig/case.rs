@@ -101,10 +101,18 @@ fn is_alphabet(rune: char) -> bool {
 fn pascal(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut pending = runes(text).map(|(_, rune, _)| rune);
+    let mut connector = None;
     let mut current = loop {
         match pending.next() {
-            None => return out,
-            Some(rune) if is_connector(rune) => push_rune(&mut out, rune),
+            None => {
+                // A text of connectors alone gets its last one twice.
+                connector.into_iter().for_each(|rune| push_rune(&mut out, rune));
+                return out;
+            }
+            Some(rune) if is_connector(rune) => {
+                connector = Some(rune);
+                push_rune(&mut out, rune);
+            }
             Some(rune) => break rune,
         }
     };

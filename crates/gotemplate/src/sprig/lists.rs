@@ -155,17 +155,25 @@ fn slice(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
 fn chunk(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     let list = args::list(&args[1], "Cannot chunk type")?;
     let size = int(args, 0)?;
-    if list.is_empty() {
-        // floor(-1/size)+1 chunks: none for any positive size.
-        return match size {
-            1.. => Ok(Value::List(List::new(ListType::Lists, Vec::new()))),
-            _ => Err("runtime error: makeslice: len out of range".into()),
-        };
-    }
-    let size = usize::try_from(size).ok().filter(|size| *size > 0);
-    let size = size.ok_or("runtime error: makeslice: len out of range")?;
+    let Some(size) = usize::try_from(size).ok().filter(|size| *size > 0) else {
+        return odd_chunks(list, size as f64);
+    };
     env.allocate_elements(list.len() * 2)?;
     let chunks = list.items().chunks(size).map(|chunk| Value::list(chunk.to_vec())).collect();
+    Ok(Value::List(List::new(ListType::Lists, chunks)))
+}
+
+/// Sizes below one: Go's arithmetic asks for no chunk, for one of a single element, or for an impossible one.
+fn odd_chunks(list: &List, size: f64) -> Result<Value, CallError> {
+    let length = list.len() as f64;
+    let count = ((length - 1.0) / size).floor() + 1.0;
+    let chunks = if count == 0.0 {
+        Vec::new()
+    } else if count == 1.0 && length % size == 1.0 {
+        vec![Value::list(list.to_vec())]
+    } else {
+        return Err("runtime error: makeslice: len out of range".into());
+    };
     Ok(Value::List(List::new(ListType::Lists, chunks)))
 }
 
