@@ -49,7 +49,9 @@ fn base32_decode(text: &[u8]) -> Result<Vec<u8>, String> {
         b'2'..=b'7' => Some(byte - b'2' + 26),
         _ => None,
     };
-    decode(text, 8, 5, "base32", value)
+    // Go drops line breaks first here, and counts positions without them.
+    let packed: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    decode(&packed, 8, 5, "base32", value)
 }
 
 /// Decodes quanta of `size` characters of `bits` bits each.
@@ -67,10 +69,7 @@ fn decode(
         while count < size {
             match input.next() {
                 None if count == 0 => return Ok(out),
-                None => {
-                    let at = if kind == "base64" { text.len() - count.min(text.len()) } else { text.len() };
-                    return Err(illegal(kind, at));
-                }
+                None => return Err(illegal(kind, text.len() - count.min(text.len()))),
                 Some((at, b'=')) => {
                     padding(&mut input, size, count, (at, kind, text.len()))?;
                     flush(&mut out, buffer, count, bits);
@@ -89,27 +88,35 @@ fn decode(
     }
 }
 
-/// Checks that exactly the needed padding, and nothing more, follows.
+/// Checks that the needed padding follows.
 fn padding(
     input: &mut impl Iterator<Item = (usize, u8)>,
     size: usize,
     count: usize,
     (at, kind, length): (usize, &str, usize),
 ) -> Result<(), String> {
-    let allowed: &[usize] = if size == 4 { &[2, 3] } else { &[2, 4, 5, 7] };
-    if !allowed.contains(&count) {
+    let base32 = size == 8;
+    let after = length - at - 1;
+    if count < 2 || base32 && after >= size {
         return Err(illegal(kind, at));
+    }
+    if base32 && after + count < size - 1 {
+        return Err(illegal(kind, length));
     }
     for _ in count + 1..size {
         match input.next() {
             Some((_, b'=')) => {}
-            Some((at, _)) => return Err(illegal(kind, at)),
+            Some((at, _)) => return Err(illegal(kind, at - 1)),
             None => return Err(illegal(kind, length)),
         }
     }
+    if base32 && matches!(count, 3 | 6) {
+        return Err(illegal(kind, at));
+    }
     match input.next() {
-        Some((at, _)) => Err(illegal(kind, at)),
-        None => Ok(()),
+        // Only base64 minds what follows the padding.
+        Some((at, _)) if !base32 => Err(illegal(kind, at)),
+        _ => Ok(()),
     }
 }
 
