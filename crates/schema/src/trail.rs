@@ -1,6 +1,7 @@
 //! Where a walk through a value stands, kept on the stack and written out only when a message needs it.
 
 use std::fmt;
+use transom_object::field::Path;
 
 /// One step of a walk, linked to the steps before it.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,16 @@ impl<'a> Trail<'a> {
 
     pub(crate) fn index(&'a self, index: usize) -> Self {
         Trail::Index(self, index)
+    }
+
+    /// The path of a field error here, when the walk began at `base`.
+    pub(crate) fn path(&self, base: &Path) -> Path {
+        match self {
+            Trail::Root => base.clone(),
+            Trail::Property(parent, name) | Trail::Entry(parent, name) => parent.path(base).child(name),
+            Trail::Key(parent, key) => parent.path(base).key(key),
+            Trail::Index(parent, index) => parent.path(base).index(*index),
+        }
     }
 
     pub(crate) fn is_root(&self) -> bool {

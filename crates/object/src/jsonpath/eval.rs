@@ -2,6 +2,7 @@
 
 use super::{Node, Slice};
 use crate::field::go_number;
+use crate::json::go_type;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
@@ -309,18 +310,6 @@ fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, String> 
         "<=" => matches!(ordering, Some(Ordering::Less | Ordering::Equal)),
         _ => matches!(ordering, Some(Ordering::Greater | Ordering::Equal)),
     })
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// Go's `%v`.

@@ -5,7 +5,7 @@
 //! and words come from one place.
 
 use crate::field;
-use crate::json::format_float;
+use crate::json::{format_float, is_empty, kind_of};
 use crate::time;
 use serde_json::{Map, Value};
 
@@ -121,7 +121,7 @@ struct Place<'a> {
 
 impl Decoder {
     fn wrong(&mut self, place: &Place<'_>, value: &Value, go_type: &str) {
-        self.first_error.get_or_insert_with(|| wrong_type(place, &describe(value), go_type));
+        self.first_error.get_or_insert_with(|| wrong_type(place, kind_of(value), go_type));
     }
 
     fn object(
@@ -146,7 +146,7 @@ impl Decoder {
             let fields = if parents.is_empty() { key.clone() } else { format!("{parents}.{key}") };
             let place = Place { owner: description.name, fields, path: &full };
             let decoded = self.value(*ty, value, &place)?;
-            if *presence != OmitEmpty || !is_zero(&decoded) {
+            if *presence != OmitEmpty || !is_empty(&decoded) {
                 out.insert(key.clone(), decoded);
             }
         }
@@ -163,7 +163,7 @@ impl Decoder {
                 return Ok(value.clone());
             }
             (Type::Time, Value::String(s)) => return read_time(s),
-            (Type::Time, _) => return Err(wrong_type(place, &describe(value), "string")),
+            (Type::Time, _) => return Err(wrong_type(place, kind_of(value), "string")),
             (Type::Int, Value::Number(_)) => match integer(value) {
                 Ok(n) => return Ok(n.into()),
                 Err(literal) => {
@@ -234,18 +234,6 @@ fn wrong_type(place: &Place<'_>, what: &str, go_type: &str) -> String {
     )
 }
 
-fn describe(value: &Value) -> String {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-    .to_owned()
-}
-
 /// An `int64`, or the number as Go would have written it.
 fn integer(value: &Value) -> Result<i64, String> {
     if let Some(n) = value.as_i64() {
@@ -271,17 +259,6 @@ fn zero(ty: Type) -> Value {
     }
 }
 
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(b) => !b,
-        Value::Number(n) => n.as_i64() == Some(0),
-        Value::String(s) => s.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(map) => map.is_empty(),
-    }
-}
-
 fn decode(metadata: &Map<String, Value>) -> Result<Coerced, String> {
     let mut decoder = Decoder { first_error: None, unknown: Vec::new() };
     let decoded = decoder.object(&OBJECT_META, metadata, "", "")?;
@@ -299,7 +276,7 @@ pub fn coerce_metadata(metadata: &Value, options: CoerceOptions) -> Result<Coerc
         other => {
             return Err(format!(
                 "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
-                describe(other)
+                kind_of(other)
             ));
         }
     };

@@ -1,11 +1,7 @@
 //! Property names that are no CEL identifiers, and the identifiers that stand for them.
 
-/// Words that the CEL grammar reserves.
-const KEYWORDS: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
+/// Words that the grammar sets aside: no identifiers, though they mean nothing yet.
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -25,8 +21,9 @@ const KEYWORDS: [&str; 21] = [
     "while",
 ];
 
+/// Whether the grammar gives or reserves a meaning to the word.
 pub(crate) fn is_keyword(name: &str) -> bool {
-    KEYWORDS.contains(&name)
+    matches!(name, "true" | "false" | "null" | "in") || RESERVED.contains(&name)
 }
 
 /// The identifier for a property name, or `None` when it has none.

@@ -4,6 +4,7 @@
 //! walks the tree can overflow the stack.
 
 use super::ast::{Element, Entry, Expr, Kind, Literal, number};
+use super::escaping::RESERVED;
 use super::lexer::{Spanned, Token, lex};
 use super::macros;
 use super::source::Issue;
@@ -14,26 +15,6 @@ const MAX_DEPTH: usize = 250;
 const MAX_SIZE: usize = 100_000;
 /// How deep the tree as a whole may be.
 const MAX_TREE: usize = 500;
-
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 const OPERANDS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
                         STRING, BYTES, IDENTIFIER}";

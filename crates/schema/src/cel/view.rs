@@ -7,6 +7,7 @@ use crate::{Additional, ListType, Schema, Type};
 use base64::Engine as _;
 use serde_json::Value as Json;
 use std::sync::Arc;
+use transom_object::json::go_type;
 
 /// A JSON object. With a schema that names properties only those are visible, under their escaped names.
 #[derive(Clone, Copy, Debug)]
@@ -107,19 +108,6 @@ pub(crate) fn dynamic(json: &Json) -> Value<'_> {
 
 fn invalid<'a>(message: &str) -> Result<Value<'a>, EvalError> {
     Err(EvalError::failed(format!("invalid data, {message}")))
-}
-
-/// Go's name for the type of a decoded JSON value, which messages mention.
-fn go_type(json: &Json) -> &'static str {
-    match json {
-        Json::Null => "<nil>",
-        Json::Bool(_) => "bool",
-        Json::Number(n) if n.is_i64() => "int64",
-        Json::Number(_) => "float64",
-        Json::String(_) => "string",
-        Json::Array(_) => "[]interface {}",
-        Json::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// The CEL value of a node.

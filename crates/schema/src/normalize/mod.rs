@@ -5,10 +5,8 @@
 //! value's, which the decoder limits.
 
 mod metadata;
-mod object_meta;
 
 pub use metadata::{MalformedFields, coerce_metadata};
-pub(crate) use object_meta::problem as object_meta_problem;
 
 use crate::model::{Additional, Schema};
 use crate::trail::Trail;

@@ -82,19 +82,6 @@ pub(super) fn literal(value: &Value) -> String {
     }
 }
 
-/// Go's `%T` of a decoded value.
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.as_i64().is_some() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use crate::own::types::{Atom, List, Map, Scalar, Type};
 use crate::own::wording;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use transom_object::json::go_type;
 
 /// Whether an associative list may hold several items of one identity. Stored objects may (they were
 /// written before the schema said so); applied configurations may not.
@@ -81,7 +82,7 @@ pub(super) fn check_scalar(scalar: Scalar, value: &Value, prefix: &str, misfits:
         | (Scalar::String, Value::String(_))
         | (Scalar::Boolean, Value::Bool(_))
         | (Scalar::Untyped, Value::Number(_) | Value::String(_) | Value::Bool(_)) => return,
-        (Scalar::Numeric, _) => format!("numeric (int or float), got {}", wording::type_name(value)),
+        (Scalar::Numeric, _) => format!("numeric (int or float), got {}", go_type(value)),
         (Scalar::String, _) => {
             format!("string, got &value.valueUnstructured{{Value:{}}}", wording::literal(value))
         }

@@ -1,0 +1,80 @@
+//! A JSON value as Go code sees it: what its type is called, and whether it is empty.
+
+use serde_json::Value;
+
+/// What Go's decoder says it found: `cannot unmarshal string into …`.
+pub fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Go's `%T` of the value decoded without a type.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Whether `omitempty` leaves it out: null, false, zero, or without content.
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(b) => !b,
+        Value::Number(n) => n.as_f64() == Some(0.0),
+        Value::String(s) => s.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+/// The texts in a list; none when it is no list. What is no text is left out.
+pub fn strings(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_as_go_sees_them() {
+        for (value, kind, go, empty) in [
+            (json!(null), "null", "<nil>", true),
+            (json!(false), "bool", "bool", true),
+            (json!(true), "bool", "bool", false),
+            (json!(0), "number", "int64", true),
+            (json!(-0.0), "number", "float64", true),
+            (json!(0.5), "number", "float64", false),
+            (json!(u64::MAX), "number", "float64", false),
+            (json!(""), "string", "string", true),
+            (json!("a"), "string", "string", false),
+            (json!([]), "array", "[]interface {}", true),
+            (json!([null]), "array", "[]interface {}", false),
+            (json!({}), "object", "map[string]interface {}", true),
+            (json!({"a": null}), "object", "map[string]interface {}", false),
+        ] {
+            assert_eq!((kind_of(&value), go_type(&value), is_empty(&value)), (kind, go, empty), "{value}");
+        }
+    }
+
+    #[test]
+    fn texts_of_lists_alone() {
+        assert_eq!(strings(&json!(["a", 1, null, ["c"], "b"])), ["a", "b"]);
+        for none in [json!(null), json!("a"), json!({"a": "b"}), json!([])] {
+            assert!(strings(&none).is_empty(), "{none}");
+        }
+    }
+}
