@@ -87,7 +87,13 @@ fn limit(count: i64) -> usize {
 
 /// Matches as Go yields them: an empty match right after the previous match does not count.
 fn spans(regex: &Regex, text: &[u8], count: usize) -> Vec<(usize, usize)> {
-    regex.find_iter(text).map(|found| (found.start(), found.end())).take(count).collect()
+    let spans = regex.find_iter(text).map(|found| (found.start(), found.end()));
+    spans.filter(|(start, end)| start != end || is_boundary(text, *start)).take(count).collect()
+}
+
+/// Over bytes the crate also finds empty matches inside a rune, where Go never looks.
+fn is_boundary(text: &[u8], at: usize) -> bool {
+    text.get(at).is_none_or(|byte| byte & 0xC0 != 0x80)
 }
 
 fn find_all(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
@@ -115,6 +121,9 @@ fn replace(env: &mut Env<'_>, args: &[Value], expand: bool) -> Result<Value, Cal
     let mut at = 0;
     for captures in regex.captures_iter(whole) {
         let Some(found) = captures.get(0) else { continue };
+        if found.is_empty() && !is_boundary(whole, found.start()) {
+            continue;
+        }
         out.extend_from_slice(&whole[at..found.start()]);
         if expand {
             expand_into(&mut out, template, &captures);
