@@ -2,7 +2,8 @@
 
 `real()` is etcd + kube-apiserver + the controllers that belong to it; `transom()` is the binary of this
 repository. Both are context managers that give a `Server`: a kubeconfig file and the parsed way in.
-Everything listens on loopback and writes to a folder that is removed afterwards.
+Everything listens on loopback and writes to a folder that is removed afterwards. Both keep nothing across
+a crash unless asked to be `durable`, which is how they are measured.
 """
 
 import base64
@@ -30,6 +31,7 @@ class Server:
     def __init__(self, name, kubeconfig):
         self.name = name
         self.kubeconfig = pathlib.Path(kubeconfig)
+        self.pids, self.seconds_to_ready = [], None
         text = self.kubeconfig.read_text()
 
         def field(key):
@@ -98,7 +100,7 @@ class _Processes:
         self.children.append((name, child, log))
         return child
 
-    def await_ready(self, what, ready):
+    def await_ready(self, what, ready, every=0.05):
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline:
             for name, child, log in self.children:
@@ -107,8 +109,12 @@ class _Processes:
             with contextlib.suppress(OSError):
                 if ready():
                     return
-            time.sleep(0.05)
+            time.sleep(every)
         raise SystemExit(f"{what} is not ready after {READY_WITHIN} s; see {self.folder}")
+
+    def describe(self, server, began):
+        server.pids, server.seconds_to_ready = [child.pid for _, child, _ in self.children], time.monotonic() - began
+        return server
 
     def stop(self):
         for _, child, _ in reversed(self.children):
@@ -143,17 +149,19 @@ def _answers(server, path):
 
 
 @contextlib.contextmanager
-def real(controllers=True):
+def real(controllers=True, durable=False):
     """A real kube-apiserver on a throw-away etcd."""
     programs = install.kubernetes()
     with _workspace("real") as (folder, processes):
         store, peer, port = free_port(), free_port(), free_port()
-        processes.start("etcd", programs / "etcd", "--data-dir", folder / "etcd", "--unsafe-no-fsync", "--log-level=error",
-                        f"--listen-client-urls=http://127.0.0.1:{store}", f"--advertise-client-urls=http://127.0.0.1:{store}",
-                        f"--listen-peer-urls=http://127.0.0.1:{peer}")
         key = folder / "service-account.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
         (folder / "tokens.csv").write_text("conformance,kubernetes-admin,admin,system:masters\n")
+        began = time.monotonic()
+        processes.start("etcd", programs / "etcd", "--data-dir", folder / "etcd", "--log-level=error",
+                        *([] if durable else ["--unsafe-no-fsync"]),
+                        f"--listen-client-urls=http://127.0.0.1:{store}", f"--advertise-client-urls=http://127.0.0.1:{store}",
+                        f"--listen-peer-urls=http://127.0.0.1:{peer}")
         processes.start(
             "kube-apiserver", programs / "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{store}",
             "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={folder}/certificates",
@@ -166,6 +174,7 @@ def real(controllers=True):
         write_kubeconfig(folder / "kubeconfig", port, certificate.read_bytes(), "conformance")
         server = Server("real", folder / "kubeconfig")
         processes.await_ready("kube-apiserver", lambda: _answers(server, "/readyz"))
+        processes.describe(server, began)
         if controllers:
             processes.start("controllers", programs / "controllers", "--kubeconfig", server.kubeconfig)
             processes.await_ready("the service account controller",
@@ -184,16 +193,19 @@ def transom_binary():
 
 
 @contextlib.contextmanager
-def transom():
-    """The server of this repository, in memory."""
+def transom(durable=False):
+    """The server of this repository."""
     with _workspace("transom") as (folder, processes):
         port = free_port()
         kubeconfig = folder / "kubeconfig"
-        processes.start("transom", transom_binary(), "up", "--in-memory", "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
-        processes.await_ready("the kubeconfig", lambda: kubeconfig.exists() and b"server:" in kubeconfig.read_bytes())
+        binary = transom_binary()
+        began = time.monotonic()
+        processes.start("transom", binary, "up", *(["--data-dir", folder / "data"] if durable else ["--in-memory"]),
+                        "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+        processes.await_ready("the kubeconfig", lambda: kubeconfig.exists() and b"server:" in kubeconfig.read_bytes(), every=0.002)
         server = Server("transom", kubeconfig)
-        processes.await_ready("transom", lambda: _answers(server, "/readyz"))
-        yield server
+        processes.await_ready("transom", lambda: _answers(server, "/readyz"), every=0.002)
+        yield processes.describe(server, began)
 
 
 def start(kind):

@@ -8,6 +8,7 @@ use crate::strategy::builtin;
 use crate::tokens::Signer;
 use crate::write::{self, Create};
 use crate::{crd, health, metrics, openapi};
+use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -50,10 +51,12 @@ impl Server {
             stopping,
         };
         crd::install_all(&inner);
-        for name in NAMESPACES {
+        // Together, so that they share one sync of the disk.
+        let namespaces = NAMESPACES.map(|name| {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            ensure(&inner, "namespaces", "", namespace).await?;
-        }
+            ensure(&inner, "namespaces", "", namespace)
+        });
+        try_join_all(namespaces).await?;
         ensure(&inner, "services", "default", kubernetes_service()).await?;
         Ok(Self { inner: Arc::new(inner) })
     }

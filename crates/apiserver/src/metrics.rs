@@ -1,8 +1,7 @@
 //! Counters in Prometheus' text form, under the names kube-apiserver uses where they mean the same.
 
 use crate::body::ApiBody;
-use crate::request::{Query, RequestInfo};
-use http::request::Parts;
+use crate::request::RequestInfo;
 use http::{HeaderValue, Response, StatusCode, header};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,15 +23,14 @@ pub(crate) struct Label {
 }
 
 impl Label {
-    pub(crate) fn of(parts: &Parts) -> Self {
-        let watch = Query::parse(parts.uri.query()).flag("watch");
-        match RequestInfo::parse(&parts.method, parts.uri.path(), watch) {
-            Ok(RequestInfo::Resource { verb, target }) => Self {
+    pub(crate) fn of(info: Option<&RequestInfo>) -> Self {
+        match info {
+            Some(RequestInfo::Resource { verb, target }) => Self {
                 verb: verb.as_str(),
-                group: target.gvr.group,
-                version: target.gvr.version,
-                resource: target.gvr.resource,
-                subresource: target.subresource,
+                group: target.gvr.group.clone(),
+                version: target.gvr.version.clone(),
+                resource: target.gvr.resource.clone(),
+                subresource: target.subresource.clone(),
             },
             _ => Self {
                 verb: "other",

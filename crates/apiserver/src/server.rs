@@ -68,8 +68,10 @@ impl Server {
         let (parts, body) = request.into_parts();
         let accept_encoding = header_text(&parts.headers, header::ACCEPT_ENCODING.as_str()).to_owned();
         let head = parts.method == Method::HEAD;
-        let label = metrics::Label::of(&parts);
-        let outcome = AssertUnwindSafe(self.route(parts, body)).catch_unwind().await;
+        let query = Query::parse(parts.uri.query());
+        let info = RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch"));
+        let label = metrics::Label::of(info.as_ref().ok());
+        let outcome = AssertUnwindSafe(self.route(parts, query, info, body)).catch_unwind().await;
         let mut response = outcome.unwrap_or_else(|_| {
             tracing::error!("a request handler panicked; the request was answered with 500");
             respond::render_error(
@@ -88,18 +90,23 @@ impl Server {
         response
     }
 
-    async fn route<B>(&self, parts: Parts, body: B) -> Response<ApiBody>
+    async fn route<B>(
+        &self,
+        parts: Parts,
+        query: Query,
+        info: Result<RequestInfo, Status>,
+        body: B,
+    ) -> Response<ApiBody>
     where
         B: Body + Send,
         B::Data: Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let query = Query::parse(parts.uri.query());
         let pretty = query.has("pretty").then(|| query.flag("pretty"));
         let accept = Accept::parse(&parts.headers, pretty);
         let on_error = accept.clone().unwrap_or_else(|_| Accept::fallback());
         let failed = |status: &Status| respond::render_error(status, &on_error);
-        let info = match RequestInfo::parse(&parts.method, parts.uri.path(), query.flag("watch")) {
+        let info = match info {
             Ok(info) => info,
             Err(status) => return failed(&status),
         };

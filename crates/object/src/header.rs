@@ -1,6 +1,7 @@
 //! The few metadata facts that indexes, selectors and garbage collection need without decoding an object.
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -52,8 +53,18 @@ struct Metadata<'a> {
 impl Header {
     /// Reads the header out of an encoded object, skipping everything else.
     pub fn parse(body: &[u8]) -> serde_json::Result<Self> {
-        let m = serde_json::from_slice::<Envelope<'_>>(body)?.metadata;
-        Ok(Self {
+        serde_json::from_slice::<Envelope<'_>>(body).map(|envelope| envelope.metadata.into())
+    }
+
+    /// The header of an object whose metadata is at hand.
+    pub fn of(metadata: &Map<String, Value>) -> serde_json::Result<Self> {
+        Metadata::deserialize(metadata).map(Self::from)
+    }
+}
+
+impl From<Metadata<'_>> for Header {
+    fn from(m: Metadata<'_>) -> Self {
+        Self {
             name: m.name.into_owned(),
             namespace: m.namespace.into_owned(),
             uid: m.uid.into_owned(),
@@ -61,7 +72,7 @@ impl Header {
             owners: m.owner_references.unwrap_or_default(),
             finalizers: m.finalizers.unwrap_or_default(),
             deleting: m.deletion_timestamp.is_some(),
-        })
+        }
     }
 }
 
@@ -75,5 +86,7 @@ mod tests {
         let h = Header::parse(body).unwrap();
         assert_eq!((h.name.as_str(), h.uid.as_str(), h.deleting), ("n", "u", true));
         assert_eq!(h.labels["a"], "b");
+        let value: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(Header::of(value["metadata"].as_object().unwrap()).unwrap(), h);
     }
 }

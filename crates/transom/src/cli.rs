@@ -18,6 +18,7 @@ pub(crate) enum Command {
     Up(Box<Up>),
     #[command(subcommand)]
     Db(Db),
+    Bench(Bench),
 }
 
 /// Run the control plane: an embedded Kubernetes API server on a durable store.
@@ -87,11 +88,56 @@ pub(crate) struct DbPlace {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
+/// Measure a Kubernetes API server: latency, throughput, memory.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom bench --kubeconfig ./plane/kubeconfig --pid 4711   measure one server and its memory
+  conformance/run bench                                      measure Transom and a real kube-apiserver
+
+It fills the server with tens of thousands of objects: use a throw-away one.")]
+pub(crate) struct Bench {
+    /// The server to measure
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    pub(crate) kubeconfig: PathBuf,
+
+    /// A process of the server, to measure memory; may be repeated
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Vec<u32>,
+
+    /// How many clients \"many\" are
+    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u16).range(1..=1000), value_name = "N")]
+    pub(crate) clients: u16,
+
+    /// Do this much of the usual number of requests
+    #[arg(long, default_value = "1", value_parser = factor, value_name = "FACTOR")]
+    pub(crate) scale: f64,
+
+    /// Seconds to wait before memory is read
+    #[arg(long, default_value = "5", value_name = "SECONDS")]
+    pub(crate) settle: u16,
+
+    /// How the figures are printed
+    #[arg(short, long, default_value = "text", value_name = "FORMAT")]
+    pub(crate) output: BenchFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchFormat {
+    Text,
+    Json,
+}
+
 /// Go's durations, which Kubernetes users write: `90s`, `5m`, `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let nanos = transom_object::time::parse_duration(text)
         .map_err(|_| format!("{text:?} is not a duration; write it like 90s, 5m or 1h30m"))?;
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let within = |factor: &f64| (0.001..=100.0).contains(factor);
+    text.parse().ok().filter(within).ok_or_else(|| "a factor is a number from 0.001 to 100".to_owned())
 }
 
 #[cfg(test)]
@@ -109,5 +155,13 @@ mod tests {
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
         assert!(duration("5 minutes").is_err());
         assert!(duration("-5s").is_err());
+    }
+
+    #[test]
+    fn factors_are_bounded() {
+        assert_eq!(factor("0.5"), Ok(0.5));
+        for bad in ["", "x", "0", "-1", "inf", "NaN", "101"] {
+            assert!(factor(bad).is_err(), "{bad}");
+        }
     }
 }

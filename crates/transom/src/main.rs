@@ -1,5 +1,6 @@
 //! The `transom` binary: commands, and the one place that sees every crate.
 
+mod bench;
 mod cli;
 mod db;
 mod failure;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         cli::Command::Up(options) => up::run(*options),
         cli::Command::Db(command) => db::run(command),
+        cli::Command::Bench(options) => bench::run(&options),
     };
     match outcome {
         Ok(code) => code,

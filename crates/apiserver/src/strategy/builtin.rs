@@ -7,6 +7,7 @@ use crate::{crd, kinds};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_object::field;
@@ -353,10 +354,12 @@ impl Strategy for Builtin {
         self.facts.version
     }
 
-    fn convert_to_storage(&self, value: &mut Value) {
+    fn convert_to_storage<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
+        let mut stored = Cow::Borrowed(value);
         if self.is_new_event() {
-            events::to_core(value);
+            events::to_core(stored.to_mut());
         }
+        stored
     }
 
     fn prepare_create(&self, new: &mut Value) {

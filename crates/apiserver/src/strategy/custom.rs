@@ -3,6 +3,7 @@
 use super::{Column, Face, Strategy};
 use crate::resource::ScalePaths;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 use transom_object::field::{self, Path};
 use transom_object::{jsonpath, meta, names};
@@ -91,11 +92,16 @@ impl Strategy for Custom {
         &self.storage_version
     }
 
-    fn convert_to_storage(&self, value: &mut Value) {
-        value["apiVersion"] = format!("{}/{}", self.group, self.storage_version).into();
-        if let Some(schema) = &self.storage_schema {
-            normalize::prune(value, schema, true);
+    fn convert_to_storage<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
+        let mut stored = Cow::Borrowed(value);
+        let api_version = format!("{}/{}", self.group, self.storage_version);
+        if value["apiVersion"] != api_version {
+            stored.to_mut()["apiVersion"] = api_version.into();
         }
+        if let Some(schema) = &self.storage_schema {
+            normalize::prune(stored.to_mut(), schema, true);
+        }
+        stored
     }
 
     fn prepare_create(&self, new: &mut Value) {

@@ -8,6 +8,7 @@ pub(crate) mod custom;
 mod events;
 
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 use transom_object::{field, meta};
 use transom_schema::{Schema, own};
@@ -66,7 +67,7 @@ pub trait Strategy: Send + Sync {
     fn storage_version(&self) -> &str;
 
     /// This version → the stored form, after everything else.
-    fn convert_to_storage(&self, value: &mut Value);
+    fn convert_to_storage<'v>(&self, value: &'v Value) -> Cow<'v, Value>;
 
     /// Resets what clients may not set, and starts the generation.
     fn prepare_create(&self, new: &mut Value);

@@ -94,12 +94,10 @@ async fn commit(
             None => Ok(Outcome::Transient { value: value.clone(), created: true }),
         };
     }
-    let mut stored = value.clone();
-    resource.strategy.convert_to_storage(&mut stored);
     let write = Write {
         key,
         expect: Expect::Absent,
-        op: WriteOp::Put(encode_for_store(&stored)?),
+        op: WriteOp::Put(encode_for_store(&resource.strategy.convert_to_storage(value))?),
         durability: resource.durability,
     };
     match server.commit(resource, write, Some(value)).await {

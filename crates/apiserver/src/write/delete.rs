@@ -51,9 +51,7 @@ pub(crate) async fn delete(
             return Ok(Deleted::Marked(live));
         }
         let op = if held {
-            let mut stored = next.clone();
-            resource.strategy.convert_to_storage(&mut stored);
-            WriteOp::Put(encode_for_store(&stored)?)
+            WriteOp::Put(encode_for_store(&resource.strategy.convert_to_storage(&next))?)
         } else {
             WriteOp::Delete
         };

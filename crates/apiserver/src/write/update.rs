@@ -189,8 +189,7 @@ async fn commit(
     let op = if finished {
         WriteOp::Delete
     } else {
-        let mut stored = new.clone();
-        resource.strategy.convert_to_storage(&mut stored);
+        let stored = resource.strategy.convert_to_storage(&new);
         WriteOp::Put(encode_for_store(&stored).map_err(Lost::Failed)?)
     };
     let key = resource.key(request.namespace, request.name);

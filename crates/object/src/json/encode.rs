@@ -15,6 +15,11 @@ pub fn encode_into(value: &Value, out: &mut Vec<u8>) {
     write(out, value, false);
 }
 
+/// A string literal, appended to `out`.
+pub fn encode_str_into(text: &str, out: &mut Vec<u8>) {
+    write_string(out, text, false);
+}
+
 /// As [`encode`], with `<`, `>` and `&` escaped as Go's `json.Marshal` does. Needed where the text
 /// itself is data, as in the last-applied annotation.
 pub fn encode_escaped(value: &Value) -> String {
@@ -75,11 +80,31 @@ pub fn format_float(float: f64) -> String {
     }
 }
 
+/// Bytes that stand for themselves in every string.
+const PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut control = 0;
+    while control < 0x20 {
+        plain[control] = false;
+        control += 1;
+    }
+    let special = b"\"\\<>&\xe2";
+    let mut i = 0;
+    while i < special.len() {
+        plain[special[i] as usize] = false;
+        i += 1;
+    }
+    plain
+};
+
 fn write_string(out: &mut Vec<u8>, text: &str, html: bool) {
     out.push(b'"');
     let bytes = text.as_bytes();
     let mut start = 0;
     for (i, &byte) in bytes.iter().enumerate() {
+        if PLAIN[usize::from(byte)] {
+            continue;
+        }
         // U+2028 and U+2029 are the only characters escaped outside ASCII: E2 80 A8 and E2 80 A9.
         let separator = byte == 0xe2 && bytes[i + 1] == 0x80 && matches!(bytes[i + 2], 0xa8 | 0xa9);
         let special =

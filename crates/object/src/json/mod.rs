@@ -18,7 +18,7 @@ mod go;
 
 pub(crate) use decode::push_lossy;
 pub use decode::{Decoded, decode, decode_stream};
-pub use encode::{encode, encode_escaped, encode_into, format_float};
+pub use encode::{encode, encode_escaped, encode_into, encode_str_into, format_float};
 pub use go::{go_type, is_empty, kind_of, strings};
 
 use serde_json::{Number, Value};

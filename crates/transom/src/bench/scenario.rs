@@ -1,0 +1,169 @@
+//! The scenarios, in the order they run: each leaves the server a little fuller than it found it.
+
+use super::client::{Client, JSON};
+use super::load::{self, Timings};
+use super::objects::{collection, definition, object};
+use super::target::Target;
+use super::{Figure, memory};
+use crate::cli::Bench;
+use crate::failure::Failure;
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const NAMESPACE: &str = "bench";
+const WIDGETS: &str = "widgets";
+/// Objects in a list.
+const LISTED: usize = 500;
+/// How long a new kind may take to be served.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+
+struct Run<'a> {
+    target: &'a Target,
+    options: &'a Bench,
+    figures: Vec<Figure>,
+}
+
+pub(super) async fn run_all(target: &Target, options: &Bench) -> Result<Vec<Figure>, Failure> {
+    let mut run = Run { target, options, figures: Vec::new() };
+    if !options.pid.is_empty() {
+        run.note("idle memory", memory::resident(&options.pid)?, "MB");
+    }
+    let mut client = Client::connect(target).await?;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    client.create("/api/v1/namespaces", transom_object::json::encode(&namespace).into()).await?;
+    run.reads(&mut client).await?;
+    run.writes().await?;
+    run.kinds(&mut client).await?;
+    if !options.pid.is_empty() {
+        run.object_memory().await?;
+        run.kind_memory(&mut client).await?;
+    }
+    Ok(run.figures)
+}
+
+impl Run<'_> {
+    fn note(&mut self, name: &'static str, value: f64, unit: &'static str) {
+        self.figures.push(Figure::new(name, value, unit));
+    }
+
+    fn clients(&self) -> usize {
+        self.options.clients.into()
+    }
+
+    fn scaled(&self, count: usize) -> usize {
+        ((count as f64 * self.options.scale) as usize).max(1)
+    }
+
+    /// One client reads one object, then everything; then many clients read.
+    async fn reads(&mut self, client: &mut Client<'_>) -> Result<(), Failure> {
+        first_accepted(client, WIDGETS).await?;
+        let all = collection(WIDGETS, NAMESPACE);
+        for i in 0..LISTED {
+            client.create(&all, object(WIDGETS, &format!("read-{i:05}"))).await?;
+        }
+        let (all, target) = (&all, self.target);
+        let one = &format!("{all}/read-00007");
+        let get = async |c: &mut Client<'_>, _| c.get(one).await.map(drop);
+        load::run(target, 1, self.scaled(200), get).await?;
+        let alone = load::run(target, 1, self.scaled(3_000), get).await?;
+        self.note("get, 1 client, median", alone.percentile(0.5), "ms");
+        self.note("get, 1 client, 99 %", alone.percentile(0.99), "ms");
+        let many = load::run(target, self.clients(), self.scaled(10_000), get).await?;
+        self.note("get, many clients", many.per_second(), "/s");
+        let whole = &format!("{all}?limit={LISTED}");
+        let list = async |c: &mut Client<'_>, _| c.get(whole).await.map(drop);
+        load::run(target, 1, self.scaled(5), list).await?;
+        let lists = load::run(target, 1, self.scaled(100), list).await?;
+        self.note("list of 500, median", lists.percentile(0.5), "ms");
+        Ok(())
+    }
+
+    /// An apply that changes nothing, by one and by many; then new objects by apply and by create.
+    async fn writes(&mut self) -> Result<(), Failure> {
+        let all = &collection(WIDGETS, NAMESPACE);
+        let (target, clients) = (self.target, self.clients());
+        let again = async |c: &mut Client<'_>, i: usize| {
+            let name = format!("same-{:05}", i % clients);
+            c.apply(&format!("{all}/{name}"), object(WIDGETS, &name)).await.map(drop)
+        };
+        load::run(target, clients, clients, again).await?;
+        let alone = load::run(target, 1, self.scaled(1_500), again).await?;
+        self.note("apply no change, 1 client, median", alone.percentile(0.5), "ms");
+        let many = load::run(target, clients, self.scaled(5_000), again).await?;
+        self.note("apply no change, many clients", many.per_second(), "/s");
+        let applied = load::run(target, clients, self.scaled(4_000), async |c, i| {
+            let name = format!("apply-{i:05}");
+            c.apply(&format!("{all}/{name}"), object(WIDGETS, &name)).await.map(drop)
+        });
+        let applied = applied.await?;
+        self.note("apply new, many clients", applied.per_second(), "/s");
+        self.note("apply new, many clients, 99 %", applied.percentile(0.99), "ms");
+        let created = self.create_many("create", self.scaled(4_000)).await?;
+        self.note("create, many clients", created.per_second(), "/s");
+        self.note("create, many clients, 99 %", created.percentile(0.99), "ms");
+        Ok(())
+    }
+
+    async fn create_many(&self, prefix: &str, count: usize) -> Result<Timings, Failure> {
+        let all = &collection(WIDGETS, NAMESPACE);
+        load::run(self.target, self.clients(), count, async |c, i| {
+            c.create(all, object(WIDGETS, &format!("{prefix}-{i:05}"))).await.map(drop)
+        })
+        .await
+    }
+
+    /// From asking for a new kind to its first object.
+    async fn kinds(&mut self, client: &mut Client<'_>) -> Result<(), Failure> {
+        let mut each = Vec::new();
+        for i in 0..self.scaled(20) {
+            each.push(first_accepted(client, &format!("kind{i:04}s")).await?);
+        }
+        let total = each.iter().sum();
+        self.note("new kind to first object, median", Timings::new(each, total).percentile(0.5), "ms");
+        Ok(())
+    }
+
+    async fn object_memory(&mut self) -> Result<(), Failure> {
+        let count = self.scaled(10_000);
+        let before = self.settled_memory().await?;
+        self.create_many("kept", count).await?;
+        let grown = self.settled_memory().await? - before;
+        self.note("memory per 10,000 objects", grown * 10_000.0 / count as f64, "MB");
+        Ok(())
+    }
+
+    async fn kind_memory(&mut self, client: &mut Client<'_>) -> Result<(), Failure> {
+        let count = self.scaled(100);
+        let before = self.settled_memory().await?;
+        for i in 0..count {
+            first_accepted(client, &format!("more{i:04}s")).await?;
+        }
+        let grown = self.settled_memory().await? - before;
+        self.note("memory per kind", grown / count as f64, "MB");
+        Ok(())
+    }
+
+    /// Memory once the server has had a moment to put things away.
+    async fn settled_memory(&self) -> Result<f64, Failure> {
+        tokio::time::sleep(Duration::from_secs(self.options.settle.into())).await;
+        memory::resident(&self.options.pid)
+    }
+}
+
+/// Defines a kind and creates its first object, asking again until the server serves the kind.
+async fn first_accepted(client: &mut Client<'_>, plural: &str) -> Result<Duration, Failure> {
+    let (definition, body): (Bytes, Bytes) = (definition(plural), object(plural, "first"));
+    let all = collection(plural, NAMESPACE);
+    let began = Instant::now();
+    client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
+    while began.elapsed() < SERVED_WITHIN {
+        let (status, _) = client.ask(Method::POST, &all, JSON, body.clone()).await?;
+        if status == StatusCode::CREATED {
+            return Ok(began.elapsed());
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Err(Failure::new(format!("{plural} is not served {} s after its definition", SERVED_WITHIN.as_secs())))
+}
