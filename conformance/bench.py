@@ -40,7 +40,7 @@ def measure(kind, options):
         command = [servers.transom_binary(), "bench", "--kubeconfig", server.kubeconfig, "--output", "json",
                    *[part for pid in server.pids for part in ("--pid", str(pid))], *options]
         measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        figures.update({name: (figure["value"], figure["unit"]) for name, figure in measured.items()})
+        figures.update({figure["name"]: (figure["value"], figure["unit"]) for figure in measured})
     return figures
 
 

@@ -3,6 +3,7 @@
 use super::{CLEANUP, STORE_KEY};
 use crate::admission::condition;
 use crate::server::Inner;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -79,6 +80,29 @@ pub(crate) fn set_condition(value: &mut Value, mut new: Value) {
     value["status"]["conditions"] = conditions.into();
 }
 
+/// The accepted names of a definition, read without the rest of it, which is long.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Accepted {
+    status: AcceptedStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AcceptedStatus {
+    accepted_names: AcceptedNames,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AcceptedNames {
+    plural: String,
+    singular: String,
+    short_names: Vec<String>,
+    kind: String,
+    list_kind: String,
+}
+
 /// Names that other definitions of the group have.
 struct Taken {
     resources: BTreeSet<String>,
@@ -92,14 +116,12 @@ impl Taken {
             if entry.header.name == name || entry.header.name.split_once('.').map(|(_, g)| g) != Some(group) {
                 continue;
             }
-            let Ok(other) = serde_json::from_slice::<Value>(&entry.body) else { continue };
-            let names = &other["status"]["acceptedNames"];
-            let text = |key: &str| names[key].as_str().filter(|s| !s.is_empty()).map(str::to_owned);
-            taken.resources.extend(text("plural"));
-            taken.resources.extend(text("singular"));
-            taken.resources.extend(strings(&names["shortNames"]));
-            taken.kinds.extend(text("kind"));
-            taken.kinds.extend(text("listKind"));
+            let Ok(other) = serde_json::from_slice::<Accepted>(&entry.body) else { continue };
+            let names = other.status.accepted_names;
+            let given = |name: &String| !name.is_empty();
+            taken.resources.extend([names.plural, names.singular].into_iter().filter(given));
+            taken.resources.extend(names.short_names);
+            taken.kinds.extend([names.kind, names.list_kind].into_iter().filter(given));
         }
         taken
     }

@@ -8,7 +8,8 @@ pub(super) fn resident(pids: &[u32]) -> Result<f64, Failure> {
     for pid in pids {
         let path = format!("/proc/{pid}/status");
         let status = std::fs::read_to_string(&path).map_err(|e| {
-            Failure::new(format!("cannot read {path}: {e}")).remedy("name running processes of this machine with --pid")
+            Failure::new(format!("cannot read {path}: {e}"))
+                .remedy("name running processes of this machine with --pid")
         })?;
         kibibytes += parse(&status).ok_or_else(|| Failure::new(format!("{path} has no VmRSS")))?;
     }
@@ -16,7 +17,14 @@ pub(super) fn resident(pids: &[u32]) -> Result<f64, Failure> {
 }
 
 fn parse(status: &str) -> Option<f64> {
-    status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix("kB")?.trim().parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?
+        .trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod target;
 
 use crate::cli::{Bench, BenchFormat};
 use crate::failure::Failure;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// One number, by a name that stays the same from run to run.
@@ -49,11 +49,9 @@ fn print(figures: &[Figure], format: BenchFormat) {
             }
         }
         BenchFormat::Json => {
-            let all: Map<String, Value> = figures
-                .iter()
-                .map(|f| (f.name.to_owned(), json!({"value": f.value, "unit": f.unit})))
-                .collect();
-            anstream::println!("{}", Value::Object(all));
+            let all: Value =
+                figures.iter().map(|f| json!({"name": f.name, "value": f.value, "unit": f.unit})).collect();
+            anstream::println!("{all}");
         }
     }
 }

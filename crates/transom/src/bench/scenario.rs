@@ -33,12 +33,12 @@ pub(super) async fn run_all(target: &Target, options: &Bench) -> Result<Vec<Figu
     let mut client = Client::connect(target).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     client.create("/api/v1/namespaces", transom_object::json::encode(&namespace).into()).await?;
-    run.reads(&mut client).await?;
+    run.reads().await?;
     run.writes().await?;
-    run.kinds(&mut client).await?;
+    run.kinds().await?;
     if !options.pid.is_empty() {
         run.object_memory().await?;
-        run.kind_memory(&mut client).await?;
+        run.kind_memory().await?;
     }
     Ok(run.figures)
 }
@@ -57,8 +57,9 @@ impl Run<'_> {
     }
 
     /// One client reads one object, then everything; then many clients read.
-    async fn reads(&mut self, client: &mut Client<'_>) -> Result<(), Failure> {
-        first_accepted(client, WIDGETS).await?;
+    async fn reads(&mut self) -> Result<(), Failure> {
+        let mut client = Client::connect(self.target).await?;
+        first_accepted(&mut client, WIDGETS).await?;
         let all = collection(WIDGETS, NAMESPACE);
         for i in 0..LISTED {
             client.create(&all, object(WIDGETS, &format!("read-{i:05}"))).await?;
@@ -115,10 +116,11 @@ impl Run<'_> {
     }
 
     /// From asking for a new kind to its first object.
-    async fn kinds(&mut self, client: &mut Client<'_>) -> Result<(), Failure> {
+    async fn kinds(&mut self) -> Result<(), Failure> {
+        let mut client = Client::connect(self.target).await?;
         let mut each = Vec::new();
         for i in 0..self.scaled(20) {
-            each.push(first_accepted(client, &format!("kind{i:04}s")).await?);
+            each.push(first_accepted(&mut client, &format!("kind{i:04}s")).await?);
         }
         let total = each.iter().sum();
         self.note("new kind to first object, median", Timings::new(each, total).percentile(0.5), "ms");
@@ -134,11 +136,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn kind_memory(&mut self, client: &mut Client<'_>) -> Result<(), Failure> {
+    async fn kind_memory(&mut self) -> Result<(), Failure> {
         let count = self.scaled(100);
         let before = self.settled_memory().await?;
+        let mut client = Client::connect(self.target).await?;
         for i in 0..count {
-            first_accepted(client, &format!("more{i:04}s")).await?;
+            first_accepted(&mut client, &format!("more{i:04}s")).await?;
         }
         let grown = self.settled_memory().await? - before;
         self.note("memory per kind", grown / count as f64, "MB");

@@ -21,8 +21,9 @@ pub(super) struct Target {
 
 pub(super) fn read(path: &Path) -> Result<Target, Failure> {
     let unusable = |why: String| {
-        Failure::new(format!("cannot use the kubeconfig {}: {why}", path.display()))
-            .remedy("pass one with an https server, certificate-authority-data, and a token or a client certificate")
+        Failure::new(format!("cannot use the kubeconfig {}: {why}", path.display())).remedy(
+            "pass one with an https server, certificate-authority-data, and a token or a client certificate",
+        )
     };
     let text = std::fs::read_to_string(path).map_err(|e| unusable(e.to_string()))?;
     let config = transom_object::yaml::read(&text).map_err(|e| unusable(e.to_string()))?;
@@ -64,10 +65,11 @@ fn tls(cluster: &Value, user: &Value) -> Result<Arc<rustls::ClientConfig>, Strin
     for authority in certificates(&decoded(cluster, "certificate-authority-data")?)? {
         roots.add(authority).map_err(|e| format!("certificate-authority-data: {e}"))?;
     }
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|e| e.to_string())?
-        .with_root_certificates(roots);
+    let builder =
+        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|e| e.to_string())?
+            .with_root_certificates(roots);
     let config = if user["client-certificate-data"].is_string() {
         let chain = certificates(&decoded(user, "client-certificate-data")?)?;
         let key = PrivateKeyDer::from_pem_slice(&decoded(user, "client-key-data")?)
