@@ -40,7 +40,6 @@ pub(crate) fn run(options: &Bench) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are the command's data")]
 fn print(figures: &[Figure], format: BenchFormat) {
     match format {
         BenchFormat::Text => {
