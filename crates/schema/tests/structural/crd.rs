@@ -121,6 +121,34 @@ fn field_paths() {
     });
 }
 
+/// The path as the innermost name and its parents.
+fn names(path: &Value) -> String {
+    let parent = path.get("parent").map(names).unwrap_or_default();
+    match path["name"].as_str() {
+        Some(name) if parent.is_empty() => name.to_owned(),
+        Some(name) => format!("{parent}.{name}"),
+        None => parent,
+    }
+}
+
+/// Rules name fields in the same way; errors differ in their words only. Where the row gives neither a path nor
+/// an error, only the verdict of the original test function is known: such a path is accepted.
+#[test]
+fn field_paths_of_rules() {
+    run("cel/crd-validation/validation/TestValidateFieldPath.tests.json", |case| {
+        let path = case.inputs["fieldPath"].as_str().unwrap();
+        let schema = schema(&case.inputs["schema"]);
+        match (resolve(path, &schema, Brackets::Allowed), case.inputs["errDetail"].as_str()) {
+            (Err(problem), Some(wanted)) if problem.contains(wanted) => Ok(()),
+            (Ok((found, _)), None) if case.inputs["validFieldPath"].is_object() => {
+                equal(&found.to_string(), &names(&case.inputs["validFieldPath"]))
+            }
+            (Ok(_), None) => Ok(()),
+            (other, wanted) => Err(format!("{path}: {other:?}, wanted {wanted:?}")),
+        }
+    });
+}
+
 #[test]
 fn completeness() {
     run("structural-schema/validation/TestValidateStructuralCompleteness.testCases.json", |case| {

@@ -1,7 +1,9 @@
 //! Runs Kubernetes' own CEL tables, when they are at hand, against the implementation. Cases that differ are
-//! named with a reason in `cel_known_differences.txt`; one that starts to pass must leave that list.
+//! named with a reason in `known_differences.txt`; one that starts to pass must leave that list.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a malformed table should fail loudly")]
+
+mod lists;
 
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -43,7 +45,7 @@ fn table(path: &str) -> Vec<Case> {
 }
 
 fn known() -> BTreeMap<String, String> {
-    include_str!("cel_known_differences.txt")
+    include_str!("known_differences.txt")
         .lines()
         .filter(|l| !l.is_empty() && !l.starts_with('#'))
         .map(|l| l.split_once('\t').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap())
@@ -119,9 +121,19 @@ fn expect(errors: &[String], wanted: &[&str]) -> Result<(), String> {
 fn expressions(case: &Case) -> Result<(), String> {
     for rule in strings(&case.expected["valid"]) {
         let schema = with_rule(&case.inputs["schema"], rule);
-        let found = errors(&schema, &case.inputs, limits());
-        if !found.is_empty() {
-            return Err(format!("{rule}: {found:?}"));
+        let report =
+            Rules::build(&schema, true).report(&case.inputs["obj"], old(&case.inputs), &path(), limits());
+        if !report.errors.is_empty() {
+            return Err(format!("{rule}: {:?}", report.errors));
+        }
+        // A skipped rule costs nothing.
+        let skipped = (case.expected["expectSkipped"] == json!(true)).then_some(0);
+        let spent = report.budget.map(|b| limits().per_object - b);
+        match case.expected["expectedCost"].as_u64().or(skipped) {
+            Some(cost) if spent != Some(cost) => {
+                return Err(format!("{rule}: costs {spent:?}, wanted {cost}"));
+            }
+            _ => {}
         }
     }
     for (rule, wanted) in case.want.as_object().into_iter().flatten() {
