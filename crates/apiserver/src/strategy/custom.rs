@@ -209,21 +209,32 @@ fn check_replicas(value: &Value, path: &[String]) -> Option<field::Error> {
 pub(crate) const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
 fn cell(column: &PrinterColumn, value: &Value, now: i64) -> Value {
-    let Some(found) = column.path.as_ref().and_then(|p| p.first(value)) else { return Value::Null };
-    match (column.column.ty.as_str(), found) {
+    let found = column.path.as_ref().and_then(|p| p.first(value));
+    found.map_or(Value::Null, |found| shown(&column.column.ty, found, now))
+}
+
+/// What a column of a type shows of a value.
+fn shown(ty: &str, found: &Value, now: i64) -> Value {
+    match (ty, found) {
         (_, Value::Null) => Value::Null,
+        ("date", Value::String(s)) if s.is_empty() => "<unknown>".into(),
         ("date", Value::String(s)) => match transom_object::time::parse(s) {
             Ok(at) => transom_object::time::human_duration(now - at.as_second()).into(),
             Err(_) => "<invalid>".into(),
         },
         ("date", _) => Value::Null,
-        ("integer", v) => v.as_i64().map_or(Value::Null, Value::from),
+        ("integer", v) => whole(v).map_or(Value::Null, Value::from),
         ("number", v) => v.as_f64().map_or(Value::Null, |_| v.clone()),
         ("boolean", v) => v.as_bool().map_or(Value::Null, Value::from),
         (_, Value::String(s)) => s.as_str().into(),
         (_, v @ (Value::Bool(_) | Value::Number(_))) => v.to_string().into(),
         (_, v) => jsonpath::print_results(&[v]).into(),
     }
+}
+
+/// A number without its fraction.
+fn whole(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_f64().map(|f| f as i64))
 }
 
 /// A status update touches the status, and managedFields to record it.
@@ -237,7 +248,7 @@ fn keep_all_but_status(new: &mut Value, old: &Value) {
     if let Some(map) = kept.as_object_mut() {
         set(map, "status", status);
     }
-    if let Some(map) = kept["metadata"].as_object_mut() {
+    if let Some(map) = kept.get_mut("metadata").and_then(Value::as_object_mut) {
         set(map, "managedFields", managed);
     }
     *new = kept;
@@ -257,3 +268,6 @@ fn changed_outside_metadata(new: &Value, old: &Value) -> bool {
     let outside = |m: &'_ Map<String, Value>| m.len() - usize::from(m.contains_key("metadata"));
     outside(new) != outside(old) || new.iter().any(|(k, v)| k != "metadata" && old.get(k) != Some(v))
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,8 @@ use transom_store::{Entry, ObjectKey, Snapshot};
 const CATCH_UP: Duration = Duration::from_secs(3);
 
 /// Where a list goes on, in the form Kubernetes uses.
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Token {
     v: String,
     /// -1: go on at the latest revision, giving up consistency with the pages before.
@@ -123,32 +124,57 @@ fn place(call: &Call, key: &ObjectKey) -> String {
     }
 }
 
+/// Which revision a list shows.
+#[derive(Debug)]
+enum Start {
+    Latest,
+    /// The latest, once the store has come this far.
+    NotBefore(u64),
+    Exact(u64),
+    Continued(Token),
+}
+
+impl Start {
+    fn of(options: &ListOptions) -> Result<Self, Status> {
+        if !options.continue_token.is_empty() {
+            if !matches!(options.resource_version.as_str(), "" | "0") {
+                return Err(Status::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            let token = Token::decode(&options.continue_token)
+                .map_err(|why| Status::bad_request(format!("invalid continue token: {why}")))?;
+            return Ok(Self::Continued(token));
+        }
+        let revision = parse_revision(&options.resource_version)
+            .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+        Ok(match (revision, options.version_match) {
+            (None | Some(0), _) => Self::Latest,
+            (Some(revision), VersionMatch::Exact) => Self::Exact(revision),
+            // Pages of one revision are what a limit meant before there was resourceVersionMatch.
+            (Some(revision), VersionMatch::Unset) if options.limit > 0 => Self::Exact(revision),
+            (Some(revision), _) => Self::NotBefore(revision),
+        })
+    }
+}
+
 async fn snapshot(call: &Call, options: &ListOptions) -> Result<(Snapshot, Option<String>), Status> {
     let store = &call.server.store;
     let key = &call.resource.store_key;
-    if !options.continue_token.is_empty() {
-        if !matches!(options.resource_version.as_str(), "" | "0") {
-            return Err(Status::bad_request(
-                "specifying resource version is not allowed when using continue",
-            ));
+    match Start::of(options)? {
+        Start::Latest => Ok((store.snapshot(key), None)),
+        Start::NotBefore(revision) => {
+            reach(call, revision).await?;
+            Ok((store.snapshot(key), None))
         }
-        return continued(call, &options.continue_token);
-    }
-    let revision = parse_revision(&options.resource_version)
-        .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
-    match (revision, options.version_match) {
-        (None | Some(0), _) => Ok((store.snapshot(key), None)),
-        (Some(revision), VersionMatch::Exact) => {
+        Start::Exact(revision) => {
             reach(call, revision).await?;
             let snapshot = store
                 .snapshot_at(key, revision)
                 .map_err(|_| Status::expired("The resourceVersion for the provided list is too old."))?;
             Ok((snapshot, None))
         }
-        (Some(revision), _) => {
-            reach(call, revision).await?;
-            Ok((store.snapshot(key), None))
-        }
+        Start::Continued(token) => continued(call, token),
     }
 }
 
@@ -156,17 +182,34 @@ async fn snapshot(call: &Call, options: &ListOptions) -> Result<(Snapshot, Optio
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&base64::alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
-fn continued(call: &Call, token: &str) -> Result<(Snapshot, Option<String>), Status> {
+impl Token {
+    /// Reads what a client sent. The error says what is wrong with it.
+    fn decode(text: &str) -> Result<Self, String> {
+        let invalid = |why: &str| format!("continue key is not valid: {why}");
+        let bytes = LENIENT.decode(text.trim_end_matches('=')).map_err(|e| invalid(&illegal_byte(&e)))?;
+        let json = transom_object::json::decode(&bytes).map_err(|e| invalid(&e.to_string()))?;
+        let token: Self = serde_json::from_value(json.value).map_err(|e| invalid(&e.to_string()))?;
+        if token.v != "meta.k8s.io/v1" {
+            return Err(invalid(&format!("server does not recognize this encoded version {:?}", token.v)));
+        }
+        if token.rv == 0 {
+            return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+        }
+        if token.start.is_empty() {
+            return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
+        }
+        // No step may lead out of the collection.
+        let steps = token.start.strip_prefix('/').unwrap_or(&token.start);
+        if !steps.is_empty() && steps.split('/').any(|step| matches!(step, "" | "." | "..")) {
+            return Err("continue key is not valid".to_owned());
+        }
+        Ok(token)
+    }
+}
+
+fn continued(call: &Call, token: Token) -> Result<(Snapshot, Option<String>), Status> {
     let store = &call.server.store;
     let key = &call.resource.store_key;
-    let invalid =
-        |why: &str| Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
-    let bytes = LENIENT.decode(token.trim_end_matches('=')).map_err(|e| invalid(&illegal_byte(&e)))?;
-    let json = transom_object::json::decode(&bytes).map_err(|e| invalid(&e.to_string()))?;
-    let token: Token = serde_json::from_value(json.value).map_err(|e| invalid(&e.to_string()))?;
-    if token.v != "meta.k8s.io/v1" {
-        return Err(invalid(&format!("server does not recognize this encoded version {:?}", token.v)));
-    }
     let after = token.start.strip_prefix('/').unwrap_or(&token.start).trim_end_matches('\0').to_owned();
     let Ok(revision) = u64::try_from(token.rv) else {
         return Ok((store.snapshot(key), Some(after)));
@@ -237,3 +280,6 @@ pub(super) async fn reach(call: &Call, revision: u64) -> Result<(), Status> {
         ..Details::default()
     }))
 }
+
+#[cfg(test)]
+mod tests;
