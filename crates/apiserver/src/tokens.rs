@@ -12,6 +12,7 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
 };
 use serde_json::{Value, json};
+use transom_object::json::strings;
 use transom_store::Key;
 
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
@@ -98,14 +99,7 @@ impl Inner {
         let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
         let mut who = Identity::new(format!("system:serviceaccount:{namespace}:{name}"), groups);
         uid.clone_into(&mut who.uid);
-        let audiences = claims["aud"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
-        Some((who, audiences))
+        Some((who, strings(&claims["aud"])))
     }
 
     /// The status of a TokenReview.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transom_object::json::strings;
 use transom_object::jsonpath;
 use transom_schema::{Schema, cel, own, structural};
 use transom_store::Durability;
@@ -106,16 +107,13 @@ fn strategy(group: &str, storage: &str, version: &Value, schemas: &BTreeMap<Stri
 
 fn names(accepted: &Value) -> Names {
     let text = |key: &str| accepted[key].as_str().unwrap_or_default().to_owned();
-    let list = |key: &str| {
-        accepted[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
     Names {
         plural: text("plural"),
         singular: text("singular"),
         kind: text("kind"),
         list_kind: text("listKind"),
-        short_names: list("shortNames"),
-        categories: list("categories"),
+        short_names: strings(&accepted["shortNames"]),
+        categories: strings(&accepted["categories"]),
     }
 }
 

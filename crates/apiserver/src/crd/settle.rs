@@ -6,6 +6,7 @@ use crate::server::Inner;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use transom_object::json::strings;
 
 /// Writes the status a definition has once this version of it is stored.
 pub(crate) fn settle(server: &Inner, new: &mut Value, old: Option<&Value>, now: &str) {
@@ -175,8 +176,4 @@ fn replace_list(names: &mut Value, key: &str, list: &[String]) {
             map.insert(key.into(), json!(list));
         }
     }
-}
-
-fn strings(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeSet;
+use transom_object::json::{is_empty, kind_of};
 use transom_object::quantity::ParseError;
 
 /// A document that does not fit its type, in the words of Go's decoder.
@@ -255,17 +256,6 @@ fn wording(e: ParseError) -> TypeError {
     TypeError(e.to_string())
 }
 
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// A float as Go prints it: without a fraction when it has none.
 pub(super) fn float(f: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
@@ -320,17 +310,6 @@ fn keeps(types: &Types, f: &Field, value: &Value) -> bool {
         return false;
     }
     !(f.omit_empty && can_be_empty(&f.ty) && is_empty(value))
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(b) => !b,
-        Value::Number(n) => n.as_f64() == Some(0.0),
-        Value::String(s) => s.is_empty(),
-        Value::Array(a) => a.is_empty(),
-        Value::Object(o) => o.is_empty(),
-    }
 }
 
 /// The encoded zero value of a type. Structs contain each other by value only finitely deep.

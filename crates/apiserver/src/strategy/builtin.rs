@@ -523,12 +523,9 @@ fn check_finalizers(value: &Value) -> Vec<field::Error> {
     let names = value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     names
         .enumerate()
-        .filter(|(_, name)| {
-            !name.contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(name)
-        })
-        .map(|(i, name)| {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            field::Error::invalid(&path.index(i), name, why)
+        .filter_map(|(i, name)| {
+            let why = kinds::validate::finalizer_problem(name)?;
+            Some(field::Error::invalid(&path.index(i), name, why))
         })
         .collect()
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use transom_object::field::{self, Path};
+use transom_object::json::go_type;
 use transom_object::{jsonpath, meta, names};
 use transom_schema::normalize::{self, MalformedFields};
 use transom_schema::{Schema, cel, own, validate};
@@ -182,14 +183,7 @@ fn check_replicas(value: &Value, path: &[String]) -> Option<field::Error> {
     let shown = Path::new(&format!(".{}", path.join(".")));
     let found = path.iter().try_fold(value, |v, key| v.get(key))?;
     let Some(n) = found.as_i64() else {
-        let ty = match found {
-            Value::Number(_) => "float64",
-            Value::String(_) => "string",
-            Value::Bool(_) => "bool",
-            Value::Array(_) => "[]interface {}",
-            Value::Object(_) => "map[string]interface {}",
-            Value::Null => "<nil>",
-        };
+        let ty = go_type(found);
         let text = if let Value::String(s) = found { s.clone() } else { found.to_string() };
         return Some(field::Error::invalid(
             &shown,

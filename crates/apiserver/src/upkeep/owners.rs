@@ -9,10 +9,11 @@ use crate::request::{Preconditions, Propagation};
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::strategy::Face;
-use crate::write::{self, DeleteRequest, FOREGROUND, ORPHAN, Update};
+use crate::write::{self, DeleteRequest, Update};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, PoisonError};
+use transom_object::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
 use transom_object::{GroupVersion, OwnerReference, Status};
 use transom_store::{Entry, Event, Key};
 
@@ -88,11 +89,12 @@ impl OwnerIndex {
 }
 
 fn waits(entry: &Entry) -> bool {
-    entry.header.deleting && entry.header.finalizers.iter().any(|f| f == FOREGROUND || f == ORPHAN)
+    entry.header.deleting
+        && entry.header.finalizers.iter().any(|f| f == FINALIZER_FOREGROUND || f == FINALIZER_ORPHAN)
 }
 
 fn waits_in_foreground(entry: &Entry) -> bool {
-    entry.header.deleting && entry.header.finalizers.iter().any(|f| f == FOREGROUND)
+    entry.header.deleting && entry.header.finalizers.iter().any(|f| f == FINALIZER_FOREGROUND)
 }
 
 /// What became of an owner.
@@ -109,7 +111,7 @@ pub(super) async fn look_at(server: &Arc<Inner>, index: &SharedIndex, key: &Key)
     let Some(entry) = server.store.get(key) else { return Ok(()) };
     let Some(resource) = resource_of(server, key) else { return Ok(()) };
     if entry.header.deleting {
-        if entry.header.finalizers.iter().any(|f| f == ORPHAN) {
+        if entry.header.finalizers.iter().any(|f| f == FINALIZER_ORPHAN) {
             return orphan_dependents(server, index, &resource, &entry).await;
         }
         if waits_in_foreground(&entry) {
@@ -146,9 +148,9 @@ async fn judge(
     let propagation = if waiting && has_dependents {
         unblock_cycle(server, index, resource, entry).await?;
         Propagation::Foreground
-    } else if entry.header.finalizers.iter().any(|f| f == ORPHAN) {
+    } else if entry.header.finalizers.iter().any(|f| f == FINALIZER_ORPHAN) {
         Propagation::Orphan
-    } else if entry.header.finalizers.iter().any(|f| f == FOREGROUND) {
+    } else if entry.header.finalizers.iter().any(|f| f == FINALIZER_FOREGROUND) {
         Propagation::Foreground
     } else {
         Propagation::Background
@@ -212,7 +214,7 @@ async fn await_dependents(
         .filter(|key| server.store.get(key).is_some_and(|d| blocks(&d, &entry.header.uid)))
         .collect();
     if blocking.is_empty() {
-        return remove_finalizer(server, resource, entry, FOREGROUND).await;
+        return remove_finalizer(server, resource, entry, FINALIZER_FOREGROUND).await;
     }
     // They are looked at on their own account; this object is looked at again when one of them goes.
     Ok(())
@@ -234,7 +236,7 @@ async fn orphan_dependents(
         };
         drop_owners(server, &kind, &dependent, &[&entry.header.uid]).await?;
     }
-    remove_finalizer(server, resource, entry, ORPHAN).await
+    remove_finalizer(server, resource, entry, FINALIZER_ORPHAN).await
 }
 
 async fn drop_owners(

@@ -9,6 +9,7 @@ use crate::respond::Answer;
 use crate::{decode, negotiate};
 use http::StatusCode;
 use serde_json::{Value, json};
+use transom_object::json::strings;
 use transom_object::{GroupVersionResource, Status, field};
 
 pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
@@ -77,15 +78,8 @@ pub(crate) fn user_info(who: &Identity) -> Value {
 }
 
 fn subject(spec: &Value) -> Identity {
-    let groups = spec["groups"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
     let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
-    Identity { user: text("user"), uid: text("uid"), groups }
+    Identity { user: text("user"), uid: text("uid"), groups: strings(&spec["groups"]) }
 }
 
 fn access(call: &Call, who: &Identity, spec: &Value) -> Value {

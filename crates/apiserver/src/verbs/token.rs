@@ -6,7 +6,8 @@ use crate::request::{FieldValidation, Verb};
 use crate::respond::Answer;
 use crate::{decode, kinds, negotiate, tokens};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
+use transom_object::json::strings;
 use transom_object::{GroupKind, Status, field};
 
 const SHORTEST: i64 = 600;
@@ -33,13 +34,7 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     decode::judge(&call.resource, &[], &unknown, FieldValidation::Warn)?;
     let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
     check_lifetime(lifetime)?;
-    let mut audiences: Vec<String> = request["spec"]["audiences"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
+    let mut audiences = strings(&request["spec"]["audiences"]);
     if audiences.is_empty() {
         audiences.push(tokens::ISSUER.to_owned());
     }

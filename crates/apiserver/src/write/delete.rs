@@ -5,11 +5,10 @@ use crate::request::{Preconditions, Propagation};
 use crate::resource::Resource;
 use crate::server::Inner;
 use serde_json::{Value, json};
+use transom_object::json::strings;
+use transom_object::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
 use transom_object::{GroupResource, Status};
 use transom_store::{Entry, Expect, Write, WriteError, WriteOp};
-
-pub(crate) const ORPHAN: &str = "orphan";
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 pub(crate) struct DeleteRequest<'a> {
     pub(crate) namespace: &'a str,
@@ -79,10 +78,10 @@ pub(crate) async fn delete(
 fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Option<Propagation>) -> bool {
     let mut finalizers = strings(&value["metadata"]["finalizers"]);
     if let Some(policy) = propagation {
-        finalizers.retain(|f| f != ORPHAN && f != FOREGROUND);
+        finalizers.retain(|f| f != FINALIZER_ORPHAN && f != FINALIZER_FOREGROUND);
         match policy {
-            Propagation::Orphan => finalizers.push(ORPHAN.into()),
-            Propagation::Foreground => finalizers.push(FOREGROUND.into()),
+            Propagation::Orphan => finalizers.push(FINALIZER_ORPHAN.into()),
+            Propagation::Foreground => finalizers.push(FINALIZER_FOREGROUND.into()),
             Propagation::Background => {}
         }
     }
@@ -107,10 +106,6 @@ fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Opt
         server.mark_terminating(resource, value);
     }
     true
-}
-
-fn strings(value: &Value) -> Vec<String> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn check_preconditions(

@@ -12,7 +12,7 @@ mod update;
 pub(crate) use meta::settle_place;
 
 pub(crate) use create::{Create, create};
-pub(crate) use delete::{DeleteRequest, Deleted, FOREGROUND, ORPHAN, delete};
+pub(crate) use delete::{DeleteRequest, Deleted, delete};
 pub(crate) use encode::encode_for_store;
 pub(crate) use update::{Existing, Update, update};
 

@@ -5,23 +5,26 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use transom_object::field::{Error, Path};
+use transom_object::json::kind_of;
+use transom_object::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
 use transom_object::names;
 
 /// Secrets and ConfigMaps hold at most this much data.
 const MAX_SIZE: usize = 1024 * 1024;
+
+/// What built-in kinds ask of a finalizer beyond being a qualified name.
+pub(crate) fn finalizer_problem(name: &str) -> Option<&'static str> {
+    let standard = ["kubernetes", FINALIZER_ORPHAN, FINALIZER_FOREGROUND].contains(&name);
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    (!standard && !name.contains('/')).then_some(why)
+}
 
 pub(super) fn namespace(object: &At<'_>, errors: &mut Vec<Error>) {
     let finalizers = object.get("spec").get("finalizers");
     for name in finalizers.items() {
         let at = At { value: name.value, path: finalizers.path.clone() };
         at.invalid(names::is_qualified_name(name.str()), errors);
-        let standard = ["kubernetes", "orphan", "foregroundDeletion"].contains(&name.str());
-        if !name.str().contains('/') && !standard {
-            at.invalid(
-                vec!["name is neither a standard finalizer name nor is it fully qualified".into()],
-                errors,
-            );
-        }
+        at.invalid(finalizer_problem(name.str()).into_iter().map(str::to_owned).collect(), errors);
     }
 }
 
@@ -94,12 +97,7 @@ fn json_content(data: &At<'_>, key: &str, errors: &mut Vec<Error>) {
     let why = match serde_json::from_slice::<Value>(&bytes) {
         Ok(Value::Object(_) | Value::Null) => return,
         Ok(other) => {
-            let kind = match other {
-                Value::Array(_) => "array",
-                Value::String(_) => "string",
-                Value::Bool(_) => "bool",
-                _ => "number",
-            };
+            let kind = kind_of(&other);
             format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
         }
         Err(e) if e.is_eof() => "unexpected end of JSON input".to_owned(),

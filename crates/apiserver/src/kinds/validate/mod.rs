@@ -9,6 +9,8 @@ mod url;
 mod webhook;
 mod workload;
 
+pub(crate) use config::finalizer_problem;
+
 use serde_json::Value;
 use transom_object::GroupVersionKind;
 use transom_object::field::{Error, Path};
