@@ -20,8 +20,8 @@ fn applied() -> Vec<PathBuf> {
 }
 
 fn read(file: &Path) -> Value {
-    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    transom_object::yaml::read(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    let text = std::fs::read_to_string(file).expect("a file the README names");
+    transom_object::yaml::read(&text).expect("an example that is YAML")
 }
 
 #[tokio::test]

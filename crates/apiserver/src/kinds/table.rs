@@ -9,8 +9,6 @@ use std::sync::{Arc, LazyLock};
 /// Every built-in type. Types refer to each other by index.
 #[derive(Debug)]
 pub struct Types {
-    #[cfg_attr(not(test), expect(dead_code, reason = "told by a test"))]
-    source: &'static str,
     list: Vec<Type>,
     by_name: HashMap<&'static str, usize>,
     kinds: Vec<Kind>,
@@ -168,12 +166,6 @@ impl Ty {
 }
 
 impl Types {
-    /// Which release of the Go types the table was made from.
-    #[cfg(test)]
-    pub fn source(&self) -> &'static str {
-        self.source
-    }
-
     pub fn get(&self, name: &str) -> Option<&Type> {
         self.by_name.get(name).map(|i| &self.list[*i])
     }
@@ -219,8 +211,8 @@ pub fn types() -> &'static Types {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 struct RawTable {
-    source: &'static str,
     kinds: Vec<Kind>,
     types: BTreeMap<&'static str, RawType>,
 }
@@ -270,7 +262,7 @@ fn load(text: &'static str) -> Result<Types, String> {
     for i in 0..list.len() {
         list[i].flat = flatten(&list, i);
     }
-    Ok(Types { source: raw.source, list, by_name, kinds: raw.kinds })
+    Ok(Types { list, by_name, kinds: raw.kinds })
 }
 
 fn field(f: RawField, by_name: &HashMap<&'static str, usize>) -> Result<Arc<Field>, String> {

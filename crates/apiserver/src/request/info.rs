@@ -142,8 +142,8 @@ fn verb_of(method: &Method, collection: bool, watch: bool) -> Option<Verb> {
 mod tests {
     use super::*;
 
-    fn parse(method: Method, path: &str) -> String {
-        match RequestInfo::parse(&method, path, false) {
+    fn parse(method: &Method, path: &str) -> String {
+        match RequestInfo::parse(method, path, false) {
             Ok(RequestInfo::Resource { verb, target: t }) => format!(
                 "{} {}/{}/{} ns={} name={} sub={}",
                 verb.as_str(),
@@ -179,7 +179,7 @@ mod tests {
             (Method::GET, "/api/v1/namespaces/%2e%2e/secrets", "400 BadRequest"),
             (Method::TRACE, "/api/v1/namespaces", "405 MethodNotAllowed"),
         ] {
-            assert_eq!(parse(method, path), want, "{path}");
+            assert_eq!(parse(&method, path), want, "{path}");
         }
     }
 }
