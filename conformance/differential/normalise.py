@@ -1,11 +1,13 @@
 """Answers of two servers made comparable: what must differ is replaced by tokens that keep equality.
 
-A uid becomes `uid1`, `uid2`, … in order of first sight, a resourceVersion of an object `rv1`, `rv2`, …,
-so that "this write changed nothing" and "these two are the same object" remain visible. Times and ages
-become constants. Orders that the reference itself leaves to chance are sorted.
+A uid becomes `uid1(name)`, `uid2(name)`, … in order of first sight among objects of that name, a
+resourceVersion `rv1`, `rv2`, … likewise, so that "this write changed nothing" and "these two are the same
+object" remain visible. Times and ages become constants. Orders that the reference itself leaves to chance
+are sorted.
 """
 
 import base64
+import collections
 import copy
 import json
 import re
@@ -21,6 +23,7 @@ NUMBERED = [
     (re.compile(r"https://127\.0\.0\.1:\d+/[ab]/"), "<webhook>/"),
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<ip>"),
 ]
+QUOTED_OBJECT = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
 # Made by controllers in every namespace; their content is the installation's own.
 AUTOMATIC = ("kube-root-ca.crt", "default")
 ADDRESSES = {"clusterIP", "nodePort", "healthCheckNodePort"}
@@ -31,14 +34,21 @@ class Normaliser:
 
     def __init__(self):
         self.uids, self.versions, self.dates = {}, {}, set()
+        self.counts = collections.Counter()
 
-    def uid(self, value):
-        return self.uids.setdefault(value, f"uid{len(self.uids) + 1}")
+    def uid(self, value, name=""):
+        if value not in self.uids:
+            self.counts["uid", name] += 1
+            self.uids[value] = f"uid{self.counts['uid', name]}({name})"
+        return self.uids[value]
 
-    def version(self, value):
+    def version(self, value, name):
         if not str(value).isdigit() or value == "0":
             return value
-        return self.versions.setdefault(value, f"rv{len(self.versions) + 1}")
+        if value not in self.versions:
+            self.counts["rv", name] += 1
+            self.versions[value] = f"rv{self.counts['rv', name]}"
+        return self.versions[value]
 
     def answer(self, answer):
         body = answer.body
@@ -57,10 +67,19 @@ class Normaliser:
         return self.value(marked)
 
     def text(self, value):
+        value = QUOTED_OBJECT.sub(lambda found: self.quoted(found), value)
         value = UUID.sub(lambda found: self.uid(found.group()), value)
         for pattern, token in NUMBERED:
             value = pattern.sub(token, value)
         return value
+
+    @staticmethod
+    def quoted(found):
+        """An object quoted in a message, with its fields in alphabetical order."""
+        try:
+            return json.dumps(json.dumps(json.loads(json.loads(found.group())), sort_keys=True))
+        except ValueError:
+            return found.group()
 
     def value(self, value, key=""):
         if isinstance(value, str):
@@ -108,9 +127,12 @@ class Normaliser:
         return item
 
     def metadata(self, meta, collection):
+        name = meta.get("generateName") or meta.get("name")
+        if isinstance(meta.get("uid"), str):
+            self.uid(meta["uid"], name)
         found = {key: self.value(item, key) for key, item in meta.items()}
         if "resourceVersion" in meta:
-            found["resourceVersion"] = "<list>" if collection else self.version(meta["resourceVersion"])
+            found["resourceVersion"] = "<list>" if collection else self.version(meta["resourceVersion"], name)
         if meta.get("generateName") and str(meta.get("name", "")).startswith(meta["generateName"]):
             found["name"] = meta["generateName"] + "<random>"
         if meta.get("continue"):

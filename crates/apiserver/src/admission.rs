@@ -86,6 +86,8 @@ impl Inner {
     /// What the server adds to an object as it is written: a definition's status, a service's addresses.
     pub(crate) fn settle(&self, resource: &Resource, new: &mut Value, old: Option<&Value>, now: &str) {
         if crd::is_definition(resource) {
+            // Part of every write of a definition; what follows is the server's own doing.
+            crd::add_stored_version(new);
             let before = new.clone();
             crd::settle(self, new, old, now);
             ownership::update(resource, Face::Status, Some(&before), new, "kube-apiserver", now);

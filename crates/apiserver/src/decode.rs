@@ -4,14 +4,39 @@ use crate::kinds;
 use crate::negotiate::BodyType;
 use crate::request::FieldValidation;
 use crate::resource::Resource;
-use serde_json::Value;
-use transom_object::{Status, json, yaml};
+use serde_json::{Map, Value};
+use transom_object::{GroupKind, GroupVersion, GroupVersionKind, Status, field, json, yaml};
 use transom_schema::own;
 
 /// A decoded body with what a strict decoder would object to.
 pub struct Decoded {
     pub value: Value,
     pub duplicates: Vec<String>,
+}
+
+/// Bytes → an object, whatever the encoding. Where it is not decoded into a known type, it must say its kind.
+pub fn object(
+    resource: &Resource,
+    body: &[u8],
+    ty: BodyType,
+    validation: FieldValidation,
+) -> Result<Decoded, Status> {
+    let kind = &resource.names.kind;
+    let decoded = value(body, ty, kind)?;
+    let says_kind = decoded.value["kind"].as_str().is_some_and(|k| !k.is_empty());
+    if resource.strategy.is_typed() || says_kind {
+        return Ok(decoded);
+    }
+    let why = missing_kind(&String::from_utf8_lossy(body));
+    // Two decoders, two ways to say it.
+    Err(match validation {
+        FieldValidation::Ignore => Status::bad_request(handled_as(resource, &why)),
+        _ => unrecognized(body, kind, &why),
+    })
+}
+
+fn missing_kind(body: &str) -> String {
+    format!("Object 'Kind' is missing in '{body}'")
 }
 
 /// Bytes → value, whatever the encoding. `kind` is what the endpoint takes, for the error's sake.
@@ -21,9 +46,12 @@ pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
             let d = json::decode(body).map_err(|e| {
                 unrecognized(body, kind, &format!("couldn't get version/kind; json parse error: {e}"))
             })?;
-            Ok(Decoded { value: d.value, duplicates: d.duplicates })
+            envelope(d.value, d.duplicates, body, kind)
         }
-        BodyType::Yaml => yaml_value(body),
+        BodyType::Yaml => {
+            let d = yaml_document(body).map_err(|e| unrecognized(body, kind, &format!("yaml: {e}")))?;
+            envelope(d.value, d.duplicates, body, kind)
+        }
         BodyType::Protobuf => {
             let value = kinds::decode_protobuf(body).map_err(|e| unrecognized(body, kind, &e.to_string()))?;
             Ok(Decoded { value, duplicates: Vec::new() })
@@ -31,19 +59,46 @@ pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
     }
 }
 
+/// What tells the kind of an object must be readable before anything else is; nothing at all is an object that
+/// says nothing.
+fn envelope(value: Value, duplicates: Vec<String>, body: &[u8], kind: &str) -> Result<Decoded, Status> {
+    let value = if value.is_null() { Value::Object(Map::new()) } else { value };
+    let wrong = match value.as_object() {
+        None => Some(format!("{} into Go value of type struct {ENVELOPE}", json::kind_of(&value))),
+        Some(map) => ["apiVersion", "kind"].into_iter().find_map(|key| {
+            let found = map.get(key).filter(|v| !v.is_string() && !v.is_null())?;
+            Some(format!("{} into Go struct field .{key} of type string", json::kind_of(found)))
+        }),
+    };
+    match wrong {
+        None => Ok(Decoded { value, duplicates }),
+        Some(wrong) => {
+            let why = format!("couldn't get version/kind; json parse error: json: cannot unmarshal {wrong}");
+            Err(unrecognized(body, kind, &why))
+        }
+    }
+}
+
+/// The type upstream reads the envelope into; its errors print it.
+const ENVELOPE: &str = "{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
 /// YAML holds JSON too, and the apply patch type is mostly sent as JSON: try that first, it is faster.
 pub fn yaml_value(body: &[u8]) -> Result<Decoded, Status> {
+    yaml_document(body).map_err(|e| {
+        Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: yaml: {e}"))
+    })
+}
+
+fn yaml_document(body: &[u8]) -> Result<Decoded, String> {
     if body.trim_ascii_start().first() == Some(&b'{')
         && let Ok(d) = json::decode(body)
     {
         return Ok(Decoded { value: d.value, duplicates: d.duplicates });
     }
-    let text =
-        std::str::from_utf8(body).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
-    let mut documents =
-        yaml::read_documents(text).map_err(|e| Status::bad_request(format!("error decoding YAML: {e}")))?;
+    let text = std::str::from_utf8(body).map_err(|e| e.to_string())?;
+    let mut documents = yaml::read_documents(text).map_err(|e| e.to_string())?;
     if documents.len() > 1 {
-        return Err(Status::bad_request("error decoding YAML: the body holds more than one document"));
+        return Err("the body holds more than one document".into());
     }
     let Some(document) = documents.pop() else {
         return Ok(Decoded { value: Value::Null, duplicates: Vec::new() });
@@ -77,9 +132,12 @@ pub fn normalize(
     judge(resource, duplicates, &unknown, validation)
 }
 
-/// The strategy's normalisation, keeping a client's wish to reset managedFields, which an empty list says.
+/// The strategy's normalisation, keeping a client's wish to reset managedFields: a list with an empty entry, and
+/// for types that tell it from none, an empty list.
 pub fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
-    let resets = own::managers::is_reset(value["metadata"].get("managedFields"));
+    let given = value["metadata"].get("managedFields");
+    let empty = given.and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let resets = own::managers::is_reset(given) && (resource.strategy.is_typed() || !empty);
     let unknown = resource.strategy.normalize(value)?;
     if resets && value["metadata"].is_object() {
         value["metadata"]["managedFields"] = Value::Array(Vec::new());
@@ -115,6 +173,15 @@ pub fn handled_as(resource: &Resource, why: &str) -> String {
     format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version)
 }
 
+/// The kind that a body claims to be of, where it is another than the endpoint's and none of the built-in ones.
+fn unregistered(version: &str, kind: &str, expected: &GroupVersionKind) -> Option<GroupVersionKind> {
+    let expected_version = expected.api_version();
+    let version = if version.is_empty() { &expected_version } else { version };
+    let kind = if kind.is_empty() { &*expected.kind } else { kind };
+    let claimed = GroupVersion::parse(version).unwrap_or_default().with_kind(kind);
+    (version != expected_version || kinds::type_of(&claimed).is_empty()).then_some(claimed)
+}
+
 /// A body may leave out apiVersion and kind only where they are typed; given, they must be the endpoint's.
 fn expect_kind(resource: &Resource, value: &mut Value) -> Result<(), Status> {
     let api_version = resource.api_version();
@@ -126,27 +193,35 @@ fn expect_kind(resource: &Resource, value: &mut Value) -> Result<(), Status> {
     };
     let given_kind = map.get("kind").and_then(Value::as_str).unwrap_or_default();
     let given_version = map.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    if given_kind.is_empty() && !resource.strategy.is_typed() {
-        return Err(Status::bad_request(
-            "Object 'Kind' is missing in the request body; set apiVersion and kind",
-        ));
-    }
-    if !given_version.is_empty() && given_version != api_version {
-        if resource.strategy.is_typed() {
-            let version = given_version.rsplit('/').next().unwrap_or_default();
+    if !resource.strategy.is_typed() {
+        if given_kind.is_empty() {
+            let shown = String::from_utf8_lossy(&json::encode(&Value::Object(map.clone()))).into_owned();
+            return Err(Status::bad_request(missing_kind(&shown)));
+        }
+        if given_version != api_version {
             return Err(Status::bad_request(format!(
-                "{given_kind} in version {version:?} cannot be handled as a {kind}: no kind {given_kind:?} is registered for version {given_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+                "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
             )));
         }
+    } else if let Some(unknown) = unregistered(given_version, given_kind, &resource.gvk()) {
+        let version = unknown.version.as_str();
         return Err(Status::bad_request(format!(
-            "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+            "{given_kind} in version {version:?} cannot be handled as a {kind}: no kind {given_kind:?} is registered for version {:?} in scheme \"pkg/runtime/scheme.go:111\"",
+            unknown.api_version()
         )));
     }
     if !given_kind.is_empty() && given_kind != kind {
-        return Err(Status::bad_request(format!(
-            "{given_kind} in version {:?} cannot be handled as a {kind}: converting ({given_kind}) to ({kind}): unknown conversion",
-            resource.version
-        )));
+        return Err(if resource.strategy.is_typed() {
+            Status::bad_request(format!(
+                "{given_kind} in version {:?} cannot be handled as a {kind}: converting ({given_kind}) to ({kind}): unknown conversion",
+                resource.version
+            ))
+        } else {
+            let error =
+                field::Error::invalid(&field::Path::new("kind"), given_kind, format!("must be {kind}"));
+            let name = map.get("metadata").and_then(|m| m["name"].as_str()).unwrap_or_default();
+            Status::invalid(&GroupKind::new(&*resource.group, given_kind), name, &[error])
+        });
     }
     map.insert("apiVersion".into(), api_version.into());
     map.insert("kind".into(), kind.clone().into());

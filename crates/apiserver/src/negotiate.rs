@@ -79,21 +79,42 @@ impl<'a> MediaType<'a> {
 
 impl Accept {
     /// The first acceptable of the media types the client lists, in its order.
-    pub fn parse(headers: &HeaderMap, pretty: Option<bool>) -> Result<Self, Status> {
+    pub fn parse(headers: &HeaderMap, pretty: Option<bool>) -> Result<Self, Unacceptable> {
         let listed = header_text(headers, header::ACCEPT.as_str());
         let pretty = pretty.unwrap_or_else(|| is_for_eyes(header_text(headers, header::USER_AGENT.as_str())));
+        let mut known_type = false;
         for media in listed.split(',').map(|m| MediaType::parse(m.trim())) {
-            if let (Some(format), Some(representation)) = (media.format(), media.representation()) {
+            let Some(format) = media.format() else { continue };
+            known_type = true;
+            if let Some(representation) = media.representation() {
                 return Ok(Self { format, representation, pretty });
             }
         }
-        Err(Status::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}"))
-            .with_details(Details::default()))
+        Err(Unacceptable { known_type })
     }
 
     /// For errors, which are answered even when the Accept header is unusable.
     pub fn fallback() -> Self {
         Self { format: Format::Json, representation: Representation::Object, pretty: false }
+    }
+}
+
+/// The client accepts nothing that the server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unacceptable {
+    /// It lists a media type that is offered, though not in the representation it wants.
+    known_type: bool,
+}
+
+impl Unacceptable {
+    /// Media types of built-in kinds are sorted out by their routes already, those of custom kinds by their
+    /// handler, and the two word it differently.
+    pub fn status(self, custom: bool) -> Status {
+        if custom || self.known_type {
+            return Status::not_acceptable(format!("only the following media types are accepted: {OFFERED}"));
+        }
+        Status::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {OFFERED}"))
+            .with_details(Details::default())
     }
 }
 
@@ -113,12 +134,9 @@ pub fn body_type(headers: &HeaderMap, protobuf: bool) -> Result<BodyType, Status
         "" | "application/json" => Ok(BodyType::Json),
         "application/yaml" => Ok(BodyType::Yaml),
         "application/vnd.kubernetes.protobuf" if protobuf => Ok(BodyType::Protobuf),
-        _ => {
-            let offered = if protobuf { OFFERED } else { "application/json, application/yaml" };
-            Err(Status::unsupported_media_type(format!(
-                "the body of the request was in an unknown format - accepted media types include: {offered}"
-            )))
-        }
+        _ => Err(Status::unsupported_media_type(format!(
+            "the body of the request was in an unknown format - accepted media types include: {OFFERED}"
+        ))),
     }
 }
 
@@ -127,10 +145,10 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn accept(value: &str) -> Result<Accept, u16> {
+    fn accept(value: &str) -> Result<Accept, Unacceptable> {
         let mut h = HeaderMap::new();
         h.insert("accept", HeaderValue::from_str(value).unwrap());
-        Accept::parse(&h, None).map_err(|s| s.code)
+        Accept::parse(&h, None)
     }
 
     #[test]
@@ -140,7 +158,8 @@ mod tests {
         let proto = accept("application/vnd.kubernetes.protobuf,application/json").unwrap();
         assert_eq!((proto.format, proto.representation), (Format::Json, Representation::Object));
         assert_eq!(accept("application/yaml").unwrap().format, Format::Yaml);
-        assert_eq!(accept("text/html"), Err(406));
-        assert_eq!(accept("application/json;as=Nonsense;v=v1;g=meta.k8s.io"), Err(406));
+        assert_eq!(accept("text/html"), Err(Unacceptable { known_type: false }));
+        let nonsense = accept("application/json;as=Nonsense;v=v1;g=meta.k8s.io").unwrap_err();
+        assert!(nonsense.known_type && nonsense.status(false).message.starts_with("only the following"));
     }
 }

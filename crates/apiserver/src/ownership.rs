@@ -1,5 +1,6 @@
 //! managedFields for a served resource: the glue between [`Resource`] and [`transom_schema::own`].
 
+use crate::kinds;
 use crate::resource::Resource;
 use crate::strategy::Face;
 use serde_json::Value;
@@ -31,6 +32,27 @@ pub(crate) fn apply(
 ) -> Result<Value, Status> {
     with_context(resource, face, now, |ctx| own::apply(ctx, live, config, manager, force))
         .map_err(|e| e.to_status())
+}
+
+/// Owners of what is no stored resource but has a built-in type, such as a Scale.
+pub(crate) fn of_type<T>(
+    type_name: &str,
+    api_version: &str,
+    subresource: &str,
+    now: &str,
+    run: impl FnOnce(&own::Context<'_>) -> T,
+) -> T {
+    let schema = |version: &str| (version == api_version).then(|| kinds::schema(type_name)).flatten();
+    let convert = |value: &Value, version: &str| (version == api_version).then(|| value.clone());
+    run(&own::Context {
+        api_version,
+        subresource,
+        schema: &schema,
+        convert: &convert,
+        reset_fields: &|_| None,
+        blank: None,
+        now,
+    })
 }
 
 fn with_context<T>(

@@ -81,8 +81,11 @@ impl Resource {
         GroupResource::new(&*self.group, &*self.names.plural)
     }
 
+    /// As errors about an object's fields name its kind: by the group its objects belong to, which for events is
+    /// the core group in both of their APIs.
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind::new(&*self.group, &*self.names.kind)
+        let group = if &*self.store_key == "events" { "" } else { &*self.group };
+        GroupKind::new(group, &*self.names.kind)
     }
 
     pub fn key(&self, namespace: &str, name: &str) -> Key {
@@ -107,8 +110,7 @@ impl Resource {
             ))
         })?;
         if entry.revision <= self.verbatim_after {
-            self.strategy.convert_from_storage(&mut value);
-            self.strategy.normalize(&mut value).map_err(|why| {
+            self.strategy.read(&mut value).map_err(|why| {
                 Status::internal(format!(
                     "{} {:?} cannot be decoded: {why}",
                     self.group_resource(),

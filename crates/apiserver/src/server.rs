@@ -6,7 +6,7 @@
 use crate::auth::{Action, Authorizer, Identity, impersonated, refusal};
 use crate::body::ApiBody;
 use crate::call::Call;
-use crate::negotiate::{Accept, header_text};
+use crate::negotiate::{Accept, Unacceptable, header_text};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Target, Verb};
 use crate::resource::Access;
@@ -120,10 +120,6 @@ impl Server {
         match info {
             RequestInfo::Other(segments) => self.other(&segments, &parts, &query, &on_error).await,
             RequestInfo::Resource { verb, target } => {
-                let accept = match accept {
-                    Ok(a) => a,
-                    Err(status) => return failed(&status),
-                };
                 match self.resource(verb, target, query, accept, who, parts, body).await {
                     Ok(response) => response,
                     Err(status) => failed(&status),
@@ -132,8 +128,8 @@ impl Server {
         }
     }
 
-    /// The identity the transport vouched for, or a bearer token's, or anonymous. A credential that proves nothing
-    /// is refused rather than ignored.
+    /// The identity the transport vouched for, or a bearer token's, or anonymous. A token that proves nothing is
+    /// refused rather than ignored; other schemes are nobody's.
     fn authenticate(&self, parts: &Parts) -> Result<Identity, Status> {
         if let Some(who) = parts.extensions.get::<Identity>() {
             return Ok(who.clone());
@@ -142,7 +138,7 @@ impl Server {
             return Ok(Identity::anonymous());
         }
         let credential = header_text(&parts.headers, header::AUTHORIZATION.as_str());
-        let token = credential.strip_prefix("Bearer ").ok_or_else(Status::unauthorized)?;
+        let Some(token) = credential.strip_prefix("Bearer ") else { return Ok(Identity::anonymous()) };
         self.inner.authenticate_token(token.trim()).map(|(who, _)| who).ok_or_else(Status::unauthorized)
     }
 
@@ -190,7 +186,7 @@ impl Server {
         verb: Verb,
         target: Target,
         query: Query,
-        accept: Accept,
+        accept: Result<Accept, Unacceptable>,
         who: Identity,
         parts: Parts,
         body: B,
@@ -223,6 +219,7 @@ impl Server {
                 Err(Status::no_such_resource())
             };
         }
+        let accept = accept.map_err(|e| e.status(resource.definition.is_some()))?;
         let target = if is_namespace { Target { namespace: String::new(), ..target } } else { target };
         let warnings = Mutex::default();
         let call = Call {

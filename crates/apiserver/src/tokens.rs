@@ -63,16 +63,26 @@ impl Signer {
     }
 }
 
+/// What a token is good with, besides its service account: while that object exists with this uid.
+pub(crate) struct Bound {
+    /// `pod` or `secret`, as the claim is called.
+    pub(crate) claim: &'static str,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+}
+
+/// Kinds a token can be bound to: their claim, and the store's name for them.
+pub(crate) const BINDABLE: [(&str, &str); 2] = [("pod", "pods"), ("secret", "secrets")];
+
 /// The claims of a token for one service account.
 pub(crate) fn claims(
-    namespace: &str,
-    name: &str,
-    uid: &str,
+    (namespace, name, uid): (&str, &str, &str),
+    bound: Option<&Bound>,
     audiences: &[String],
     issued: i64,
     expires: i64,
 ) -> Value {
-    json!({
+    let mut claims = json!({
         "iss": ISSUER,
         "sub": format!("system:serviceaccount:{namespace}:{name}"),
         "aud": audiences,
@@ -81,7 +91,11 @@ pub(crate) fn claims(
         "exp": expires,
         "jti": uuid::Uuid::new_v4().to_string(),
         "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
-    })
+    });
+    if let Some(bound) = bound {
+        claims["kubernetes.io"][bound.claim] = json!({"name": bound.name, "uid": bound.uid});
+    }
+    claims
 }
 
 impl Inner {
@@ -96,6 +110,13 @@ impl Inner {
         if account.header.uid != uid {
             return None;
         }
+        for (claim, store_key) in BINDABLE {
+            let Some(name) = bound[claim]["name"].as_str() else { continue };
+            let object = self.store.get(&Key::new(store_key, namespace, name))?;
+            if bound[claim]["uid"] != *object.header.uid {
+                return None;
+            }
+        }
         let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
         let mut who = Identity::new(format!("system:serviceaccount:{namespace}:{name}"), groups);
         uid.clone_into(&mut who.uid);
@@ -109,7 +130,7 @@ impl Inner {
                 json!({"authenticated": true, "user": {"username": who.user, "uid": who.uid, "groups": who.groups}, "audiences": audiences})
             }
             None => {
-                json!({"user": {}, "error": "the token is not one of this server's, has expired, or its service account is gone"})
+                json!({"user": {}, "error": "invalid bearer token"})
             }
         }
     }
@@ -122,7 +143,7 @@ mod tests {
     #[test]
     fn only_untouched_unexpired_tokens_verify() {
         let signer = Signer::from_pkcs8(&Signer::generate().unwrap()).unwrap();
-        let token = signer.sign(&claims("ns", "sa", "u", &[], 100, 200)).unwrap();
+        let token = signer.sign(&claims(("ns", "sa", "u"), None, &[], 100, 200)).unwrap();
         assert!(signer.verify(&token, 150).is_some());
         assert!(signer.verify(&token, 200).is_none(), "expired");
         assert!(signer.verify(&token, 50).is_none(), "not yet valid");

@@ -51,7 +51,7 @@ fn faults_are_worded_and_placed() {
         ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string", 1, 8),
         ("[1,]", "invalid character ']' looking for beginning of value", 1, 4),
         ("tru", "unexpected end of JSON input", 1, 4),
-        ("nul1", "invalid character '1' in literal null", 1, 4),
+        ("nul1", "invalid character '1' in literal null (expecting 'l')", 1, 4),
         ("01", "invalid character '1' after top-level value", 1, 2),
         ("1.", "unexpected end of JSON input", 1, 3),
         ("-a", "invalid character 'a' in numeric literal", 1, 2),

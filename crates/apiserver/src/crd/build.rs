@@ -74,7 +74,12 @@ fn schema_of(version: &Value) -> Arc<Schema> {
     Arc::new(structural::parse(document).unwrap_or_else(|_| Schema::any()))
 }
 
-fn strategy(group: &str, storage: &str, version: &Value, schemas: &BTreeMap<String, Arc<Schema>>) -> Custom {
+fn strategy(
+    group: &str,
+    storage: &str,
+    version: &Value,
+    schemas: &Arc<BTreeMap<String, Arc<Schema>>>,
+) -> Custom {
     let name = version["name"].as_str().unwrap_or_default();
     let api_version = format!("{group}/{name}");
     let schema = schemas.get(&api_version).cloned().unwrap_or_default();
@@ -92,9 +97,7 @@ fn strategy(group: &str, storage: &str, version: &Value, schemas: &BTreeMap<Stri
         api_version,
         group: group.to_owned(),
         storage_version: storage.to_owned(),
-        storage_schema: (name != storage)
-            .then(|| schemas.get(&format!("{group}/{storage}")).cloned())
-            .flatten(),
+        schemas: schemas.clone(),
         schema,
         has_status,
         columns: columns(&version["additionalPrinterColumns"]),

@@ -15,9 +15,6 @@ pub(crate) fn settle(server: &Inner, new: &mut Value, old: Option<&Value>, now: 
         new["metadata"]["name"].as_str().unwrap_or_default(),
         new["spec"]["group"].as_str().unwrap_or_default(),
     );
-    if !new["status"].is_object() {
-        new["status"] = json!({});
-    }
     let (accepted, names_condition) = accept(new, &taken, now);
     new["status"]["acceptedNames"] = accepted;
     let all_accepted = names_condition["status"] == "True";
@@ -40,11 +37,13 @@ pub(crate) fn settle(server: &Inner, new: &mut Value, old: Option<&Value>, now: 
             condition("Established", "False", "NotAccepted", "not all names are accepted", now),
         );
     }
-    add_stored_version(new);
 }
 
 /// The storage version joins the list of versions that objects may be stored in; only users take one away.
-fn add_stored_version(definition: &mut Value) {
+pub(crate) fn add_stored_version(definition: &mut Value) {
+    if !definition["status"].is_object() {
+        definition["status"] = json!({});
+    }
     let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
     let storage: Vec<Value> = versions.filter(|v| v["storage"] == true).map(|v| v["name"].clone()).collect();
     let mut stored = definition["status"]["storedVersions"].as_array().cloned().unwrap_or_default();

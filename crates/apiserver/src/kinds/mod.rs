@@ -35,7 +35,7 @@ pub use protobuf::decode_protobuf;
 pub use schema::schema;
 pub use table::types;
 pub use typed::normalize;
-pub use validate::validate;
+pub use validate::{validate, validate_status};
 
 #[cfg(test)]
 mod tests;

@@ -344,10 +344,11 @@ impl Strategy for Builtin {
         true
     }
 
-    fn convert_from_storage(&self, value: &mut Value) {
+    fn read(&self, value: &mut Value) -> Result<(), String> {
         if self.is_new_event() {
             events::from_core(value);
         }
+        self.normalize(value).map(drop)
     }
 
     fn storage_version(&self) -> &str {
@@ -410,17 +411,29 @@ impl Strategy for Builtin {
                 *new = kept;
             }
         }
-        if self.facts.counts_generation && face != Face::Status && spec_changed(new, old) {
+        // Annotations of a Deployment are handed on to what it makes.
+        let annotated = self.facts.kind == "Deployment"
+            && new["metadata"].get("annotations") != old["metadata"].get("annotations");
+        if self.facts.counts_generation && face != Face::Status && (annotated || spec_changed(new, old)) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
             new["metadata"]["generation"] = generation.into();
         }
     }
 
-    fn validate(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error> {
+    fn validate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        face: Face,
+        _found: &[field::Error],
+    ) -> Vec<field::Error> {
         if self.facts.kind == "CustomResourceDefinition" {
             return crd::validate(new, old, face);
         }
-        let mut errors = kinds::validate(new, old, &self.gvk);
+        let mut errors = match face {
+            Face::Status => kinds::validate_status(new, &self.gvk),
+            _ => kinds::validate(new, old, &self.gvk),
+        };
         errors.extend(check_finalizers(new));
         errors
     }
@@ -477,9 +490,6 @@ impl Strategy for Builtin {
         let path: Vec<&str> = match (self.facts.kind, label) {
             ("Namespace", "name") => vec!["metadata", "name"],
             ("Event", "source") => vec!["source", "component"],
-            ("Event", "reportingComponent" | "reportingController") if value["reportingComponent"] == "" => {
-                vec!["source", "component"]
-            }
             _ => label.split('.').collect(),
         };
         match path.iter().try_fold(value, |v, key| v.get(key)) {

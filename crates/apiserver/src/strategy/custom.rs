@@ -4,12 +4,13 @@ use super::{Column, Face, Strategy};
 use crate::resource::ScalePaths;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_object::field::{self, Path};
 use transom_object::json::go_type;
 use transom_object::{jsonpath, meta, names};
 use transom_schema::normalize::{self, MalformedFields};
-use transom_schema::{Schema, cel, own, validate};
+use transom_schema::{Schema, cel, own, patch, validate};
 
 /// An extra column, with its path compiled.
 pub(crate) struct PrinterColumn {
@@ -23,8 +24,9 @@ pub(crate) struct Custom {
     pub(crate) group: String,
     pub(crate) storage_version: String,
     pub(crate) schema: Arc<Schema>,
-    /// Of the storage version, where this is another: fields it does not know are not stored.
-    pub(crate) storage_schema: Option<Arc<Schema>>,
+    /// Of every version, by apiVersion: objects are read by the schema of the version they are stored in, and
+    /// only then become this version.
+    pub(crate) schemas: Arc<BTreeMap<String, Arc<Schema>>>,
     pub(crate) rules: cel::Rules,
     pub(crate) has_status: bool,
     pub(crate) columns: Vec<PrinterColumn>,
@@ -40,7 +42,13 @@ impl Custom {
         self.has_status && face != Face::Status
     }
 
-    fn validate_value(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error> {
+    fn validate_value(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        face: Face,
+        found: &[field::Error],
+    ) -> Vec<field::Error> {
         let root = Path::root();
         let mut errors = match face {
             Face::Status => validate::validate_status(new, old, &self.schema),
@@ -55,7 +63,7 @@ impl Custom {
         if self.rules.is_empty() {
             return errors;
         }
-        if validate::blocks_rules(&errors) {
+        if validate::blocks_rules(found) || validate::blocks_rules(&errors) {
             let why = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             errors.push(field::Error {
                 kind: field::Kind::Invalid,
@@ -72,21 +80,21 @@ impl Custom {
 
 impl Strategy for Custom {
     fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String> {
-        let mut unknown = normalize::coerce_metadata(value, &self.schema, true, MalformedFields::Refuse)
-            .map_err(|e| e.detail)?;
-        unknown.extend(normalize::prune(value, &self.schema, true));
-        unknown.sort();
-        normalize::drop_nulls(value, &self.schema);
-        normalize::default(value, &self.schema);
-        Ok(unknown)
+        normalize_by(value, &self.schema)
     }
 
     fn is_typed(&self) -> bool {
         false
     }
 
-    fn convert_from_storage(&self, value: &mut Value) {
-        value["apiVersion"] = self.api_version.as_str().into();
+    fn read(&self, value: &mut Value) -> Result<(), String> {
+        let stored = value["apiVersion"].as_str().and_then(|version| self.schemas.get(version));
+        normalize_by(value, stored.unwrap_or(&self.schema))?;
+        if value["apiVersion"] != *self.api_version {
+            value["apiVersion"] = self.api_version.as_str().into();
+            normalize::prune(value, &self.schema, true);
+        }
+        Ok(())
     }
 
     fn storage_version(&self) -> &str {
@@ -95,12 +103,18 @@ impl Strategy for Custom {
 
     fn convert_to_storage<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
         let mut stored = Cow::Borrowed(value);
-        let api_version = format!("{}/{}", self.group, self.storage_version);
-        if value["apiVersion"] != api_version {
-            stored.to_mut()["apiVersion"] = api_version.into();
+        let version = format!("{}/{}", self.group, self.storage_version);
+        if version != self.api_version
+            && let Some(schema) = self.schemas.get(&version)
+        {
+            // As reading it would: what is stored is what the storage version serves.
+            let value = stored.to_mut();
+            normalize::prune(value, schema, true);
+            normalize::drop_nulls(value, schema);
+            normalize::default(value, schema);
         }
-        if let Some(schema) = &self.storage_schema {
-            normalize::prune(stored.to_mut(), schema, true);
+        if value["apiVersion"] != version {
+            stored.to_mut()["apiVersion"] = version.into();
         }
         stored
     }
@@ -128,8 +142,14 @@ impl Strategy for Custom {
         }
     }
 
-    fn validate(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error> {
-        self.validate_value(new, old, face)
+    fn validate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        face: Face,
+        found: &[field::Error],
+    ) -> Vec<field::Error> {
+        self.validate_value(new, old, face, found)
     }
 
     fn name_rule(&self) -> meta::NameRule {
@@ -178,19 +198,35 @@ impl Strategy for Custom {
     }
 }
 
+/// Coerced, pruned and defaulted by a schema; returns the fields it does not know.
+fn normalize_by(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
+    let mut unknown = normalize::coerce_metadata(value, schema, true, MalformedFields::Refuse).map_err(
+        // Of the object's own metadata the decoder speaks; that of embedded objects is told by its path.
+        |e| if e.field == "metadata" { e.detail } else { e.to_string() },
+    )?;
+    unknown.extend(normalize::prune(value, schema, true));
+    normalize::drop_nulls(value, schema);
+    normalize::default(value, schema);
+    Ok(unknown)
+}
+
 /// The count that the scale subresource shows must be one.
 fn check_replicas(value: &Value, path: &[String]) -> Option<field::Error> {
     let shown = Path::new(&format!(".{}", path.join(".")));
-    let found = path.iter().try_fold(value, |v, key| v.get(key))?;
-    let Some(n) = found.as_i64() else {
-        let ty = go_type(found);
-        let text = if let Value::String(s) = found { s.clone() } else { found.to_string() };
-        return Some(field::Error::invalid(
-            &shown,
-            0,
-            format!("{shown} accessor error: {text} is of the type {ty}, expected int64"),
-        ));
+    let unreadable = |found: &Value, expected: &str| {
+        let (text, ty) = (patch::go_text(found), go_type(found));
+        let why = format!("{shown} accessor error: {text} is of the type {ty}, expected {expected}");
+        Some(field::Error::invalid(&shown, 0, why))
     };
+    let mut found = value;
+    for key in path {
+        match found {
+            Value::Object(map) => found = map.get(key)?,
+            Value::Null => return None,
+            other => return unreadable(other, "map[string]interface{}"),
+        }
+    }
+    let Some(n) = found.as_i64() else { return unreadable(found, "int64") };
     match n {
         ..0 => Some(field::Error::invalid(&shown, n, "should be a non-negative integer")),
         2_147_483_648.. => {

@@ -60,8 +60,8 @@ pub trait Strategy: Send + Sync {
     /// Bodies are decoded into a known type, so apiVersion and kind may be left out.
     fn is_typed(&self) -> bool;
 
-    /// The stored form → this version, before normalisation.
-    fn convert_from_storage(&self, value: &mut Value);
+    /// The stored form → what this version serves.
+    fn read(&self, value: &mut Value) -> Result<(), String>;
 
     /// The version objects are stored in.
     fn storage_version(&self) -> &str;
@@ -75,7 +75,15 @@ pub trait Strategy: Send + Sync {
     /// Keeps what this face may not change, and counts the generation.
     fn prepare_update(&self, new: &mut Value, old: &Value, face: Face);
 
-    fn validate(&self, new: &Value, old: Option<&Value>, face: Face) -> Vec<field::Error>;
+    /// What is wrong with an object besides its metadata, of which `found` tells: some rules are not worth
+    /// checking on an object that is wrong already.
+    fn validate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        face: Face,
+        found: &[field::Error],
+    ) -> Vec<field::Error>;
 
     /// Advice to the client that does not fail the request.
     fn warnings(&self, _new: &Value, _old: Option<&Value>) -> Vec<String> {

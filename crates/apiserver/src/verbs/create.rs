@@ -9,7 +9,7 @@ use transom_object::Status;
 pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     let body_type = negotiate::body_type(&call.headers, call.resource.strategy.is_typed())?;
     let options = WriteOptions::parse(&call.query, "CreateOptions", call.user_agent(), false)?;
-    let mut decoded = decode::value(body, body_type, &call.resource.names.kind)?;
+    let mut decoded = decode::object(&call.resource, body, body_type, options.field_validation)?;
     call.warn(decode::normalize(
         &call.resource,
         &mut decoded.value,

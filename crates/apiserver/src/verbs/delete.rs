@@ -85,8 +85,10 @@ fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status> {
     let decoded = decode::value(body, negotiate::body_type(&call.headers, true)?, "DeleteOptions")
         .map_err(|s| Status::bad_request(unwrapped(&s.message)))?;
     if let Some(kind) = decoded.value["kind"].as_str().filter(|k| !k.is_empty() && *k != "DeleteOptions") {
+        let version =
+            decoded.value["apiVersion"].as_str().filter(|v| !v.is_empty()).unwrap_or("meta.k8s.io/v1");
         return Err(Status::bad_request(format!(
-            "no kind {kind:?} is registered for deletions; send DeleteOptions"
+            "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
     DeleteOptions::parse(&call.query, Some(&decoded.value))

@@ -39,7 +39,9 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Status> {
         &options.field_selector,
     )?;
     let (snapshot, after) = snapshot(call, &options).await?;
-    let page = page(call, &snapshot, after.as_deref(), &filter, options.limit);
+    // Any version will do: upstream answers from its cache, whole.
+    let limit = if options.resource_version == "0" && after.is_none() { 0 } else { options.limit };
+    let page = page(call, &snapshot, after.as_deref(), &filter, limit);
     let mut metadata = Map::new();
     metadata.insert("resourceVersion".into(), snapshot.revision.to_string().into());
     if let Some(last) = page.next {

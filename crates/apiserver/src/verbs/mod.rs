@@ -36,6 +36,10 @@ pub(crate) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status>
         "scale" if resource.scale.is_some() => scale::dispatch(call, body).await,
         "finalize" if resource.extra.contains(&"finalize") => update::finalize(call, &body).await,
         "token" if resource.extra.contains(&"token") => token::create(call, &body),
+        // Custom kinds look no further than the name.
+        _ if resource.definition.is_some() => {
+            Err(Status::not_found(&resource.group_resource(), &call.target.name))
+        }
         _ => Err(Status::no_such_resource()),
     }
 }

@@ -26,15 +26,15 @@ enum Patch {
 
 impl Patch {
     fn parse(call: &Call, body: &[u8]) -> Result<Self, Status> {
-        let json = || {
-            let decoded =
-                transom_object::json::decode(body).map_err(|e| Status::bad_request(e.to_string()))?;
+        let json = |prefix: &str| {
+            let decoded = transom_object::json::decode(body)
+                .map_err(|e| Status::bad_request(format!("{prefix}{e}")))?;
             Ok(decoded.value)
         };
         match call.content_type() {
-            JSON => Ok(Self::Json(json()?)),
-            MERGE => Ok(Self::Merge(json()?)),
-            STRATEGIC if call.resource.strategy.patch_schema().is_some() => Ok(Self::Strategic(json()?)),
+            JSON => Ok(Self::Json(json("error decoding patch: ")?)),
+            MERGE => Ok(Self::Merge(json("error decoding patch: ")?)),
+            STRATEGIC if call.resource.strategy.patch_schema().is_some() => Ok(Self::Strategic(json("")?)),
             APPLY => {
                 let decoded = decode::yaml_value(body)?;
                 Ok(Self::Apply { config: decoded.value, duplicates: decoded.duplicates })
@@ -44,32 +44,15 @@ impl Patch {
     }
 }
 
-impl Patch {
-    /// A result that does not decode is the patch's fault, and the error shows it.
-    fn blame(&self, body: &[u8], status: Status) -> Status {
-        let shown = match self {
-            Self::Apply { .. } => return status,
-            Self::Json(_) | Self::Merge(_) => String::from_utf8_lossy(body).into_owned(),
-            Self::Strategic(p) => go_text(p),
-        };
-        let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
-        let error = field::Error::invalid(&field::Path::new("patch"), shown, why);
-        Status::invalid(&GroupKind::default(), "", &[error])
-    }
+/// A result that does not decode is the patch's fault, and the error shows what came of it.
+pub(super) fn undecodable(shown: String, why: &str) -> Status {
+    let error = field::Error::invalid(&field::Path::new("patch"), shown, why);
+    Status::invalid(&GroupKind::default(), "", &[error])
 }
 
-/// A value as Go's `%+v` prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(s) => s.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let entries: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect();
-            format!("map[{}]", entries.join(" "))
-        }
-        other => other.to_string(),
-    }
+/// What a JSON or merge patch made of an object, as an error shows it.
+pub(super) fn shown(patched: &Value) -> String {
+    String::from_utf8_lossy(&transom_object::json::encode(patched)).trim_end().to_owned()
 }
 
 pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer, Status> {
@@ -91,14 +74,27 @@ pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer
         pins_version: false,
     };
     let mut unknown = Vec::new();
-    let (outcome, warnings) = write::update(&call.server, &call.resource, &request, |existing| {
+    let done = write::update(&call.server, &call.resource, &request, |existing| {
         let mut new = apply(call, &patch, existing, &options, face)?;
-        unknown = decode::normalize(&call.resource, &mut new, &[], options.field_validation)
-            .map_err(|status| patch.blame(body, status))?;
+        unknown =
+            decode::normalize(&call.resource, &mut new, &[], options.field_validation).map_err(|status| {
+                let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
+                match &patch {
+                    Patch::Apply { .. } => status,
+                    Patch::Strategic(p) => undecodable(patch::go_text(p), why),
+                    // Normalising spoilt it: made again, it is as the patch left it.
+                    Patch::Json(_) | Patch::Merge(_) => match apply(call, &patch, existing, &options, face) {
+                        Ok(patched) => undecodable(shown(&patched), why),
+                        Err(status) => status,
+                    },
+                }
+            })?;
         Ok(new)
     })
-    .await?;
+    .await;
+    // What is unknown is told even when something else is wrong.
     call.warn(unknown);
+    let (outcome, warnings) = done?;
     call.warn(warnings);
     written(call, &outcome)
 }
@@ -117,12 +113,15 @@ fn apply(
             let force = options.force.unwrap_or(false);
             ownership::apply(&call.resource, face, existing.value, config, manager, force, existing.now)
         }
-        Patch::Json(p) => patch::json_patch(existing.value.ok_or_else(missing)?, p).map_err(|e| refused(&e)),
+        Patch::Json(p) => {
+            let live = existing.value.ok_or_else(missing)?;
+            expect(p, p.is_array(), "[]handlers.jsonPatchOp")?;
+            patch::json_patch(live, p).map_err(|e| refused(&e))
+        }
         Patch::Merge(p) => {
-            if !p.is_object() {
-                return Err(Status::bad_request("a merge patch must be a JSON object"));
-            }
-            patch::merge_patch(existing.value.ok_or_else(missing)?, p).map_err(|e| refused(&e))
+            let live = existing.value.ok_or_else(missing)?;
+            expect(p, p.is_object(), "map[string]interface {}")?;
+            patch::merge_patch(live, p).map_err(|e| refused(&e))
         }
         Patch::Strategic(p) => {
             let schema = call.resource.strategy.patch_schema().ok_or_else(|| unsupported(call))?;
@@ -134,6 +133,17 @@ fn apply(
             })
         }
     }
+}
+
+/// A patch of another shape than its kind has, in the words of Go's decoder.
+fn expect(patch: &Value, fits: bool, ty: &str) -> Result<(), Status> {
+    if fits {
+        return Ok(());
+    }
+    let found = transom_object::json::kind_of(patch);
+    Err(Status::bad_request(format!(
+        "error decoding patch: json: cannot unmarshal {found} into Go value of type {ty}"
+    )))
 }
 
 fn check_config(call: &Call, config: &Value) -> Result<(), Status> {

@@ -4,7 +4,7 @@
 //! owners of the count in the Scale's managedFields are carried back to the object's.
 
 use super::not_supported;
-use super::patch::refused;
+use super::patch::{refused, shown, undecodable};
 use crate::call::Call;
 use crate::negotiate::{BodyType, Representation};
 use crate::request::{Verb, WriteOptions};
@@ -12,7 +12,7 @@ use crate::resource::ScalePaths;
 use crate::respond::Answer;
 use crate::strategy::Face;
 use crate::write::{self, Outcome, Update};
-use crate::{decode, kinds, negotiate};
+use crate::{decode, kinds, negotiate, ownership};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use transom_object::{GroupKind, Status, field};
@@ -85,8 +85,10 @@ impl Change {
             Self::Json(p) => patch::json_patch(scale, p).map_err(|e| refused(&e))?,
             Self::Merge(p) => patch::merge_patch(scale, p).map_err(|e| refused(&e))?,
         };
-        kinds::normalize(&mut new, TYPE).map_err(|e| {
-            Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {e}"))
+        let changed = new.clone();
+        kinds::normalize(&mut new, TYPE).map_err(|e| match self {
+            Self::Json(_) | Self::Merge(_) => undecodable(shown(&changed), &e.to_string()),
+            _ => Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {e}")),
         })?;
         with_context(now, |ctx| own::update(ctx, Some(scale), &mut new, manager));
         Ok(new)
@@ -94,18 +96,7 @@ impl Change {
 }
 
 fn with_context<T>(now: &str, run: impl FnOnce(&own::Context<'_>) -> T) -> T {
-    let schema = |version: &str| (version == API_VERSION).then(|| kinds::schema(TYPE)).flatten();
-    let convert = |value: &Value, version: &str| (version == API_VERSION).then(|| value.clone());
-    let reset_fields = |_: &str| None;
-    run(&own::Context {
-        api_version: API_VERSION,
-        subresource: "scale",
-        schema: &schema,
-        convert: &convert,
-        reset_fields: &reset_fields,
-        blank: None,
-        now,
-    })
+    ownership::of_type(TYPE, API_VERSION, "scale", now, run)
 }
 
 async fn write_scale(

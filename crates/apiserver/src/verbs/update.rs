@@ -49,7 +49,7 @@ pub(super) async fn finalize(call: &Call, body: &[u8]) -> Result<Answer, Status>
 fn decode_body(call: &Call, body: &[u8]) -> Result<(Value, WriteOptions), Status> {
     let body_type = negotiate::body_type(&call.headers, call.resource.strategy.is_typed())?;
     let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
-    let mut decoded = decode::value(body, body_type, &call.resource.names.kind)?;
+    let mut decoded = decode::object(&call.resource, body, body_type, options.field_validation)?;
     call.warn(decode::normalize(
         &call.resource,
         &mut decoded.value,

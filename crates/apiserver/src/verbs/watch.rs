@@ -249,11 +249,14 @@ impl Watcher {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match &self.representation {
-            Representation::Object => json!({
-                "kind": self.resource.names.kind,
-                "apiVersion": self.resource.api_version(),
-                "metadata": metadata,
-            }),
+            // Of kinds with fields that are always there, a bookmark has them too.
+            Representation::Object => {
+                let mut object = self.resource.strategy.blank().cloned().unwrap_or_else(
+                    || json!({"kind": self.resource.names.kind, "apiVersion": self.resource.api_version()}),
+                );
+                object["metadata"] = metadata;
+                object
+            }
             Representation::PartialMetadata { version } => json!({
                 "kind": "PartialObjectMetadata",
                 "apiVersion": format!("meta.k8s.io/{version}"),

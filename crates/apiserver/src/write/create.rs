@@ -71,7 +71,7 @@ fn check(resource: &Resource, value: &Value) -> Result<(), Status> {
     let path = field::Path::new("metadata");
     let name_rule = resource.strategy.name_rule();
     let mut errors = meta::validate_object_meta(&value["metadata"], resource.namespaced, name_rule, &path);
-    errors.extend(resource.strategy.validate(value, None, Face::Main));
+    errors.extend(resource.strategy.validate(value, None, Face::Main, &errors));
     if errors.is_empty() {
         return Ok(());
     }

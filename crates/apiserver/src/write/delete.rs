@@ -1,6 +1,7 @@
 //! Deleting one object: at once, or by finalizers.
 
 use super::{encode_for_store, timestamp, unavailable};
+use crate::crd;
 use crate::request::{Preconditions, Propagation};
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -64,7 +65,12 @@ pub(crate) async fn delete(
             Ok(committed) => {
                 return match committed.new {
                     Some(entry) => Ok(Deleted::Marked(resource.decode(&entry)?)),
-                    None => Ok(Deleted::Gone(live)),
+                    // Its last version is that of its end.
+                    None => {
+                        let mut last = live;
+                        last["metadata"]["resourceVersion"] = committed.revision.to_string().into();
+                        Ok(Deleted::Gone(last))
+                    }
                 };
             }
             Err(WriteError::Mismatch(_)) => {}
@@ -97,11 +103,12 @@ fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Opt
     }
     if !marked {
         value["metadata"]["deletionTimestamp"] = timestamp().into();
-        if resource.names.kind != "Namespace" {
+        // Namespaces and definitions have a way of their own to be deleted, which tells neither.
+        if resource.names.kind != "Namespace" && !crd::is_definition(resource) {
             value["metadata"]["deletionGracePeriodSeconds"] = 0.into();
-        }
-        if let Some(generation) = value["metadata"]["generation"].as_i64().filter(|g| *g > 0) {
-            value["metadata"]["generation"] = (generation + 1).into();
+            if let Some(generation) = value["metadata"]["generation"].as_i64().filter(|g| *g > 0) {
+                value["metadata"]["generation"] = (generation + 1).into();
+            }
         }
         server.mark_terminating(resource, value);
     }

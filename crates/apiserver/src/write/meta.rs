@@ -20,11 +20,20 @@ pub(super) fn keep_old(new: &mut Value, old: &Value) {
     let old = &old["metadata"];
     let m = metadata_mut(new);
     m.remove("selfLink");
-    for key in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    for key in ["creationTimestamp", "generation"] {
         match old.get(key) {
             Some(v) => m.insert(key.into(), v.clone()),
             None => m.remove(key),
         };
+    }
+    // Only a deletion sets these: an update that does is refused, one of a deleted object keeps them.
+    if let Some(deleted) = old.get("deletionTimestamp") {
+        m.insert("deletionTimestamp".into(), deleted.clone());
+    }
+    if let Some(grace) = old.get("deletionGracePeriodSeconds")
+        && m.get("deletionGracePeriodSeconds").is_none_or(Value::is_null)
+    {
+        m.insert("deletionGracePeriodSeconds".into(), grace.clone());
     }
     if m.get("uid").and_then(Value::as_str).unwrap_or_default().is_empty()
         && let Some(uid) = old.get("uid")

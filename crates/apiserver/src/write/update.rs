@@ -7,7 +7,7 @@ use crate::ownership;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::strategy::Face;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use transom_object::{GroupKind, Status, field, meta, names};
 use transom_schema::own;
@@ -94,7 +94,14 @@ async fn create_missing(
     }
     let create_request =
         Create { value, namespace: request.namespace, manager: request.manager, dry_run: request.dry_run };
-    create(server, resource, create_request).await
+    let (mut outcome, warnings) = create(server, resource, create_request).await?;
+    if let Outcome::Transient { value, .. } = &mut outcome
+        && request.pins_version
+    {
+        // Upstream's mark of a version that was given and is none.
+        value["metadata"]["resourceVersion"] = "0".into();
+    }
+    Ok((outcome, warnings))
 }
 
 /// Name, namespace, uid and resourceVersion of the body against the live object. Tells whether the client
@@ -108,12 +115,6 @@ fn check_identity(
     settle_place(new, request.namespace, Some(request.name))?;
     let gr = resource.group_resource();
     let (given, live) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
-    if given.is_empty() && request.require_version {
-        let path = field::Path::new("metadata").child("resourceVersion");
-        let error = field::Error::invalid(&path, 0, "must be specified for an update");
-        let kind = GroupKind::new(&*resource.group, &*resource.names.plural);
-        return Err(Status::invalid(&kind, request.name, &[error]));
-    }
     let uid = text(new, "uid");
     if !uid.is_empty() && uid != text(old, "uid") {
         let why = format!(
@@ -121,6 +122,16 @@ fn check_identity(
             text(old, "uid")
         );
         return Err(Status::conflict(&gr, request.name, why));
+    }
+    if given.is_empty() && request.require_version {
+        let path = field::Path::new("metadata").child("resourceVersion");
+        let error = field::Error::invalid(&path, 0, "must be specified for an update");
+        let kind = GroupKind::new(&*resource.group, &*resource.names.plural);
+        return Err(Status::invalid(&kind, request.name, &[error]));
+    }
+    if !given.is_empty() && given.parse::<u64>().is_err() {
+        let why = format!("strconv.ParseUint: parsing {given:?}: invalid syntax");
+        return Err(Status::new(500, "", why));
     }
     if !given.is_empty() && given != live {
         return Err(Status::conflict(&gr, request.name, MODIFIED));
@@ -151,13 +162,23 @@ fn prepare(
     let mut errors =
         meta::validate_object_meta(&new["metadata"], resource.namespaced, names::name_is_path_segment, &path);
     errors.extend(meta::validate_object_meta_update(&new["metadata"], &old["metadata"], &path));
-    errors.extend(resource.strategy.validate(new, Some(old), request.face));
+    errors.extend(resource.strategy.validate(new, Some(old), request.face, &errors));
     if !errors.is_empty() {
         return Err(Status::invalid(&resource.group_kind(), request.name, &errors));
     }
     server.admit_update(resource, new, old)?;
     warnings.extend(resource.strategy.warnings(new, Some(old)));
     Ok(warnings)
+}
+
+/// Whether writing an object through this version forgets what only the stored version knows.
+fn loses(resource: &Resource, entry: &Entry, new: &Value) -> bool {
+    if resource.strategy.storage_version() == resource.version {
+        return false;
+    }
+    let stored = resource.strategy.convert_to_storage(new);
+    let before: Map<String, Value> = serde_json::from_slice(&entry.body).unwrap_or_default();
+    before.iter().any(|(key, value)| key != "metadata" && stored.get(key) != Some(value))
 }
 
 enum Lost {
@@ -176,8 +197,9 @@ async fn commit(
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     // Times in managedFields alone are no change: they are taken back, so that two managers applying in turn do
     // not write for ever.
-    if own::keep_timestamps(old, &mut new) || new == *old {
-        // The stored bytes may be of an older schema; what is served is the same.
+    let unchanged = own::keep_timestamps(old, &mut new) || new == *old;
+    // The stored bytes may be of an older schema; what is served is the same.
+    if unchanged && !loses(resource, entry, &new) {
         return Ok(Outcome::Stored { entry: entry.clone(), created: false });
     }
     if request.dry_run {

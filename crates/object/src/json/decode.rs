@@ -37,6 +37,8 @@ pub fn decode_stream(bytes: &[u8]) -> Result<Vec<Decoded>, DecodeError> {
 enum Fault {
     /// The byte at the position is wrong here; the words say what was expected.
     Unexpected(&'static str),
+    /// The byte at the position is not the one that this word has there.
+    Misspelt(&'static str, u8),
     OutOfRange(String),
     TooDeep,
 }
@@ -72,9 +74,9 @@ impl Reader<'_> {
             Some(b'{') => self.nested(Self::object),
             Some(b'[') => self.nested(Self::array),
             Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
-            Some(b't') => self.literal(b"true", "in literal true").map(|()| Value::Bool(true)),
-            Some(b'f') => self.literal(b"false", "in literal false").map(|()| Value::Bool(false)),
-            Some(b'n') => self.literal(b"null", "in literal null").map(|()| Value::Null),
+            Some(b't') => self.literal("true").map(|()| Value::Bool(true)),
+            Some(b'f') => self.literal("false").map(|()| Value::Bool(false)),
+            Some(b'n') => self.literal("null").map(|()| Value::Null),
             _ => Err(Fault::Unexpected("looking for beginning of value")),
         }
     }
@@ -166,10 +168,10 @@ impl Reader<'_> {
         }
     }
 
-    fn literal(&mut self, word: &'static [u8], place: &'static str) -> Result<(), Fault> {
-        for &expected in word {
+    fn literal(&mut self, word: &'static str) -> Result<(), Fault> {
+        for expected in word.bytes() {
             if self.peek() != Some(expected) {
-                return Err(Fault::Unexpected(place));
+                return Err(Fault::Misspelt(word, expected));
             }
             self.at += 1;
         }
@@ -296,8 +298,15 @@ impl Reader<'_> {
         let message = match (fault, self.peek()) {
             (Fault::TooDeep, _) => "exceeded max depth".to_owned(),
             (Fault::OutOfRange(text), _) => format!("number {text} is out of the range of a float64"),
-            (Fault::Unexpected(_), None) => "unexpected end of JSON input".to_owned(),
+            (Fault::Unexpected(_) | Fault::Misspelt(..), None) => "unexpected end of JSON input".to_owned(),
             (Fault::Unexpected(place), Some(byte)) => format!("invalid character {} {place}", quote(byte)),
+            (Fault::Misspelt(word, expected), Some(byte)) => {
+                format!(
+                    "invalid character {} in literal {word} (expecting {})",
+                    quote(byte),
+                    quote(*expected)
+                )
+            }
         };
         let before = &self.bytes[..self.at.min(self.bytes.len())];
         let line = 1 + before.iter().filter(|&&b| b == b'\n').count();

@@ -110,7 +110,7 @@ pub fn apply_change(
 }
 
 /// Records in `new` who owns what after a write that is no apply. Never fails: when ownership can not be
-/// told, that of the live object is kept.
+/// told, nobody owns anything, as nothing wrong may be recorded.
 pub fn update(ctx: &Context<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
     if !new.get("metadata").is_some_and(Value::is_object) {
         return;
@@ -143,7 +143,7 @@ pub fn update(ctx: &Context<'_>, live: Option<&Value>, new: &mut Value, manager:
         at_endpoint(ctx, live, new).and_then(|base| track_update(ctx, &base, new, &mut managers, manager));
     let encoded = match tracked {
         Ok(()) => managers::encode(&managers),
-        Err(_) => of_live().cloned(),
+        Err(_) => None,
     };
     set_managed_fields(new, encoded);
 }

@@ -127,13 +127,12 @@ impl Updater<'_> {
         if from == to {
             return Ok(Some(Cow::Borrowed(value)));
         }
-        if (self.schema)(to).is_none() {
-            return Ok(None);
-        }
-        match (self.convert)(value, from, to) {
-            Some(converted) => Ok(Some(Cow::Owned(converted))),
-            None => Err(format!("failed to convert object from {from} to {to}")),
-        }
+        let Some(schema) = (self.schema)(to) else { return Ok(None) };
+        let converted = (self.convert)(value, from, to)
+            .ok_or_else(|| format!("failed to convert object from {from} to {to}"))?;
+        typed::validate((self.root)(&schema), &converted, typed::Duplicates::Allow)
+            .map_err(|e| e.to_string())?;
+        Ok(Some(Cow::Owned(converted)))
     }
 
     /// Takes from every manager but `id` what changed and what is gone. Without `force`, fields that others
@@ -153,9 +152,11 @@ impl Updater<'_> {
         let mut lost: Vec<(ManagerId, Set)> = Vec::new();
         for (other, owned) in managers.iter().filter(|(other, _)| Some(*other) != id) {
             if !changes.contains_key(&owned.api_version) {
-                let fail = |e| ApplyError::Failed(format!("failed to compare objects: {e}"));
-                let before = self.at_version(old, version, &owned.api_version).map_err(fail)?;
-                let after = self.at_version(new, version, &owned.api_version).map_err(fail)?;
+                let at = |value, which: &str| {
+                    self.at_version(value, version, &owned.api_version)
+                        .map_err(|e| ApplyError::Failed(format!("failed to convert {which} object: {e}")))
+                };
+                let (before, after) = (at(old, "old")?, at(new, "new")?);
                 let (Some(before), Some(after)) = (before, after) else {
                     gone.push(other.clone());
                     continue;

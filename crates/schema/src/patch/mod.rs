@@ -15,7 +15,7 @@ mod strategic;
 
 pub use json::{MAX_COPIED_BYTES, MAX_OPERATIONS, json_patch};
 pub use merge::{merge_patch, three_way};
-pub use strategic::strategic_merge_patch;
+pub use strategic::{go_text, strategic_merge_patch};
 
 /// Why a patch cannot be applied, by the kind of answer it deserves.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

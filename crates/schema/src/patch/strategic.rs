@@ -38,13 +38,14 @@ fn merge_object(
     mut patch: Object,
     schema: Option<&Schema>,
 ) -> Result<Object, PatchError> {
-    if let Some(directive) = patch.remove(PATCH) {
+    if let Some(directive) = patch.get(PATCH).cloned() {
         return match directive.as_str() {
-            Some("replace") => Ok(patch),
-            Some("delete") => Ok(Object::new()),
-            _ => {
-                Err(inapplicable(format!("unknown patch type: {directive} in map: {}", Value::Object(patch))))
+            Some("replace") => {
+                patch.remove(PATCH);
+                Ok(patch)
             }
+            Some("delete") => Ok(Object::new()),
+            _ => Err(unknown_directive(&directive, &Value::Object(patch))),
         };
     }
     retain_keys(&mut original, &mut patch)?;
@@ -254,8 +255,9 @@ impl Elements {
 fn identity(item: &Value, merge_key: Option<&str>) -> Result<String, PatchError> {
     let Some(key) = merge_key else { return Ok(item.to_string()) };
     let value = item.get(key);
-    let value =
-        value.ok_or_else(|| inapplicable(format!("map: {item} does not contain declared merge key: {key}")));
+    let value = value.ok_or_else(|| {
+        inapplicable(format!("map: {} does not contain declared merge key: {key}", go_text(item)))
+    });
     value.map(Value::to_string)
 }
 
@@ -301,7 +303,7 @@ fn element_directives(
             Some("merge") => {
                 return Err(inapplicable("merging lists cannot yet be specified in the patch".to_owned()));
             }
-            Some(other) => return Err(inapplicable(format!("unknown patch type: {other} in map: {item}"))),
+            Some(_) => return Err(unknown_directive(&item[PATCH], &item)),
         }
     }
     if replace {
@@ -406,6 +408,24 @@ fn without_nulls(value: Value) -> Value {
         ),
         Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
         scalar => scalar,
+    }
+}
+
+fn unknown_directive(directive: &Value, map: &Value) -> PatchError {
+    inapplicable(format!("unknown patch type: {} in map: {}", go_text(directive), go_text(map)))
+}
+
+/// A value as Go's `%v` prints it.
+pub fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(s) => s.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let entries: Vec<String> = map.iter().map(|(k, v)| format!("{k}:{}", go_text(v))).collect();
+            format!("map[{}]", entries.join(" "))
+        }
+        other => other.to_string(),
     }
 }
 

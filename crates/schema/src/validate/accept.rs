@@ -14,7 +14,7 @@ pub(super) fn accepts(value: &Value, schema: &Schema) -> bool {
         && logic_accepts(value, &schema.checks)
         && match value {
             Value::String(s) => string_accepts(s, &schema.checks),
-            Value::Number(n) => number_accepts(n, &schema.checks),
+            Value::Number(n) => Num::of(n).fits(schema) && number_accepts(n, &schema.checks),
             Value::Array(items) => array_accepts(items, schema),
             Value::Object(fields) => object_accepts(fields, schema),
             Value::Null | Value::Bool(_) => true,

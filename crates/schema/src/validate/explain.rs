@@ -6,7 +6,7 @@
 
 use super::accept::{enum_accepts, first_repeated, has_type, null_is_typed, type_matches};
 use super::correlate::Correlated;
-use super::numbers::Num;
+use super::numbers::{Num, numeric_format};
 use crate::model::{Additional, Checks, Schema, Type};
 use crate::structural::pattern;
 use crate::trail::Trail;
@@ -177,8 +177,9 @@ impl Walk<'_> {
         }
         let (name, machine) = go_type(self.value);
         let textual = self.value.is_string() || self.value.is_array();
-        let failure = match (&self.schema.format, self.schema.checks.format) {
-            (Some(format), Some(_)) if !textual && !type_matches(self.value, self.schema) => {
+        let checked = self.schema.checks.format.is_some() || numeric_format(self.schema).is_some();
+        let failure = match &self.schema.format {
+            Some(format) if checked && !textual && !type_matches(self.value, self.schema) => {
                 Failure::wrong_type(self.trail, format, machine)
             }
             _ => Failure::wrong_type(self.trail, type_names(self.schema), name),
@@ -261,6 +262,13 @@ impl Walk<'_> {
         let (checks, trail) = (&self.schema.checks, self.trail);
         let num = Num::of(number);
         let fail = |message| Failure::invalid(trail, number.clone(), message);
+        if let Some(format) = numeric_format(self.schema)
+            && !num.fits(self.schema)
+        {
+            let ty = self.schema.ty.name();
+            let message = format!("Checked value must be of type {ty} with format {format} in {trail}");
+            outcome.fail(Failure { field: None, ..Failure::invalid(trail, "", message) });
+        }
         if let Some(factor) = checks.multiple_of {
             let bound = num.print_bound(factor);
             match num.is_multiple_of(factor) {

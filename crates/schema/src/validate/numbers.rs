@@ -1,6 +1,7 @@
 //! Number arithmetic and printing as Go does it: integers are 64-bit and compared as such, everything else is
 //! a float.
 
+use crate::model::{Schema, Type};
 use serde_json::{Number, Value};
 
 /// A JSON number as the Go decoder would hold it.
@@ -40,10 +41,31 @@ impl Num {
     /// `None` when the factor is not positive, which makes every number invalid.
     pub(super) fn is_multiple_of(self, factor: f64) -> Option<bool> {
         match self {
-            Num::Int(i) => (factor as i64 > 0).then(|| i % factor as i64 == 0),
+            Num::Int(i) if factor.fract() == 0.0 => (factor as i64 > 0).then(|| i % factor as i64 == 0),
+            // The real API server cuts the factor down to an integer here, and refuses `3` where it takes `3.0`.
+            Num::Int(i) => Num::Float(i as f64).is_multiple_of(factor),
             Num::Float(f) => {
                 (factor > 0.0).then(|| is_integral(if factor < 1.0 { 1.0 / factor * f } else { f / factor }))
             }
+        }
+    }
+
+    /// Whether a number fits into the machine type that a schema's type and format stand for.
+    pub(super) fn fits(self, schema: &Schema) -> bool {
+        let format = numeric_format(schema);
+        match schema.ty {
+            Type::Integer if format.is_some() => {
+                let whole = match self {
+                    Num::Int(i) => Some(i),
+                    Num::Float(f) => (f.fract() == 0.0 && f.abs() < 9.2e18).then_some(f as i64),
+                };
+                whole.is_some_and(|i| format != Some("int32") || i32::try_from(i).is_ok())
+            }
+            Type::Number if format == Some("float") => match self {
+                Num::Int(_) => true,
+                Num::Float(f) => (f as f32).is_finite(),
+            },
+            _ => true,
         }
     }
 
@@ -54,6 +76,17 @@ impl Num {
             Num::Float(_) => print_float(bound),
         }
     }
+}
+
+/// The format of a number where it is one that numbers are checked against.
+pub(super) fn numeric_format(schema: &Schema) -> Option<&str> {
+    let known: &[&str] = match schema.ty {
+        _ if schema.int_or_string => &[],
+        Type::Integer => &["int32", "int64"],
+        Type::Number => &["float", "double"],
+        _ => &[],
+    };
+    schema.format.as_deref().filter(|format| known.contains(format))
 }
 
 /// Whether a float stands for an integer that JSON can carry exactly, with a tolerance for rounding.
@@ -116,12 +149,25 @@ mod tests {
     }
 
     #[test]
+    fn formats_bound_numbers() {
+        let schema = |ty, format: &str| Schema { ty, format: Some(format.into()), ..Schema::default() };
+        let int32 = schema(Type::Integer, "int32");
+        assert!(Num::Int(i32::MAX.into()).fits(&int32) && !Num::Int(1 << 31).fits(&int32));
+        assert!(Num::Float(3.0).fits(&int32) && !Num::Float(3.5).fits(&int32));
+        assert!(Num::Int(1 << 31).fits(&schema(Type::Integer, "unheard-of")));
+        assert!(!Num::Float(1e300).fits(&schema(Type::Number, "float")));
+        assert!(Num::Float(1e300).fits(&schema(Type::Number, "double")));
+    }
+
+    #[test]
     fn integers_are_compared_as_integers() {
         assert!(Num::Int(1).below_or_at(1.9, false) && !Num::Int(2).below_or_at(1.9, false));
         assert!(!Num::Int(1).below_or_at(1.9, true));
         assert!(
             Num::Float(0.3).is_multiple_of(0.1).unwrap() && !Num::Float(0.35).is_multiple_of(0.1).unwrap()
         );
-        assert_eq!(Num::Int(4).is_multiple_of(0.5), None, "the factor is cut down to zero");
+        assert_eq!(Num::Int(4).is_multiple_of(0.5), Some(true));
+        assert_eq!(Num::Int(4).is_multiple_of(1.5), Some(false));
+        assert_eq!(Num::Int(4).is_multiple_of(-2.0), None);
     }
 }

@@ -49,6 +49,17 @@ pub fn validate(new: &Value, old: Option<&Value>, gvk: &GroupVersionKind) -> Vec
     errors
 }
 
+/// The errors of an object's status, for kinds that judge it.
+pub fn validate_status(new: &Value, gvk: &GroupVersionKind) -> Vec<Error> {
+    let mut errors = Vec::new();
+    match (&*gvk.group, &*gvk.kind) {
+        ("", "Service") => service::status(&At::root(new), &mut errors),
+        ("apps", "Deployment") => workload::deployment_status(&At::root(new).get("status"), &mut errors),
+        _ => {}
+    }
+    errors
+}
+
 /// Where a webhook is reached, if by URL.
 pub(crate) fn client_url(value: &Value, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();

@@ -46,6 +46,41 @@ pub(super) fn service(object: &At<'_>, old: Option<&Value>, errors: &mut Vec<Err
     traffic(&spec, errors);
 }
 
+/// What a load balancer reports makes sense for services that have one.
+pub(super) fn status(object: &At<'_>, errors: &mut Vec<Error>) {
+    let ingress = object.get("status").get("loadBalancer").get("ingress");
+    if object.get("spec").text("type") != "LoadBalancer" {
+        if ingress.items().len() > 0 {
+            let why = "may only be used when `spec.type` is 'LoadBalancer'";
+            errors.push(Error::forbidden(&ingress.path, why));
+        }
+        return;
+    }
+    for entry in ingress.items() {
+        let (ip, mode) = (entry.get("ip"), entry.get("ipMode"));
+        if !ip.str().is_empty() && ip.str().parse::<std::net::IpAddr>().is_err() {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            errors.push(Error::invalid(&ip.path, ip.str(), why));
+        }
+        if mode.is_null() {
+            if !ip.str().is_empty() {
+                errors.push(Error::required(&mode.path, "must be specified when `ip` is set"));
+            }
+        } else if ip.str().is_empty() {
+            errors.push(Error::forbidden(&mode.path, "may not be specified when `ip` is not set"));
+        } else {
+            mode.one_of(&["Proxy", "VIP"], errors);
+        }
+        let host = entry.get("hostname");
+        if !host.str().is_empty() {
+            host.invalid(names::is_dns1123_subdomain(host.str()), errors);
+            if host.str().parse::<std::net::IpAddr>().is_ok() {
+                errors.push(Error::invalid(&host.path, host.str(), "must be a DNS name, not an IP address"));
+            }
+        }
+    }
+}
+
 /// The addresses; one given alone counts as the first.
 fn cluster_ips<'a>(spec: &At<'a>) -> Vec<&'a str> {
     let list: Vec<&str> = spec.get("clusterIPs").items().map(|ip| ip.str()).collect();

@@ -5,7 +5,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use transom_object::field::Error;
 use transom_object::{labels, names};
+use transom_schema::cel;
 
+/// Webhooks with more conditions are refused.
+const MAX_CONDITIONS: usize = 64;
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 const FORM: &str = "; desired format: https://host[/path]";
 
@@ -79,11 +82,49 @@ fn webhook(hook: &At<'_>, errors: &mut Vec<Error>) {
     for selector in [hook.get("namespaceSelector"), hook.get("objectSelector")] {
         errors.extend(labels::validate_label_selector(selector.value, &selector.path));
     }
+    match_conditions(&hook.get("matchConditions"), errors);
     let client = hook.get("clientConfig");
     match (client.value.get("url"), client.value.get("service")) {
         (Some(Value::String(_)), None) => url(&client.get("url"), errors),
         (None, Some(_)) => service(&client.get("service"), errors),
         _ => errors.push(Error::required(&client.path, "exactly one of url or service is required")),
+    }
+}
+
+/// Expressions that must hold for the webhook to be asked.
+fn match_conditions(conditions: &At<'_>, errors: &mut Vec<Error>) {
+    let count = conditions.items().len();
+    if count > MAX_CONDITIONS {
+        errors.push(Error::too_many(&conditions.path, count as i64, MAX_CONDITIONS as i64));
+    }
+    let mut seen = BTreeSet::new();
+    for condition in conditions.items().take(MAX_CONDITIONS) {
+        let (name, expression) = (condition.get("name"), condition.get("expression"));
+        match expression.str().trim() {
+            "" => errors.push(Error::required(&expression.path, "")),
+            text => errors.extend(problem(text).map(|why| Error::invalid(&expression.path, text, why))),
+        }
+        if name.str().is_empty() {
+            errors.push(Error::required(&name.path, ""));
+            continue;
+        }
+        name.invalid(names::is_qualified_name(name.str()), errors);
+        if !seen.insert(name.str()) {
+            errors.push(Error::duplicate(&name.path, name.str()));
+        }
+    }
+}
+
+/// Why an expression is no condition on a request.
+fn problem(expression: &str) -> Option<String> {
+    let variables = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
+    let env = variables.into_iter().fold(cel::Env::new(), |env, name| env.with(name, cel::Type::Dyn));
+    match cel::Program::compile(expression, &env) {
+        Err(e) => Some(e.to_string()),
+        Ok(program) => match program.result_type() {
+            cel::Type::Bool | cel::Type::Dyn => None,
+            _ => Some("must evaluate to bool".into()),
+        },
     }
 }
 

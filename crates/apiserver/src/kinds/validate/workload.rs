@@ -24,6 +24,31 @@ pub(super) fn deployment(object: &At<'_>, old: Option<&Value>, errors: &mut Vec<
     unchanged_selector(&spec, old, errors);
 }
 
+/// Counts are not negative, and none of the parts is more than the whole.
+pub(super) fn deployment_status(status: &At<'_>, errors: &mut Vec<Error>) {
+    let counts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+    for name in ["observedGeneration", "replicas"].into_iter().chain(counts).chain([
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ]) {
+        status.get(name).not_negative(errors);
+    }
+    let count = |name: &str| status.int(name).unwrap_or(0);
+    for name in counts.into_iter().filter(|name| count(name) > count("replicas")) {
+        let why = "cannot be greater than status.replicas";
+        errors.push(Error::invalid(&status.path.child(name), count(name), why));
+    }
+    if count("availableReplicas") > count("readyReplicas") {
+        let path = status.path.child("availableReplicas");
+        errors.push(Error::invalid(
+            &path,
+            count("availableReplicas"),
+            "cannot be greater than readyReplicas",
+        ));
+    }
+}
+
 pub(super) fn replica_set(object: &At<'_>, old: Option<&Value>, errors: &mut Vec<Error>) {
     let spec = object.get("spec");
     spec.get("replicas").not_negative(errors);

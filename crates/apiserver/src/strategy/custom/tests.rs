@@ -19,7 +19,7 @@ fn custom(has_status: bool) -> Custom {
         group: "example.org".into(),
         storage_version: "v1".into(),
         schema: Arc::new(Schema::any()),
-        storage_schema: None,
+        schemas: Arc::default(),
         rules: cel::Rules::default(),
         has_status,
         columns: Vec::new(),
