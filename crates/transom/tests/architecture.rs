@@ -13,6 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-gotemplate", &[]),
     ("transom-schema", &["transom-object"]),
     ("transom-store", &["transom-object"]),
+    ("transom-function", &["transom-object"]),
     ("transom-apiserver", &["transom-object", "transom-schema", "transom-store"]),
     ("transom", &["transom-apiserver", "transom-object", "transom-schema", "transom-store"]),
 ];

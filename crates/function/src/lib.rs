@@ -1,0 +1,50 @@
+//! The composition function protocol, and the SDK to write a function with.
+//!
+//! A function is one step of a composition pipeline: it is given what exists ([`RunFunctionRequest`]) and answers
+//! what it wants ([`RunFunctionResponse`]). Implement [`Function`], then either call it in process ([`answer`]) or
+//! serve it to any control plane that speaks the protocol ([`serve`]).
+//!
+//! ```
+//! use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
+//! use serde_json::json;
+//!
+//! struct Buckets;
+//!
+//! #[async_trait]
+//! impl Function for Buckets {
+//!     async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+//!         let mut response = request.start_response();
+//!         let region = request.observed_composite().get_str("spec.region")?;
+//!         let bucket = json!({"apiVersion": "example.org/v1", "kind": "Bucket", "spec": {"region": region}});
+//!         response.set_composed("bucket", Resource::new(bucket)?);
+//!         Ok(response)
+//!     }
+//! }
+//! ```
+//!
+//! An error returned with `?` becomes a fatal result, which stops the pipeline and changes nothing.
+
+#![warn(missing_docs)]
+
+pub mod client;
+mod function;
+pub mod json;
+pub mod proto;
+mod request;
+mod resource;
+mod response;
+mod serve;
+mod struct_value;
+pub mod testing;
+
+pub use function::{Error, Function, answer};
+pub use proto::v1::{
+    Capability, Condition, Credentials, Ready, RequestMeta, Requirements, Resource, ResourceSelector,
+    Resources, ResponseMeta, RunFunctionRequest, RunFunctionResponse, Schema, SchemaSelector, Severity,
+    State, Status, Target,
+};
+pub use request::ENVIRONMENT;
+pub use response::DEFAULT_TTL;
+pub use serve::{ServeError, ServeOptions, Server, serve};
+pub use struct_value::{NotAnObject, Struct};
+pub use tonic::async_trait;

@@ -1,0 +1,284 @@
+//! Serving a function over gRPC as function images do: the same flags, both versions of the protocol, health,
+//! mutual TLS unless told otherwise, and a graceful stop.
+
+use crate::proto::{v1, v1beta1};
+use crate::{Function, RunFunctionRequest, RunFunctionResponse, answer};
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::server::{Router, TcpIncoming};
+use tonic::transport::{Certificate, Identity, ServerTlsConfig};
+use tonic::{Request, Response, Status};
+
+/// How long calls may take to finish once the server is told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The flags every function accepts.
+#[derive(Clone, Debug, clap::Parser)]
+pub struct ServeOptions {
+    /// Log more, and for people rather than machines.
+    #[arg(short, long)]
+    pub debug: bool,
+    /// Network to listen on: tcp, tcp4, tcp6 or unix.
+    #[arg(long, default_value = "tcp")]
+    pub network: String,
+    /// Address to listen on; for the network "unix" a path.
+    #[arg(long, default_value = ":9443")]
+    pub address: String,
+    /// Directory with tls.crt, tls.key, and ca.crt, which signs the certificates of those who may call.
+    #[arg(long, env = "TLS_SERVER_CERTS_DIR")]
+    pub tls_certs_dir: Option<PathBuf>,
+    /// Serve without TLS, whatever certificates there are.
+    #[arg(long)]
+    pub insecure: bool,
+    /// Largest request accepted, in megabytes.
+    #[arg(long, value_name = "MB", default_value_t = 64)]
+    pub max_recv_message_size: usize,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            debug: false,
+            network: "tcp".to_owned(),
+            address: ":9443".to_owned(),
+            tls_certs_dir: None,
+            insecure: false,
+            max_recv_message_size: 64,
+        }
+    }
+}
+
+impl ServeOptions {
+    /// Logs to stderr: readable lines when debugging, else JSON. Does nothing where logging is already set up.
+    pub fn init_logging(&self) {
+        let builder = tracing_subscriber::fmt().with_writer(std::io::stderr);
+        let _ = if self.debug {
+            builder.with_max_level(tracing::Level::DEBUG).try_init()
+        } else {
+            builder.json().with_max_level(tracing::Level::INFO).try_init()
+        };
+    }
+}
+
+/// Why a function cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Neither certificates nor the wish to do without.
+    #[error("no TLS certificates: set --tls-certs-dir or TLS_SERVER_CERTS_DIR, or serve with --insecure")]
+    NoCertificates,
+    /// A certificate file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// An unknown network.
+    #[error("unknown network {0:?}: use tcp, tcp4, tcp6 or unix")]
+    Network(String),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The server failed.
+    #[error("cannot serve: {}", chain(.0))]
+    Transport(#[from] tonic::transport::Error),
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |e| e.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Serves a function until the process is interrupted or terminated.
+pub async fn serve(function: impl Function, options: &ServeOptions) -> Result<(), ServeError> {
+    Server::bind(options).await?.run(function, signalled()).await
+}
+
+/// Completes on SIGINT or SIGTERM.
+async fn signalled() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        tracing::warn!("cannot watch for SIGTERM");
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A server that listens already and is ready to run a function.
+pub struct Server {
+    listener: Listener,
+    tls: Option<ServerTlsConfig>,
+    max_message_size: usize,
+}
+
+impl Server {
+    /// Reads the certificates and listens.
+    pub async fn bind(options: &ServeOptions) -> Result<Self, ServeError> {
+        let tls = match &options.tls_certs_dir {
+            _ if options.insecure => None,
+            Some(dir) if !dir.as_os_str().is_empty() => Some(mutual_tls(dir).await?),
+            _ => return Err(ServeError::NoCertificates),
+        };
+        let listen_error = |source| ServeError::Listen { address: options.address.clone(), source };
+        let listener = match options.network.as_str() {
+            "unix" => Listener::Unix(UnixListener::bind(&options.address).map_err(listen_error)?),
+            "tcp" | "tcp4" | "tcp6" => {
+                let addresses = resolve(&options.network, &options.address).await.map_err(listen_error)?;
+                Listener::Tcp(TcpListener::bind(&addresses[..]).await.map_err(listen_error)?)
+            }
+            other => return Err(ServeError::Network(other.to_owned())),
+        };
+        let max_message_size = options.max_recv_message_size.saturating_mul(1 << 20);
+        Ok(Self { listener, tls, max_message_size })
+    }
+
+    /// The address listened on; `None` for a unix socket.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        match &self.listener {
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+            Listener::Unix(_) => None,
+        }
+    }
+
+    /// Serves until `shutdown` completes and the calls under way have ended, or five seconds later.
+    pub async fn run(
+        self,
+        function: impl Function,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), ServeError> {
+        let router = router(self.tls, Arc::new(function), self.max_message_size).await?;
+        let draining = tokio::sync::Notify::new();
+        let stop = async {
+            shutdown.await;
+            tracing::info!("stopping");
+            draining.notify_one();
+        };
+        let overdue = async {
+            draining.notified().await;
+            tokio::time::sleep(GRACE).await;
+        };
+        let serving = async {
+            match self.listener {
+                Listener::Tcp(listener) => {
+                    tracing::info!(address = ?listener.local_addr().ok(), "serving");
+                    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                    router.serve_with_incoming_shutdown(incoming, stop).await
+                }
+                Listener::Unix(listener) => {
+                    let incoming = UnixListenerStream::new(listener);
+                    router.serve_with_incoming_shutdown(incoming, stop).await
+                }
+            }
+        };
+        tokio::select! {
+            result = serving => Ok(result?),
+            () = overdue => Ok(()),
+        }
+    }
+}
+
+async fn router(
+    tls: Option<ServerTlsConfig>,
+    function: Arc<impl Function>,
+    max_message_size: usize,
+) -> Result<Router, ServeError> {
+    let v1 = v1::function_runner_service_server::FunctionRunnerServiceServer::new(Service(function.clone()))
+        .max_decoding_message_size(max_message_size);
+    let beta = v1beta1::function_runner_service_server::FunctionRunnerServiceServer::new(Service(function))
+        .max_decoding_message_size(max_message_size);
+    let (health, health_service) = tonic_health::server::health_reporter();
+    let serving = tonic_health::ServingStatus::Serving;
+    for service in ["apiextensions.fn.proto.v1", "apiextensions.fn.proto.v1beta1"] {
+        health.set_service_status(format!("{service}.FunctionRunnerService"), serving).await;
+    }
+    let mut builder = tonic::transport::Server::builder();
+    if let Some(tls) = tls {
+        builder = builder.tls_config(tls)?;
+    }
+    Ok(builder.add_service(v1).add_service(beta).add_service(health_service))
+}
+
+/// The addresses to try for `host:port`; without a host, every interface.
+async fn resolve(network: &str, address: &str) -> std::io::Result<Vec<SocketAddr>> {
+    let found: Vec<SocketAddr> = match address.strip_prefix(':') {
+        Some(port) => {
+            let port = port.parse().map_err(|e| std::io::Error::new(std::io::ErrorKind::InvalidInput, e))?;
+            let any = [IpAddr::from(Ipv6Addr::UNSPECIFIED), IpAddr::from(Ipv4Addr::UNSPECIFIED)];
+            any.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
+        }
+        None => tokio::net::lookup_host(address).await?.collect(),
+    };
+    let wanted = |address: &SocketAddr| match network {
+        "tcp4" => address.is_ipv4(),
+        "tcp6" => address.is_ipv6(),
+        _ => true,
+    };
+    Ok(found.into_iter().filter(wanted).collect())
+}
+
+async fn mutual_tls(dir: &Path) -> Result<ServerTlsConfig, ServeError> {
+    let read = async |name: &str| {
+        let path = dir.join(name);
+        tokio::fs::read(&path).await.map_err(|source| ServeError::Certificate { path, source })
+    };
+    let identity = Identity::from_pem(read("tls.crt").await?, read("tls.key").await?);
+    Ok(ServerTlsConfig::new().identity(identity).client_ca_root(Certificate::from_pem(read("ca.crt").await?)))
+}
+
+/// One function behind both versions' services.
+struct Service<F>(Arc<F>);
+
+impl<F: Function> Service<F> {
+    async fn call(
+        &self,
+        request: Request<RunFunctionRequest>,
+    ) -> Result<Response<RunFunctionResponse>, Status> {
+        let request = request.into_inner();
+        let tag = request.tag().to_owned();
+        let answer = answer(&*self.0, request).await;
+        match &answer {
+            Ok(response) => tracing::debug!(tag, results = response.results.len(), "answered"),
+            Err(status) => tracing::warn!(tag, %status, "failed"),
+        }
+        answer.map(Response::new)
+    }
+}
+
+#[tonic::async_trait]
+impl<F: Function> v1::function_runner_service_server::FunctionRunnerService for Service<F> {
+    async fn run_function(
+        &self,
+        request: Request<RunFunctionRequest>,
+    ) -> Result<Response<RunFunctionResponse>, Status> {
+        self.call(request).await
+    }
+}
+
+#[tonic::async_trait]
+impl<F: Function> v1beta1::function_runner_service_server::FunctionRunnerService for Service<F> {
+    async fn run_function(
+        &self,
+        request: Request<RunFunctionRequest>,
+    ) -> Result<Response<RunFunctionResponse>, Status> {
+        self.call(request).await
+    }
+}

@@ -1,0 +1,201 @@
+//! For unit tests of functions: requests made in a few words, and a function run until its requirements are met.
+//! What cannot be expressed panics, as is right in a test.
+#![allow(clippy::panic, reason = "a test helper fails its test")]
+
+use crate::proto::v1::credentials::Source;
+use crate::proto::v1::resource_selector::Match;
+use crate::{
+    Capability, Function, RequestMeta, Resource, ResourceSelector, Resources, RunFunctionRequest,
+    RunFunctionResponse, State, Struct, answer,
+};
+use serde_json::Value;
+
+/// How often a function may change its mind about what it requires.
+const MAX_ITERATIONS: usize = 5;
+
+fn resource(object: Value) -> Resource {
+    Resource::new(object).unwrap_or_else(|e| panic!("not a resource: {e}"))
+}
+
+/// Builds a request like those of a current control plane.
+#[derive(Clone, Debug)]
+pub struct RequestBuilder(RunFunctionRequest);
+
+impl RequestBuilder {
+    /// A request for a composite resource for which nothing exists or is desired yet.
+    pub fn new(composite: Value) -> Self {
+        use Capability::{Capabilities, Conditions, Credentials, RequiredResources, RequiredSchemas};
+        let capabilities = [Capabilities, RequiredResources, Credentials, Conditions, RequiredSchemas];
+        let capabilities = capabilities.map(|capability| capability as i32).to_vec();
+        Self(RunFunctionRequest {
+            meta: Some(RequestMeta { tag: "test".to_owned(), capabilities }),
+            observed: Some(State::of(resource(composite))),
+            desired: Some(State::default()),
+            ..RunFunctionRequest::default()
+        })
+    }
+
+    /// Sets the tag.
+    #[must_use]
+    pub fn tag(mut self, tag: &str) -> Self {
+        self.0.meta.get_or_insert_with(RequestMeta::default).tag = tag.to_owned();
+        self
+    }
+
+    /// Sets the step's input.
+    #[must_use]
+    pub fn input(mut self, input: Value) -> Self {
+        self.0.input = Some(Struct::try_from(input).unwrap_or_else(|e| panic!("not an input: {e}")));
+        self
+    }
+
+    /// Adds a value to the context.
+    #[must_use]
+    pub fn context(mut self, key: &str, value: Value) -> Self {
+        self.0.context.get_or_insert_with(Struct::default).fields_mut().insert(key.to_owned(), value);
+        self
+    }
+
+    /// Adds a composed resource that exists.
+    #[must_use]
+    pub fn observed(mut self, name: &str, object: Value) -> Self {
+        let state = self.0.observed.get_or_insert_with(State::default);
+        state.resources.insert(name.to_owned(), resource(object));
+        self
+    }
+
+    /// Adds a composed resource that an earlier step wants.
+    #[must_use]
+    pub fn desired(mut self, name: &str, object: Value) -> Self {
+        let state = self.0.desired.get_or_insert_with(State::default);
+        state.resources.insert(name.to_owned(), resource(object));
+        self
+    }
+
+    /// Adds one key of the credentials of a name.
+    #[must_use]
+    pub fn credential(mut self, name: &str, key: &str, value: &[u8]) -> Self {
+        let source = &mut self.0.credentials.entry(name.to_owned()).or_default().source;
+        let Source::CredentialData(data) =
+            source.get_or_insert_with(|| Source::CredentialData(Default::default()));
+        data.data.insert(key.to_owned(), value.to_vec());
+        self
+    }
+
+    /// Sets the resources that satisfy a requirement.
+    #[must_use]
+    pub fn required(mut self, name: &str, objects: impl IntoIterator<Item = Value>) -> Self {
+        let items = objects.into_iter().map(resource).collect();
+        self.0.required_resources.insert(name.to_owned(), Resources { items });
+        self
+    }
+
+    /// The request.
+    pub fn build(self) -> RunFunctionRequest {
+        self.0
+    }
+}
+
+/// Runs a function until it requires nothing new, finding what it requires among the objects of `world`.
+///
+/// # Panics
+/// When the call fails, or the requirements do not settle.
+pub async fn run(
+    function: &impl Function,
+    request: RunFunctionRequest,
+    world: &[Value],
+) -> RunFunctionResponse {
+    let (mut request, mut settled) = (request, None);
+    for _ in 0..=MAX_ITERATIONS {
+        let response =
+            answer(function, request.clone()).await.unwrap_or_else(|e| panic!("the call failed: {e}"));
+        let required = response.requirements.clone();
+        if required.is_none() || required == settled || is_fatal(&response) {
+            return response;
+        }
+        request.required_resources = required
+            .iter()
+            .flat_map(|r| &r.resources)
+            .map(|(name, selector)| {
+                let items =
+                    world.iter().filter(|object| matches(selector, object)).cloned().map(resource).collect();
+                (name.clone(), Resources { items })
+            })
+            .collect();
+        settled = required;
+    }
+    panic!("the requirements did not settle in {MAX_ITERATIONS} iterations")
+}
+
+fn is_fatal(response: &RunFunctionResponse) -> bool {
+    response.results.iter().any(|result| result.severity() == crate::Severity::Fatal)
+}
+
+/// Whether a selector selects an object.
+pub fn matches(selector: &ResourceSelector, object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let selected = match &selector.r#match {
+        None => true,
+        Some(Match::MatchName(name)) => metadata["name"] == name.as_str(),
+        Some(Match::MatchLabels(wanted)) => {
+            wanted.labels.iter().all(|(key, value)| metadata["labels"][key] == value.as_str())
+        }
+    };
+    let namespace = selector.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    selected
+        && object["apiVersion"] == selector.api_version.as_str()
+        && object["kind"] == selector.kind.as_str()
+        && namespace.is_none_or(|namespace| metadata["namespace"] == namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, async_trait};
+    use serde_json::json;
+
+    #[test]
+    fn selectors_select() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata":
+            {"name": "p", "namespace": "ns", "labels": {"app": "x"}}});
+        for (selector, expected) in [
+            (ResourceSelector::all("v1", "Pod"), true),
+            (ResourceSelector::all("v2", "Pod"), false),
+            (ResourceSelector::all("v1", "Node"), false),
+            (ResourceSelector::named("v1", "Pod", "p"), true),
+            (ResourceSelector::named("v1", "Pod", "q"), false),
+            (ResourceSelector::labelled("v1", "Pod", [("app", "x")]), true),
+            (ResourceSelector::labelled("v1", "Pod", [("app", "y")]), false),
+            (ResourceSelector::all("v1", "Pod").in_namespace("ns"), true),
+            (ResourceSelector::all("v1", "Pod").in_namespace("other"), false),
+        ] {
+            assert_eq!(matches(&selector, &pod), expected, "{selector:?}");
+        }
+    }
+
+    /// Requires one more thing each time, up to a number.
+    struct Greedy(usize);
+
+    #[async_trait]
+    impl Function for Greedy {
+        async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+            let mut response = request.start_response();
+            for number in 0..=request.required_resources.len().min(self.0) {
+                response.require(number.to_string(), ResourceSelector::all("v1", "Pod"));
+            }
+            Ok(response)
+        }
+    }
+
+    #[tokio::test]
+    async fn requirements_settle() {
+        let response = run(&Greedy(2), RequestBuilder::new(json!({})).build(), &[]).await;
+        assert_eq!(response.requirements.unwrap().resources.len(), 3);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "did not settle")]
+    async fn requirements_that_grow_do_not() {
+        run(&Greedy(usize::MAX), RequestBuilder::new(json!({})).build(), &[]).await;
+    }
+}

@@ -1,0 +1,228 @@
+//! A real server on the loopback: both versions, the fallback between them, limits, mutual TLS, health, stopping.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::Path;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::Code;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use transom_function::client::FunctionClient;
+use transom_function::proto::v1beta1::function_runner_service_server as beta;
+use transom_function::testing::RequestBuilder;
+use transom_function::{
+    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeError, ServeOptions, Server, async_trait,
+};
+
+/// Answers with what it was given, or as the input says.
+struct Echo;
+
+#[async_trait]
+impl Function for Echo {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        match request.input.as_ref().and_then(|input| input.fields()["do"].as_str()) {
+            Some("fail") => Err(Error::fatal("as told")),
+            Some("panic") => panic!("as told"),
+            Some("sleep") => {
+                tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+                Ok(request.start_response())
+            }
+            _ => Ok(request.start_response()),
+        }
+    }
+}
+
+struct Running {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), ServeError>>,
+}
+
+async fn start(options: ServeOptions) -> Running {
+    let server = Server::bind(&ServeOptions { address: "127.0.0.1:0".to_owned(), ..options }).await.unwrap();
+    let address = server.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(server.run(Echo, async {
+        let _ = stopped.await;
+    }));
+    Running { address, stop, task }
+}
+
+fn insecure() -> ServeOptions {
+    ServeOptions { insecure: true, ..ServeOptions::default() }
+}
+
+async fn channel(address: SocketAddr) -> Channel {
+    Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
+}
+
+fn request(action: &str) -> RunFunctionRequest {
+    RequestBuilder::new(json!({"kind": "XR"}))
+        .input(json!({ "do": action }))
+        .desired("a", json!({"spec": {"count": 3, "ratio": 0.5, "none": null, "list": [1, "x", {}]}}))
+        .build()
+}
+
+#[tokio::test]
+async fn calls_are_answered() {
+    let running = start(insecure()).await;
+    let client = FunctionClient::new(channel(running.address).await);
+    let response = client.run(&request("echo")).await.unwrap();
+    assert_eq!(response.desired, request("echo").desired);
+    assert_eq!(client.run(&request("fail")).await.unwrap().results[0].message, "as told");
+    let status = client.run(&request("panic")).await.unwrap_err();
+    assert_eq!((status.code(), status.message()), (Code::Internal, "the function panicked: as told"));
+    assert!(client.run(&request("echo")).await.is_ok(), "a panic ends one call only");
+}
+
+#[tokio::test]
+async fn a_message_of_40_megabytes_goes_both_ways() {
+    let running = start(insecure()).await;
+    let client = FunctionClient::new(channel(running.address).await);
+    let mut builder = RequestBuilder::new(json!({"kind": "XR"}));
+    for number in 0..40 {
+        builder =
+            builder.desired(&number.to_string(), json!({"data": "x".repeat(1 << 20), "number": number}));
+    }
+    let request = builder.build();
+    assert_eq!(client.run(&request).await.unwrap().desired, request.desired);
+    let status = client.with_max_message_size(1 << 20).run(&request).await.unwrap_err();
+    assert_eq!(status.code(), Code::OutOfRange);
+}
+
+#[tokio::test]
+async fn larger_requests_than_allowed_are_refused() {
+    let running = start(ServeOptions { max_recv_message_size: 1, ..insecure() }).await;
+    let client = FunctionClient::new(channel(running.address).await);
+    let big = RequestBuilder::new(json!({"data": "x".repeat(2 << 20)})).build();
+    assert_eq!(client.run(&big).await.unwrap_err().code(), Code::OutOfRange);
+    assert!(client.run(&request("echo")).await.is_ok());
+}
+
+/// A server of the old version only.
+struct Old;
+
+#[async_trait]
+impl beta::FunctionRunnerService for Old {
+    async fn run_function(
+        &self,
+        request: tonic::Request<RunFunctionRequest>,
+    ) -> Result<tonic::Response<RunFunctionResponse>, tonic::Status> {
+        Ok(tonic::Response::new(request.into_inner().start_response()))
+    }
+}
+
+#[tokio::test]
+async fn the_old_version_is_spoken_where_the_new_is_not() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let incoming = tonic::transport::server::TcpIncoming::from(listener);
+    let service = beta::FunctionRunnerServiceServer::new(Old);
+    tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
+    let client = FunctionClient::new(channel(address).await);
+    assert_eq!(client.run(&request("echo")).await.unwrap().desired, request("echo").desired);
+}
+
+#[tokio::test]
+async fn health_is_reported_for_both_versions() {
+    let running = start(insecure()).await;
+    let mut client = tonic_health::pb::health_client::HealthClient::new(channel(running.address).await);
+    for (service, expected) in [
+        ("", Ok(1)),
+        ("apiextensions.fn.proto.v1.FunctionRunnerService", Ok(1)),
+        ("apiextensions.fn.proto.v1beta1.FunctionRunnerService", Ok(1)),
+        ("other", Err(Code::NotFound)),
+    ] {
+        let check = tonic_health::pb::HealthCheckRequest { service: service.to_owned() };
+        let status = client.check(check).await.map(|r| r.into_inner().status).map_err(|e| e.code());
+        assert_eq!(status, expected, "{service}");
+    }
+}
+
+#[tokio::test]
+async fn stopping_waits_for_calls_under_way() {
+    let running = start(insecure()).await;
+    let client = FunctionClient::new(channel(running.address).await);
+    let slow = tokio::spawn(async move { client.run(&request("sleep")).await });
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    running.stop.send(()).unwrap();
+    assert!(slow.await.unwrap().is_ok());
+    running.task.await.unwrap().unwrap();
+    assert!(tokio::net::TcpStream::connect(running.address).await.is_err());
+}
+
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap() }
+    }
+
+    fn issue(&self, name: &str) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+}
+
+fn write_certificates(dir: &Path, authority: &Authority) {
+    let (certificate, key) = authority.issue("function.test");
+    std::fs::write(dir.join("tls.crt"), certificate).unwrap();
+    std::fs::write(dir.join("tls.key"), key).unwrap();
+    std::fs::write(dir.join("ca.crt"), authority.issuer.pem()).unwrap();
+}
+
+async fn call_over_tls(address: SocketAddr, tls: ClientTlsConfig) -> Result<RunFunctionResponse, String> {
+    let endpoint = Endpoint::from_shared(format!("https://{address}")).unwrap();
+    let channel = endpoint.tls_config(tls).unwrap().connect().await.map_err(|e| e.to_string())?;
+    FunctionClient::new(channel).run(&request("echo")).await.map_err(|e| e.to_string())
+}
+
+#[tokio::test]
+async fn callers_and_the_server_prove_who_they_are() {
+    let (dir, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    write_certificates(dir.path(), &authority);
+    let options = ServeOptions { tls_certs_dir: Some(dir.path().to_owned()), ..ServeOptions::default() };
+    let running = start(options).await;
+    let trusting = || {
+        ClientTlsConfig::new()
+            .ca_certificate(Certificate::from_pem(authority.issuer.pem()))
+            .domain_name("function.test")
+    };
+    let identity = |authority: &Authority| {
+        let (certificate, key) = authority.issue("caller.test");
+        Identity::from_pem(certificate, key)
+    };
+    call_over_tls(running.address, trusting().identity(identity(&authority))).await.unwrap();
+    assert!(call_over_tls(running.address, trusting()).await.is_err(), "no certificate");
+    let stranger = identity(&Authority::new());
+    assert!(
+        call_over_tls(running.address, trusting().identity(stranger)).await.is_err(),
+        "another authority"
+    );
+    let elsewhere = trusting().identity(identity(&authority)).domain_name("other.test");
+    assert!(call_over_tls(running.address, elsewhere).await.is_err(), "another name");
+}
+
+#[tokio::test]
+async fn a_server_says_what_it_lacks() {
+    let dir = tempfile::tempdir().unwrap();
+    let without = ServeOptions::default();
+    let empty = ServeOptions { tls_certs_dir: Some(dir.path().to_owned()), ..ServeOptions::default() };
+    let network = ServeOptions { network: "carrier-pigeon".to_owned(), ..insecure() };
+    let address = ServeOptions { address: ":http".to_owned(), ..insecure() };
+    for (options, expected) in [
+        (without, "no TLS certificates"),
+        (empty, "tls.crt: No such file"),
+        (network, "unknown network \"carrier-pigeon\""),
+        (address, "cannot listen on :http: invalid digit"),
+    ] {
+        let error = Server::bind(&options).await.err().unwrap().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
