@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use transom_function::testing::{RequestBuilder, run};
 
-    fn request(replicas: serde_json::Value) -> RunFunctionRequest {
+    fn request(replicas: &serde_json::Value) -> RunFunctionRequest {
         RequestBuilder::new(json!({"spec": {"replicas": replicas}}))
             .input(json!({"prefix": "map"}))
             .observed("map-0", json!({"kind": "ConfigMap"}))
@@ -75,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_map_per_replica() {
-        let response = run(&Replicas, request(json!(2)), &[]).await;
+        let response = run(&Replicas, request(&json!(2)), &[]).await;
         let desired = response.desired.unwrap();
         assert_eq!(desired.resources["map-0"].ready(), Ready::True);
         assert_eq!(desired.resources["map-1"].ready(), Ready::False);
@@ -88,14 +88,14 @@ mod tests {
     async fn no_more_than_allowed() {
         let limits = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"replicas": "1"},
             "metadata": {"name": "limits", "namespace": "default"}});
-        let response = run(&Replicas, request(json!(2)), &[limits]).await;
+        let response = run(&Replicas, request(&json!(2)), &[limits]).await;
         assert_eq!(response.desired.unwrap().resources.len(), 1);
         assert_eq!(response.results[0].message, "2 replicas asked for, 1 allowed");
     }
 
     #[tokio::test]
     async fn what_cannot_be_read_is_fatal() {
-        let response = run(&Replicas, request(json!("many")), &[]).await;
+        let response = run(&Replicas, request(&json!("many")), &[]).await;
         assert_eq!(response.results[0].message, "spec.replicas is not a whole number");
     }
 }

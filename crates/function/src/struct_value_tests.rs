@@ -58,7 +58,7 @@ proptest! {
     fn others_read_what_we_write_and_we_read_theirs(fields in object()) {
         let theirs = reference_struct(&fields);
         let ours = Struct::from(fields);
-        prop_assert_eq!(prost_types::Struct::decode(&ours.encode_to_vec()[..]).unwrap(), theirs.clone());
+        prop_assert_eq!(&prost_types::Struct::decode(&ours.encode_to_vec()[..]).unwrap(), &theirs);
         prop_assert_eq!(Struct::decode(&theirs.encode_to_vec()[..]).unwrap(), ours);
     }
 

@@ -18,6 +18,7 @@ use transom_function::{
 /// Answers with what it was given, or as the input says.
 struct Echo;
 
+#[expect(clippy::panic, reason = "the server must survive a function that panics")]
 #[async_trait]
 impl Function for Echo {
     async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
@@ -40,8 +41,9 @@ struct Running {
 }
 
 async fn start(options: ServeOptions) -> Running {
-    let server = Server::bind(&ServeOptions { address: "127.0.0.1:0".to_owned(), ..options }).await.unwrap();
-    let address = server.local_addr().unwrap();
+    let options = ServeOptions { address: "127.0.0.1:0".to_owned(), ..options };
+    let server = Server::bind(&options).await.expect("the server binds");
+    let address = server.local_addr().expect("a TCP server has an address");
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(server.run(Echo, async {
         let _ = stopped.await;
@@ -54,7 +56,8 @@ fn insecure() -> ServeOptions {
 }
 
 async fn channel(address: SocketAddr) -> Channel {
-    Endpoint::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap()
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address makes a URL");
+    endpoint.connect().await.expect("the server listens")
 }
 
 fn request(action: &str) -> RunFunctionRequest {
@@ -160,26 +163,33 @@ impl Authority {
     fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap() }
+        let key = KeyPair::generate().expect("a key");
+        Self { issuer: CertifiedIssuer::self_signed(params, key).expect("a self-signed certificate") }
     }
 
     fn issue(&self, name: &str) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new([name.to_owned()]).unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+        let key = KeyPair::generate().expect("a key");
+        let params = CertificateParams::new([name.to_owned()]).expect("a DNS name");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a signed certificate");
+        (certificate.pem(), key.serialize_pem())
     }
 }
 
 fn write_certificates(dir: &Path, authority: &Authority) {
     let (certificate, key) = authority.issue("function.test");
-    std::fs::write(dir.join("tls.crt"), certificate).unwrap();
-    std::fs::write(dir.join("tls.key"), key).unwrap();
-    std::fs::write(dir.join("ca.crt"), authority.issuer.pem()).unwrap();
+    for (name, pem) in [("tls.crt", certificate), ("tls.key", key), ("ca.crt", authority.issuer.pem())] {
+        std::fs::write(dir.join(name), pem).expect("the temporary directory can be written");
+    }
 }
 
 async fn call_over_tls(address: SocketAddr, tls: ClientTlsConfig) -> Result<RunFunctionResponse, String> {
-    let endpoint = Endpoint::from_shared(format!("https://{address}")).unwrap();
-    let channel = endpoint.tls_config(tls).unwrap().connect().await.map_err(|e| e.to_string())?;
+    let endpoint = Endpoint::from_shared(format!("https://{address}")).expect("an address makes a URL");
+    let channel = endpoint
+        .tls_config(tls)
+        .expect("readable certificates")
+        .connect()
+        .await
+        .map_err(|e| e.to_string())?;
     FunctionClient::new(channel).run(&request("echo")).await.map_err(|e| e.to_string())
 }
 

@@ -2,8 +2,8 @@
 //! so there is one set of types.
 
 #[rustfmt::skip]
-#[allow(missing_docs, clippy::all, reason = "generated")]
+#[allow(missing_docs, clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
 pub mod v1;
 #[rustfmt::skip]
-#[allow(missing_docs, clippy::all, reason = "generated")]
+#[allow(missing_docs, clippy::all, clippy::allow_attributes_without_reason, reason = "generated")]
 pub mod v1beta1;
