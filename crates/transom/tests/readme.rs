@@ -30,7 +30,7 @@ async fn the_readmes_manifests_are_accepted_and_survive() {
     let mut plane = Plane::start(&home);
     let client = plane.client().await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}});
-    client.post("/api/v1/namespaces", &namespace).await.unwrap().assert_status(201, "the namespace");
+    assert_eq!(client.post("/api/v1/namespaces", &namespace).await.unwrap().status, 201);
     let files = applied();
     assert!(files.len() >= 2, "the README applies a definition and an object of it");
     for file in &files {
@@ -45,7 +45,7 @@ async fn the_readmes_manifests_are_accepted_and_survive() {
         };
         let reply =
             client.patch(&format!("{path}?fieldManager=readme"), APPLY, object.to_string()).await.unwrap();
-        reply.assert_status(201, &file.display().to_string());
+        assert_eq!(reply.status, 201, "{}: {}", file.display(), reply.text());
     }
     plane.kill();
     let plane = Plane::start(&home);
