@@ -13,13 +13,15 @@ mod watch;
 
 use crate::call::Call;
 use crate::represent::{Include, View};
-use crate::request::Verb;
+use crate::request::{Verb, WriteOptions};
 use crate::resource::Access;
 use crate::respond::Answer;
 use crate::strategy::Face;
 use crate::write::Outcome;
+use crate::{decode, negotiate};
 use bytes::Bytes;
 use http::StatusCode;
+use serde_json::Value;
 use transom_object::Status;
 
 pub(crate) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status> {
@@ -77,6 +79,20 @@ fn not_supported(call: &Call) -> Status {
         return Status::bad_request("name must be provided");
     }
     Status::method_not_allowed()
+}
+
+/// The object a POST or PUT carries, in served form, with its options. Warnings go out with the answer.
+fn decode_body(call: &Call, body: &[u8], options_kind: &str) -> Result<(Value, WriteOptions), Status> {
+    let body_type = negotiate::body_type(&call.headers, call.resource.strategy.is_typed())?;
+    let options = WriteOptions::parse(&call.query, options_kind, call.user_agent(), false)?;
+    let mut decoded = decode::object(&call.resource, body, body_type, options.field_validation)?;
+    call.warn(decode::normalize(
+        &call.resource,
+        &mut decoded.value,
+        &decoded.duplicates,
+        options.field_validation,
+    )?);
+    Ok((decoded.value, options))
 }
 
 fn view(call: &Call) -> Result<View<'_>, Status> {

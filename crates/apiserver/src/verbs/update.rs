@@ -6,7 +6,6 @@ use crate::request::WriteOptions;
 use crate::respond::Answer;
 use crate::strategy::Face;
 use crate::write::{self, Update};
-use crate::{decode, negotiate};
 use serde_json::Value;
 use transom_object::Status;
 
@@ -47,15 +46,7 @@ pub(super) async fn finalize(call: &Call, body: &[u8]) -> Result<Answer, Status>
 }
 
 fn decode_body(call: &Call, body: &[u8]) -> Result<(Value, WriteOptions), Status> {
-    let body_type = negotiate::body_type(&call.headers, call.resource.strategy.is_typed())?;
-    let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
-    let mut decoded = decode::object(&call.resource, body, body_type, options.field_validation)?;
-    call.warn(decode::normalize(
-        &call.resource,
-        &mut decoded.value,
-        &decoded.duplicates,
-        options.field_validation,
-    )?);
-    write::settle_place(&mut decoded.value, &call.target.namespace, Some(&call.target.name))?;
-    Ok((decoded.value, options))
+    let (mut value, options) = super::decode_body(call, body, "UpdateOptions")?;
+    write::settle_place(&mut value, &call.target.namespace, Some(&call.target.name))?;
+    Ok((value, options))
 }
