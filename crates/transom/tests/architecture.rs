@@ -15,7 +15,26 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-store", &["transom-object"]),
     ("transom-function", &["transom-object"]),
     ("transom-apiserver", &["transom-object", "transom-schema", "transom-store"]),
-    ("transom", &["transom-apiserver", "transom-object", "transom-schema", "transom-store"]),
+    ("transom-xapi", &["transom-object"]),
+    ("transom-builtins", &["transom-function", "transom-gotemplate", "transom-object", "transom-schema"]),
+    ("transom-compose", &["transom-function", "transom-object", "transom-xapi"]),
+    ("transom-runner", &["transom-compose", "transom-function"]),
+    ("transom-controllers", &["transom-compose", "transom-object", "transom-schema", "transom-xapi"]),
+    (
+        "transom",
+        &[
+            "transom-apiserver",
+            "transom-builtins",
+            "transom-compose",
+            "transom-controllers",
+            "transom-function",
+            "transom-object",
+            "transom-runner",
+            "transom-schema",
+            "transom-store",
+            "transom-xapi",
+        ],
+    ),
 ];
 
 const LICENCES: &[&str] = &[

@@ -1,0 +1,21 @@
+//! The composition functions that ship with the binary, one module each.
+//!
+//! A built-in is an ordinary [`Function`]: it sees exactly what an external function sees, and takes the same input
+//! as the function of the same name that it stands in for.
+
+use std::sync::Arc;
+
+use transom_function::Function;
+
+/// The built-in functions, by the last segment of the package repository each stands in for.
+const BUILTINS: &[(&str, fn() -> Arc<dyn Function>)] = &[];
+
+/// The built-in that stands in for packages whose repository ends in `name`.
+pub fn find(name: &str) -> Option<Arc<dyn Function>> {
+    BUILTINS.iter().find(|(builtin, _)| *builtin == name).map(|(_, make)| make())
+}
+
+/// The names of every built-in.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BUILTINS.iter().map(|(name, _)| *name)
+}

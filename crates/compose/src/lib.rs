@@ -1,0 +1,1 @@
+//! Decides what should exist: an XR, its composition and what is observed become an ordered plan.

@@ -1,0 +1,1 @@
+//! Calls functions: in process, or over gRPC.
