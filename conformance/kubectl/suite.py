@@ -100,13 +100,39 @@ def perform(command, env, folder):
     lines = [normalise(line) for line in out.splitlines()] + [f"2> {normalise(line)}" for line in err.splitlines()]
     while lines and not lines[-1]:
         lines.pop()
-    return sort_bullets(lines) + ([f"[exit {code}]"] if code else [])
+    return sort_managers(sort_bullets(lines)) + ([f"[exit {code}]"] if code else [])
 
 
 def sort_bullets(lines):
     """Errors of one object are found by walking Go maps: their order is not defined."""
     runs = itertools.groupby(lines, key=lambda line: line.startswith("2> * "))
     return [line for bullets, run in runs for line in (sorted(run) if bullets else run)]
+
+
+def sort_managers(lines):
+    """The entries of managedFields (in YAML) are ordered by second, then by name: whether two commands fall into the same
+    second decides. They are shown by manager, operation and subresource instead."""
+    found, at = [], 0
+    while at < len(lines):
+        found.append(lines[at])
+        at += 1
+        if lines[at - 1].strip() != "managedFields:":
+            continue
+        margin = lines[at - 1].partition("managedFields:")[0]
+        entries = []
+        while at < len(lines) and lines[at].startswith((f"{margin}- ", f"{margin}  ")):
+            if lines[at].startswith(f"{margin}- "):
+                entries.append([])
+            entries[-1].append(lines[at])
+            at += 1
+        found += [line for entry in sorted(entries, key=lambda entry: manager_of(entry, margin)) for line in entry]
+    return found
+
+
+def manager_of(entry, margin):
+    """What tells a managedFields entry from the others."""
+    keys = ("manager", "operation", "subresource")
+    return [[line for line in entry if line.startswith(f"{margin}  {key}: ")] for key in keys]
 
 
 @contextlib.contextmanager
