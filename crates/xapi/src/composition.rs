@@ -1,0 +1,323 @@
+//! Compositions and their revisions: which functions run, in what order, to compose one type of composite resource.
+//!
+//! A Composition is what users write; every change of it becomes a CompositionRevision, which is what runs. Fields of
+//! a pipeline step that Crossplane designed but never shipped (`functionRevisionRef`, `functionRevisionSelector`,
+//! `allowedExtraResources`, `maxIterations`, `inputRef`) carry the names the designs gave them.
+
+use crate::conditions::Condition;
+use crate::metadata::Metadata;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is left out of an encoded object, as Go's `omitempty` would.
+pub(crate) mod omit {
+    use std::collections::BTreeMap;
+
+    pub(crate) fn text(text: &str) -> bool {
+        text.is_empty()
+    }
+
+    pub(crate) fn list<T>(list: &[T]) -> bool {
+        list.is_empty()
+    }
+
+    pub(crate) fn map<V>(map: &BTreeMap<String, V>) -> bool {
+        map.is_empty()
+    }
+}
+
+/// Reads `null` as nothing, as Go does for lists, maps and texts.
+pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// `mode: Pipeline`.
+pub const MODE_PIPELINE: &str = "Pipeline";
+/// `mode: Resources`, of Crossplane v1: patch-and-transform without naming the function.
+pub const MODE_RESOURCES: &str = "Resources";
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Composition {
+    pub metadata: Metadata,
+    pub spec: CompositionSpec,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CompositionSpec {
+    pub composite_type_ref: TypeReference,
+    #[serde(skip_serializing_if = "omit::text")]
+    pub mode: String,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub pipeline: Vec<PipelineStep>,
+    /// The resource templates of `mode: Resources`, in the language of function-patch-and-transform.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub resources: Vec<Value>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub patch_sets: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_connection_secrets_to_namespace: Option<String>,
+}
+
+impl CompositionSpec {
+    /// Whether the resource templates rather than the pipeline say what to compose. A Composition of Crossplane v1
+    /// that names no mode means this one; the API server's default has then already written `Pipeline`.
+    pub fn is_resources_mode(&self) -> bool {
+        self.mode == MODE_RESOURCES || (self.pipeline.is_empty() && !self.resources.is_empty())
+    }
+
+    /// The functions of the pipeline, in its order.
+    pub fn function_names(&self) -> impl Iterator<Item = &str> {
+        self.pipeline.iter().map(|step| step.function_ref.name.as_str())
+    }
+}
+
+/// A type of resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TypeReference {
+    pub api_version: String,
+    pub kind: String,
+}
+
+impl TypeReference {
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into() }
+    }
+}
+
+/// One call of a function.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PipelineStep {
+    pub step: String,
+    pub function_ref: NameReference,
+    /// Runs this very revision of the function instead of its newest active one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_revision_ref: Option<NameReference>,
+    /// Runs the newest active revision of the function that carries these labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_revision_selector: Option<LabelMatch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// An object that holds the input, so that several Compositions can share it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_ref: Option<InputReference>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub credentials: Vec<Credentials>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requirements: Option<Requirements>,
+    /// What the function may ask for. `None` allows everything; a list allows what it names and nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_extra_resources: Option<Vec<AllowedResource>>,
+    /// How often the function may change its mind about what it requires before the step fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct NameReference {
+    pub name: String,
+}
+
+impl NameReference {
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelMatch {
+    #[serde(deserialize_with = "nullable")]
+    pub match_labels: BTreeMap<String, String>,
+}
+
+impl LabelMatch {
+    /// Whether an object with these labels is meant.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.match_labels.iter().all(|(k, v)| labels.get(k) == Some(v))
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct InputReference {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    #[serde(skip_serializing_if = "omit::text")]
+    pub namespace: String,
+}
+
+/// A secret handed to the function under a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Credentials {
+    pub name: String,
+    /// `None` or `Secret`.
+    pub source: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretReference>,
+}
+
+impl Credentials {
+    /// The secret to read, if one is meant.
+    pub fn secret(&self) -> Option<&SecretReference> {
+        self.secret_ref.as_ref().filter(|_| self.source == "Secret")
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(default)]
+pub struct SecretReference {
+    pub name: String,
+    pub namespace: String,
+}
+
+/// What the function gets before it asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Requirements {
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub required_resources: Vec<RequiredResource>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub required_schemas: Vec<RequiredSchema>,
+}
+
+/// Objects by name, by labels, or (neither given) all of the kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequiredResource {
+    pub requirement_name: String,
+    pub api_version: String,
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::map")]
+    pub match_labels: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequiredSchema {
+    pub requirement_name: String,
+    pub api_version: String,
+    pub kind: String,
+}
+
+/// Objects a function may ask for. The name and the values of labels are regular expressions that must match the
+/// whole text; the value `*` allows any.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AllowedResource {
+    pub api_version: String,
+    pub kind: String,
+    /// The design's prose says `name`, its types `matchName`: both are read.
+    #[serde(alias = "name", skip_serializing_if = "Option::is_none")]
+    pub match_name: Option<String>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::map")]
+    pub match_labels: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CompositionRevision {
+    pub metadata: Metadata,
+    pub spec: CompositionRevisionSpec,
+    pub status: ConditionedStatus,
+}
+
+/// The spec of the Composition as it was, and the number of the revision.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct CompositionRevisionSpec {
+    #[serde(flatten)]
+    pub composition: CompositionSpec,
+    pub revision: i64,
+}
+
+/// A status of which only the conditions matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ConditionedStatus {
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub conditions: Vec<Condition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn unknown_fields_are_ignored_and_zero_values_left_out() {
+        let composition: Composition = serde_json::from_value(json!({
+            "apiVersion": "apiextensions.crossplane.io/v1",
+            "kind": "Composition",
+            "metadata": {"name": "c", "managedFields": [{}]},
+            "spec": {
+                "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XThing"},
+                "mode": "Pipeline",
+                "surprise": 1,
+                "resources": null,
+                "pipeline": [{
+                    "step": "one",
+                    "functionRef": {"name": "f"},
+                    "allowedExtraResources": [{"apiVersion": "v1", "kind": "Secret", "name": "a.*"}],
+                    "functionRevisionSelector": {"matchLabels": {"channel": "alpha"}},
+                }],
+            },
+        }))
+        .unwrap();
+        assert_eq!(
+            serde_json::to_value(&composition.spec).unwrap(),
+            json!({
+                "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XThing"},
+                "mode": "Pipeline",
+                "pipeline": [{
+                    "step": "one",
+                    "functionRef": {"name": "f"},
+                    "allowedExtraResources": [{"apiVersion": "v1", "kind": "Secret", "matchName": "a.*"}],
+                    "functionRevisionSelector": {"matchLabels": {"channel": "alpha"}},
+                }],
+            })
+        );
+        assert_eq!(composition.spec.function_names().collect::<Vec<_>>(), ["f"]);
+    }
+
+    #[test]
+    fn a_revision_is_a_composition_with_a_number() {
+        let revision: CompositionRevision = serde_json::from_value(json!({
+            "spec": {"compositeTypeRef": {"apiVersion": "a/v1", "kind": "K"}, "revision": 3},
+            "status": {"conditions": [{"type": "ValidPipeline", "status": "True"}]},
+        }))
+        .unwrap();
+        assert_eq!(
+            (revision.spec.revision, revision.spec.composition.composite_type_ref.kind.as_str()),
+            (3, "K")
+        );
+        assert_eq!(revision.status.conditions[0].kind, "ValidPipeline");
+    }
+
+    #[test]
+    fn templates_without_a_pipeline_mean_resources_mode() {
+        let spec = |value| serde_json::from_value::<CompositionSpec>(value).unwrap();
+        assert!(spec(json!({"mode": "Resources"})).is_resources_mode());
+        assert!(spec(json!({"mode": "Pipeline", "resources": [{}]})).is_resources_mode());
+        assert!(
+            !spec(json!({"mode": "Pipeline", "pipeline": [{"step": "s"}], "resources": [{}]}))
+                .is_resources_mode()
+        );
+        assert!(!spec(json!({"mode": "Pipeline"})).is_resources_mode());
+    }
+}

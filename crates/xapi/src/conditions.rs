@@ -1,0 +1,257 @@
+//! Conditions as Crossplane sets them.
+//!
+//! Unlike the API server's own conditions, one that changes in anything but its time replaces the old entry wholesale:
+//! the transition time moves with reason, message and generation too. One that is equal leaves the old entry, time
+//! included, untouched — otherwise controllers would wake themselves.
+
+use crate::constants::{condition, message, reason};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use transom_object::time::{self, Timestamp};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Empty until the condition is set.
+    pub last_transition_time: String,
+    pub reason: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+}
+
+fn is_zero(n: &i64) -> bool {
+    *n == 0
+}
+
+impl Condition {
+    pub fn new(kind: &str, status: &str, reason: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    pub fn available() -> Self {
+        Self::new(condition::READY, "True", reason::AVAILABLE)
+    }
+
+    pub fn unavailable() -> Self {
+        Self::new(condition::READY, "False", reason::UNAVAILABLE)
+    }
+
+    pub fn creating() -> Self {
+        Self::new(condition::READY, "False", reason::CREATING)
+    }
+
+    pub fn deleting() -> Self {
+        Self::new(condition::READY, "False", reason::DELETING)
+    }
+
+    /// Of a claim whose composite resource is not ready.
+    pub fn waiting() -> Self {
+        Self::new(condition::READY, "False", reason::WAITING).with_message(message::CLAIM_WAITING)
+    }
+
+    pub fn reconcile_success() -> Self {
+        Self::new(condition::SYNCED, "True", reason::RECONCILE_SUCCESS)
+    }
+
+    pub fn reconcile_error(error: impl Into<String>) -> Self {
+        Self::new(condition::SYNCED, "False", reason::RECONCILE_ERROR).with_message(error)
+    }
+
+    pub fn reconcile_paused() -> Self {
+        Self::new(condition::SYNCED, "False", reason::RECONCILE_PAUSED).with_message(message::PAUSED)
+    }
+
+    pub fn watching_composite() -> Self {
+        Self::new(condition::ESTABLISHED, "True", reason::WATCHING_COMPOSITE)
+    }
+
+    pub fn terminating_composite() -> Self {
+        Self::new(condition::ESTABLISHED, "False", reason::TERMINATING_COMPOSITE)
+    }
+
+    pub fn watching_claim() -> Self {
+        Self::new(condition::OFFERED, "True", reason::WATCHING_CLAIM)
+    }
+
+    pub fn terminating_claim() -> Self {
+        Self::new(condition::OFFERED, "False", reason::TERMINATING_CLAIM)
+    }
+
+    pub fn valid_pipeline() -> Self {
+        Self::new(condition::VALID_PIPELINE, "True", reason::VALID_PIPELINE)
+    }
+
+    pub fn missing_capabilities(message: impl Into<String>) -> Self {
+        Self::new(condition::VALID_PIPELINE, "False", reason::MISSING_CAPABILITIES).with_message(message)
+    }
+
+    pub fn watch_circuit_open(triggered_by: &str) -> Self {
+        Self::new(condition::RESPONSIVE, "False", reason::WATCH_CIRCUIT_OPEN)
+            .with_message(format!("Too many watch events from {triggered_by}. Allowing events periodically."))
+    }
+
+    pub fn watch_circuit_closed() -> Self {
+        Self::new(condition::RESPONSIVE, "True", reason::WATCH_CIRCUIT_CLOSED)
+    }
+
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    #[must_use]
+    pub fn with_generation(mut self, generation: i64) -> Self {
+        self.observed_generation = generation;
+        self
+    }
+
+    pub fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    /// Whether both say the same, whenever they said it. A generation counts only if both have one.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let generations = (self.observed_generation, other.observed_generation);
+        (&self.kind, &self.status, &self.reason, &self.message)
+            == (&other.kind, &other.status, &other.reason, &other.message)
+            && (generations.0 == 0 || generations.1 == 0 || generations.0 == generations.1)
+    }
+}
+
+/// Whether only Crossplane itself may set conditions of this type: functions cannot.
+pub fn is_system(kind: &str) -> bool {
+    is_core_system(kind) || kind == condition::RESPONSIVE
+}
+
+/// The system types every Crossplane resource has.
+pub fn is_core_system(kind: &str) -> bool {
+    matches!(kind, condition::READY | condition::SYNCED | condition::HEALTHY | condition::UP_TO_DATE)
+}
+
+/// The condition of a type; one nobody has set is `Unknown`.
+pub fn get(conditions: &[Condition], kind: &str) -> Condition {
+    conditions.iter().find(|c| c.kind == kind).cloned().unwrap_or_else(|| Condition::new(kind, "Unknown", ""))
+}
+
+/// Sets a condition as of `now`, unless it brings its own time; says whether anything changed.
+pub fn set(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) -> bool {
+    if new.last_transition_time.is_empty() {
+        new.last_transition_time = time::format(now);
+    }
+    let mut found = false;
+    let mut changed = false;
+    for old in conditions.iter_mut().filter(|c| c.kind == new.kind) {
+        found = true;
+        if !old.says_the_same(&new) {
+            old.clone_from(&new);
+            changed = true;
+        }
+    }
+    if !found {
+        conditions.push(new);
+        changed = true;
+    }
+    changed
+}
+
+/// Whether two lists say the same, in whatever order and whenever.
+pub fn same(a: &[Condition], b: &[Condition]) -> bool {
+    let sorted = |list: &[Condition]| {
+        let mut list = list.to_vec();
+        list.sort_by(|a, b| a.kind.cmp(&b.kind));
+        list
+    };
+    a.len() == b.len() && sorted(a).iter().zip(&sorted(b)).all(|(a, b)| a.says_the_same(b))
+}
+
+/// The conditions of a dynamic object. Entries that are none are left out.
+pub fn of(object: &Value) -> Vec<Condition> {
+    let list = object.get("status").and_then(|s| s.get("conditions")).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|c| Condition::deserialize(c).ok()).collect()
+}
+
+/// Writes the conditions of a dynamic object; an empty list removes the field.
+pub fn write(object: &mut Value, conditions: &[Condition]) {
+    let Some(object) = object.as_object_mut() else { return };
+    let status = object.entry("status").or_insert_with(|| Map::new().into());
+    if !status.is_object() {
+        *status = Map::new().into();
+    }
+    let Some(status) = status.as_object_mut() else { return };
+    if conditions.is_empty() {
+        status.remove("conditions");
+    } else {
+        status.insert("conditions".to_owned(), json!(conditions));
+    }
+}
+
+/// Sets conditions of a dynamic object as of `now`; says whether anything changed.
+pub fn mark(object: &mut Value, new: impl IntoIterator<Item = Condition>, now: Timestamp) -> bool {
+    let mut conditions = of(object);
+    let mut changed = false;
+    for condition in new {
+        changed |= set(&mut conditions, condition, now);
+    }
+    if changed {
+        write(object, &conditions);
+    }
+    changed
+}
+
+/// [`mark`], with every condition speaking of the object's current generation.
+pub fn mark_observed(object: &mut Value, new: impl IntoIterator<Item = Condition>, now: Timestamp) -> bool {
+    let generation = transom_object::meta::generation(object);
+    mark(object, new.into_iter().map(|c| c.with_generation(generation)), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        time::parse(text).unwrap()
+    }
+
+    #[test]
+    fn an_equal_condition_keeps_its_time_and_a_changed_one_does_not() {
+        let (early, late) = (at("2024-01-01T00:00:00Z"), at("2025-01-01T00:00:00Z"));
+        let mut list = Vec::new();
+        assert!(set(&mut list, Condition::creating(), early));
+        assert!(!set(&mut list, Condition::creating(), late));
+        assert!(
+            !set(&mut list, Condition::creating().with_generation(4), late),
+            "a generation alone is news to no one"
+        );
+        assert_eq!(list[0].last_transition_time, "2024-01-01T00:00:00Z");
+        assert!(set(&mut list, Condition::creating().with_message("m"), late));
+        assert_eq!(list[0].last_transition_time, "2025-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn dynamic_objects_are_marked_with_their_generation() {
+        let mut object = json!({"metadata": {"generation": 7}, "status": "garbage"});
+        assert!(mark_observed(&mut object, [Condition::available()], at("2024-01-01T00:00:00Z")));
+        assert_eq!(
+            object["status"]["conditions"],
+            json!([{
+                "type": "Ready", "status": "True", "reason": "Available",
+                "lastTransitionTime": "2024-01-01T00:00:00Z", "observedGeneration": 7,
+            }])
+        );
+        assert!(!mark_observed(&mut object, [Condition::available()], at("2025-01-01T00:00:00Z")));
+        assert!(get(&of(&object), "Ready").is_true());
+        assert_eq!(get(&of(&object), "Synced").status, "Unknown");
+    }
+}

@@ -1,0 +1,193 @@
+//! The words of Crossplane that others can see: finalizers, labels, annotations, field owners, condition types and
+//! reasons, event reasons.
+
+/// API groups.
+pub mod group {
+    pub const APIEXTENSIONS: &str = "apiextensions.crossplane.io";
+    pub const PKG: &str = "pkg.crossplane.io";
+    pub const PROTECTION: &str = "protection.crossplane.io";
+    pub const NOP: &str = "nop.crossplane.io";
+}
+
+/// `apiVersion` and `kind` of the fixed kinds, in the versions the controllers use.
+pub mod kind {
+    pub const APIEXTENSIONS_V1: &str = "apiextensions.crossplane.io/v1";
+    pub const APIEXTENSIONS_V2: &str = "apiextensions.crossplane.io/v2";
+    pub const PKG_V1: &str = "pkg.crossplane.io/v1";
+    pub const PROTECTION_V1BETA1: &str = "protection.crossplane.io/v1beta1";
+    pub const XRD: &str = "CompositeResourceDefinition";
+    pub const COMPOSITION: &str = "Composition";
+    pub const COMPOSITION_REVISION: &str = "CompositionRevision";
+    pub const ENVIRONMENT_CONFIG: &str = "EnvironmentConfig";
+    pub const FUNCTION: &str = "Function";
+    pub const FUNCTION_REVISION: &str = "FunctionRevision";
+    pub const USAGE: &str = "Usage";
+    pub const CLUSTER_USAGE: &str = "ClusterUsage";
+}
+
+pub mod finalizer {
+    pub const COMPOSITE: &str = "composite.apiextensions.crossplane.io";
+    pub const CLAIM: &str = "finalizer.apiextensions.crossplane.io";
+    /// On an XRD while its composite resources are defined.
+    pub const DEFINED: &str = "defined.apiextensions.crossplane.io";
+    /// On an XRD while its claims are offered.
+    pub const OFFERED: &str = "offered.apiextensions.crossplane.io";
+    pub const USAGE: &str = "usage.apiextensions.crossplane.io";
+}
+
+pub mod label {
+    /// The name of the topmost composite resource: the prefix of the names of everything composed below it.
+    pub const COMPOSITE: &str = "crossplane.io/composite";
+    pub const CLAIM_NAME: &str = "crossplane.io/claim-name";
+    pub const CLAIM_NAMESPACE: &str = "crossplane.io/claim-namespace";
+    pub const COMPOSITION_NAME: &str = "crossplane.io/composition-name";
+    pub const COMPOSITION_HASH: &str = "crossplane.io/composition-hash";
+    pub const IN_USE: &str = "crossplane.io/in-use";
+    /// The package a package revision belongs to.
+    pub const PACKAGE: &str = "pkg.crossplane.io/package";
+}
+
+pub mod annotation {
+    pub const COMPOSITION_RESOURCE_NAME: &str = "crossplane.io/composition-resource-name";
+    pub const EXTERNAL_NAME: &str = "crossplane.io/external-name";
+    pub const EXTERNAL_CREATE_PENDING: &str = "crossplane.io/external-create-pending";
+    pub const EXTERNAL_CREATE_SUCCEEDED: &str = "crossplane.io/external-create-succeeded";
+    pub const EXTERNAL_CREATE_FAILED: &str = "crossplane.io/external-create-failed";
+    pub const PAUSED: &str = "crossplane.io/paused";
+    pub const POLL_INTERVAL: &str = "crossplane.io/poll-interval";
+    pub const RECONCILE_REQUESTED_AT: &str = "crossplane.io/reconcile-requested-at";
+    pub const USAGE_DETAILS: &str = "crossplane.io/usage-details";
+    pub const DELETION_ATTEMPT: &str = "usage.crossplane.io/deletion-attempt-with-policy";
+}
+
+/// Field owners of server-side apply.
+pub mod owner {
+    /// References and status of a composite resource.
+    pub const COMPOSITE: &str = "apiextensions.crossplane.io/composite";
+    /// Composed resources; followed by `/` and a hash of the composite resource.
+    pub const COMPOSED_PREFIX: &str = "apiextensions.crossplane.io/composed";
+    /// What a claim says about its composite resource.
+    pub const CLAIM: &str = "apiextensions.crossplane.io/claim";
+    /// The manager of plain updates.
+    pub const DEFAULT: &str = "crossplane";
+}
+
+/// The `type` of a connection secret.
+pub const CONNECTION_SECRET_TYPE: &str = "connection.crossplane.io/v1alpha1";
+
+/// Types of conditions.
+pub mod condition {
+    pub const READY: &str = "Ready";
+    pub const SYNCED: &str = "Synced";
+    pub const HEALTHY: &str = "Healthy";
+    pub const UP_TO_DATE: &str = "UpToDate";
+    pub const RESPONSIVE: &str = "Responsive";
+    pub const ESTABLISHED: &str = "Established";
+    pub const OFFERED: &str = "Offered";
+    pub const VALID_PIPELINE: &str = "ValidPipeline";
+    pub const INSTALLED: &str = "Installed";
+    pub const REVISION_HEALTHY: &str = "RevisionHealthy";
+    pub const RUNTIME_HEALTHY: &str = "RuntimeHealthy";
+}
+
+/// Reasons of conditions.
+pub mod reason {
+    pub const AVAILABLE: &str = "Available";
+    pub const UNAVAILABLE: &str = "Unavailable";
+    pub const CREATING: &str = "Creating";
+    pub const DELETING: &str = "Deleting";
+    pub const WAITING: &str = "Waiting";
+    pub const RECONCILE_SUCCESS: &str = "ReconcileSuccess";
+    pub const RECONCILE_ERROR: &str = "ReconcileError";
+    pub const RECONCILE_PAUSED: &str = "ReconcilePaused";
+    pub const WATCHING_COMPOSITE: &str = "WatchingCompositeResource";
+    pub const WATCHING_CLAIM: &str = "WatchingCompositeResourceClaim";
+    pub const TERMINATING_COMPOSITE: &str = "TerminatingCompositeResource";
+    pub const TERMINATING_CLAIM: &str = "TerminatingCompositeResourceClaim";
+    pub const VALID_PIPELINE: &str = "ValidPipeline";
+    pub const MISSING_CAPABILITIES: &str = "MissingCapabilities";
+    pub const WATCH_CIRCUIT_OPEN: &str = "WatchCircuitOpen";
+    pub const WATCH_CIRCUIT_CLOSED: &str = "WatchCircuitClosed";
+    /// Of custom conditions whose truth is unknown because the pipeline failed.
+    pub const FATAL_ERROR: &str = "FatalError";
+    pub const HEALTHY_PACKAGE_REVISION: &str = "HealthyPackageRevision";
+    pub const UNHEALTHY_PACKAGE_REVISION: &str = "UnhealthyPackageRevision";
+    pub const UNKNOWN_PACKAGE_REVISION_HEALTH: &str = "UnknownPackageRevisionHealth";
+    pub const ACTIVE_PACKAGE_REVISION: &str = "ActivePackageRevision";
+    pub const INACTIVE_PACKAGE_REVISION: &str = "InactivePackageRevision";
+    pub const UNPACKING_PACKAGE: &str = "UnpackingPackage";
+}
+
+/// Reasons of events, by the kind they are recorded on.
+pub mod event {
+    /// On composite resources.
+    pub mod composite {
+        pub const SELECT_COMPOSITION: &str = "SelectComposition";
+        pub const COMPOSE: &str = "ComposeResources";
+        pub const RBAC: &str = "RoleBasedAccessControl";
+        pub const PUBLISH: &str = "PublishConnectionSecret";
+        pub const WATCH: &str = "WatchComposedResources";
+        pub const INIT: &str = "InitializeCompositeResource";
+        pub const DELETE: &str = "DeleteCompositeResource";
+        pub const PAUSED: &str = "ReconciliationPaused";
+        pub const NAMESPACE_OVERRIDDEN: &str = "NamespaceOverridden";
+        pub const RECONCILE_REQUEST_HANDLED: &str = "ReconcileRequestHandled";
+        pub const COMPOSITION_SELECTION: &str = "CompositionSelection";
+    }
+
+    /// On claims.
+    pub mod claim {
+        pub const BIND: &str = "BindCompositeResource";
+        pub const DELETE: &str = "DeleteCompositeResource";
+        pub const PROPAGATE: &str = "PropagateConnectionSecret";
+        pub const PAUSED: &str = "ReconciliationPaused";
+    }
+
+    /// On XRDs.
+    pub mod definition {
+        pub const RENDER_CRD: &str = "RenderCRD";
+        pub const ESTABLISH: &str = "EstablishComposite";
+        pub const TERMINATE: &str = "TerminateComposite";
+        pub const RESTART: &str = "RestartComposite";
+        pub const OFFER: &str = "OfferClaim";
+        pub const REDACT: &str = "RedactClaim";
+    }
+
+    /// On Compositions and their revisions.
+    pub mod composition {
+        pub const CREATE_REVISION: &str = "CreateRevision";
+        pub const UPDATE_REVISION: &str = "UpdateRevision";
+        pub const CHECK_CAPABILITIES: &str = "CheckCapabilities";
+    }
+
+    /// On usages.
+    pub mod usage {
+        pub const RESOLVE_SELECTORS: &str = "ResolveSelectors";
+        pub const FIND_USAGES: &str = "FindUsages";
+        pub const GET_USED: &str = "GetUsedResource";
+        pub const GET_USING: &str = "GetUsingResource";
+        pub const ADD_DETAILS: &str = "AddDetailsToUsage";
+        pub const ADD_OWNER: &str = "AddOwnerRefToUsage";
+        pub const ADD_IN_USE_LABEL: &str = "AddInUseLabel";
+        pub const REMOVE_IN_USE_LABEL: &str = "RemoveInUseLabel";
+        pub const ADD_FINALIZER: &str = "AddFinalizer";
+        pub const REMOVE_FINALIZER: &str = "RemoveFinalizer";
+        pub const REPLAY_DELETION: &str = "ReplayDeletion";
+        pub const CONFIGURED: &str = "UsageConfigured";
+        pub const WAITING_USING_DELETED: &str = "WaitingUsingDeleted";
+    }
+}
+
+/// Fixed texts of conditions and events.
+pub mod message {
+    pub const PAUSED: &str = "Reconciliation (including deletion) is paused via the pause annotation";
+    /// Server answers about invalid objects may hold unstable addresses, so the condition only points at the events.
+    pub const INVALID_RESOURCES: &str = "some resources were invalid, check events";
+    pub const CLAIM_WAITING: &str = "Claim is waiting for composite resource to become Ready";
+    pub const CLAIM_BOUND: &str = "Successfully bound composite resource";
+    pub const CLAIM_COMPOSITE_NOT_READY: &str = "Composite resource is not yet ready";
+    pub const CLAIM_PROPAGATED: &str = "Successfully propagated connection details from composite resource";
+    pub const CLAIM_DELETED_COMPOSITE: &str = "Successfully deleted composite resource";
+    pub const CAPABLE: &str = "All functions have required composition capability";
+    pub const CREATED_REVISION: &str = "Created new revision";
+}
