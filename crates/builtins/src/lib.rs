@@ -3,12 +3,16 @@
 //! A built-in is an ordinary [`Function`]: it sees exactly what an external function sees, and takes the same input
 //! as the function of the same name that it stands in for.
 
+pub mod strict;
+
 use std::sync::Arc;
 
 use transom_function::Function;
 
+type Make = fn() -> Arc<dyn Function>;
+
 /// The built-in functions, by the last segment of the package repository each stands in for.
-const BUILTINS: &[(&str, fn() -> Arc<dyn Function>)] = &[];
+const BUILTINS: &[(&str, Make)] = &[];
 
 /// The built-in that stands in for packages whose repository ends in `name`.
 pub fn find(name: &str) -> Option<Arc<dyn Function>> {

@@ -11,7 +11,7 @@
 //!
 //! The path of a template: `parse` (lexer, then parser) makes trees; `exec` walks them over `value`s, calling
 //! `functions` (the language's own), `sprig` and `yaml`; `fmt` prints. `time`, `semver` and `strconv` are the Go
-//! packages those rest on. `limits` bound every execution, `context` brings the clock and randomness in.
+//! packages those rest on, and `regexp` compiles patterns. `limits` bound every execution, `context` brings the clock and randomness in.
 
 mod context;
 mod error;
@@ -20,10 +20,11 @@ pub mod fmt;
 mod functions;
 mod limits;
 mod parse;
+pub mod regexp;
 pub mod semver;
 mod sprig;
 mod stack;
-mod strconv;
+pub mod strconv;
 mod template;
 mod time;
 mod value;

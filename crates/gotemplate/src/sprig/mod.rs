@@ -19,11 +19,11 @@ mod paths;
 mod reflect;
 mod regexes;
 mod strings;
-mod syntax;
+pub(crate) mod syntax;
 mod urls;
 mod versions;
 
-pub(crate) use encoding::{base64 as encode_base64, base64_decode as decode_base64};
+pub use encoding::{base64 as encode_base64, base64_decode as decode_base64};
 pub(crate) use reflect::deep_equal;
 
 use crate::functions::{CallError, Env, Native};

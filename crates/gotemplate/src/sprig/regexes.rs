@@ -1,12 +1,12 @@
-//! Regular expressions: Go's syntax translated by `syntax`, matched by the regex crate.
+//! Regular expressions, compiled by `regexp`.
 
 use std::rc::Rc;
 
 use regex::bytes::Regex;
 
 use super::args::{int, text};
-use super::syntax;
 use crate::functions::{CallError, Env, Native, Type, fixed};
+use crate::regexp;
 use crate::value::text::runes;
 use crate::value::{List, ListType, Str, Value};
 
@@ -58,20 +58,14 @@ fn panicked(error: CallError, args: &[Value]) -> CallError {
 }
 
 fn compiled(env: &mut Env<'_>, pattern: &Str, text: &Str) -> Result<Rc<Regex>, CallError> {
-    const COMPILED_SIZE: usize = 4 << 20;
     // Matching costs at most pattern × text.
     env.spend(1 + text.len().saturating_mul(1 + pattern.len() / 16) / 32)?;
     if let Some(regex) = env.patterns.get(pattern) {
         return Ok(regex.clone());
     }
     env.spend(1000 + pattern.len() * 20)?;
-    let translated = syntax::translate(&pattern.lossy())?;
-    let regex = regex::bytes::RegexBuilder::new(&translated)
-        .size_limit(COMPILED_SIZE)
-        .build()
-        .map_err(|_| format!("error parsing regexp: expression too large: `{}`", pattern.lossy()))?;
-    env.allocate(COMPILED_SIZE / 64)?;
-    let regex = Rc::new(regex);
+    let regex = Rc::new(regexp::compile(&pattern.lossy())?);
+    env.allocate(regexp::COMPILED_SIZE / 64)?;
     env.patterns.insert(pattern.clone(), regex.clone());
     Ok(regex)
 }
