@@ -1,0 +1,94 @@
+//! Reading what exists: a composite resource's references, and nothing else, say which composed resources do.
+
+use crate::composite::{Reference, Schema, references};
+use crate::inputs::{Observed, ObservedResource};
+use crate::world::{Kind, World, WorldError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use transom_object::meta;
+use transom_xapi::CompositionSpec;
+use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
+
+/// Why the composed resources cannot be observed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObserveError {
+    #[error("cannot get existing composed resources: cannot get composed resource: {0}")]
+    Get(WorldError),
+    #[error(
+        "cannot get existing composed resources: encountered composed resource without required {COMPOSITION_RESOURCE_NAME:?} annotation"
+    )]
+    Anonymous(Reference),
+    #[error(
+        "cannot get existing composed resources: cannot fetch connection details for composed resource {name:?} (a {kind} named {object}): {why}"
+    )]
+    Connection { name: String, kind: String, object: String, why: WorldError },
+}
+
+/// The composed resources that exist. One that another object controls is as good as absent; of two with the same name
+/// in the composition the last counts.
+pub async fn observe(
+    xr: &Value,
+    schema: Schema,
+    composition: &CompositionSpec,
+    world: &dyn World,
+) -> Result<Observed, ObserveError> {
+    let mut observed = Observed::new();
+    for (index, reference) in references(xr, schema).into_iter().enumerate() {
+        // Placeholders for what was never rendered.
+        if reference.name.is_empty() {
+            continue;
+        }
+        let namespace = match meta::namespace(xr) {
+            "" => &reference.namespace,
+            own => own,
+        };
+        let kind = Kind { api_version: &reference.api_version, kind: &reference.kind };
+        let found = world.get(kind, namespace, &reference.name).await.map_err(ObserveError::Get)?;
+        let Some(object) = found else { continue };
+        if meta::controller_of(&object).is_some_and(|owner| owner.uid != meta::uid(xr)) {
+            continue;
+        }
+        let Some(name) = name_of(&object, composition, index) else {
+            return Err(ObserveError::Anonymous(reference));
+        };
+        let connection_details =
+            connection_details(&object, world).await.map_err(|why| ObserveError::Connection {
+                name: name.clone(),
+                kind: reference.kind.clone(),
+                object: reference.name.clone(),
+                why,
+            })?;
+        observed.insert(name, ObservedResource { object, connection_details });
+    }
+    Ok(observed)
+}
+
+/// A composed resource's name in its composition. What templates without names composed is known by its place.
+fn name_of(object: &Value, composition: &CompositionSpec, index: usize) -> Option<String> {
+    match meta::annotation(object, COMPOSITION_RESOURCE_NAME) {
+        Some(name) if !name.is_empty() => Some(name.to_owned()),
+        _ if composition.is_resources_mode() => {
+            Some(crate::resources_mode::template_name(composition.resources.get(index)?, index))
+        }
+        _ => None,
+    }
+}
+
+/// The connection details that an object says it writes to a Secret; none when it says no such thing, or the Secret is
+/// not there yet.
+pub async fn connection_details(
+    object: &Value,
+    world: &dyn World,
+) -> Result<BTreeMap<String, Vec<u8>>, WorldError> {
+    let reference = object.get("spec").and_then(|spec| spec.get("writeConnectionSecretToRef"));
+    let text = |field| reference.and_then(|r| r.get(field)).and_then(Value::as_str).unwrap_or_default();
+    let namespace = match meta::namespace(object) {
+        "" => text("namespace"),
+        own => own,
+    };
+    match text("name") {
+        "" => Ok(BTreeMap::new()),
+        name => Ok(world.secret(namespace, name).await?.unwrap_or_default()),
+    }
+}

@@ -1,0 +1,214 @@
+//! Running a pipeline: what a step wants is, verbatim, what the next one is told is wanted.
+
+use crate::child_name::hex;
+use crate::condition::{Event, EventType, Target, TargetedCondition};
+use crate::failure::{Cause, Failure};
+use crate::inputs::{Inputs, Requirements};
+use crate::requirements;
+use crate::runner::{FunctionRunner, StepRef};
+use crate::world::{Kind, World};
+use prost::Message;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use transom_function::proto::v1;
+use transom_function::proto::v1::credentials::Source;
+use transom_function::{
+    Capability, Credentials, RequestMeta, RunFunctionRequest, RunFunctionResponse, Severity, State, Status,
+    Struct,
+};
+use transom_object::quote::quote;
+use transom_xapi::constants::event::composite::COMPOSE;
+use transom_xapi::{Condition, PipelineStep};
+
+/// What this engine does for functions.
+const CAPABILITIES: &[Capability] = &[
+    Capability::Capabilities,
+    Capability::RequiredResources,
+    Capability::Credentials,
+    Capability::Conditions,
+    Capability::RequiredSchemas,
+];
+
+/// What a pipeline has come to.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub desired: Option<State>,
+    pub context: Option<Struct>,
+    pub conditions: Vec<TargetedCondition>,
+    pub events: Vec<Event>,
+    pub ttl: Option<Duration>,
+    pub requirements: Requirements,
+}
+
+impl Progress {
+    pub fn start(inputs: &Inputs<'_>) -> Self {
+        Self {
+            desired: Some(State::default()),
+            context: Some(Struct::from(inputs.context.clone())),
+            ..Self::default()
+        }
+    }
+
+    /// The failure that ends it here.
+    pub fn fail(self, cause: Cause) -> Failure {
+        Failure {
+            cause,
+            events: self.events,
+            conditions: self.conditions,
+            desired: self.desired,
+            context: self.context,
+            requirements: self.requirements,
+        }
+    }
+
+    /// Takes over a step's answer; fails when that is fatal.
+    fn absorb(&mut self, step: &str, response: RunFunctionResponse) -> Result<(), Cause> {
+        requirements::remember(step, &response, &mut self.requirements);
+        self.ttl = match (self.ttl, ttl(&response)) {
+            (Some(so_far), Some(new)) => Some(so_far.min(new)),
+            (so_far, new) => so_far.or(new),
+        };
+        let fatal = response.results.iter().any(|result| result.severity() == Severity::Fatal);
+        // What a fatal answer wants is nobody's business; what was wanted before it is shown to people.
+        if !fatal {
+            self.desired = response.desired;
+            self.context = response.context;
+        }
+        self.conditions.extend(response.conditions.into_iter().map(condition));
+        for result in response.results {
+            if result.severity() == Severity::Fatal {
+                return Err(Cause::Fatal { step: step.to_owned(), message: result.message });
+            }
+            self.events.push(event(step, result));
+        }
+        Ok(())
+    }
+}
+
+/// Runs every step.
+pub(crate) async fn run(
+    steps: &[PipelineStep],
+    inputs: &Inputs<'_>,
+    observed: &State,
+    runner: &dyn FunctionRunner,
+    world: &dyn World,
+) -> Result<Progress, Failure> {
+    let mut progress = Progress::start(inputs);
+    for (index, step) in steps.iter().enumerate() {
+        let place = StepRef { name: &step.step, index, iteration: 0, function: &step.function_ref.name };
+        let answer = async {
+            let request = request(step, inputs, observed, &progress, world).await?;
+            let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
+            let limit = limit.unwrap_or(inputs.options.max_iterations);
+            requirements::settle(step, place, request, limit, runner, world).await
+        };
+        let absorbed = match answer.await {
+            Ok(response) => progress.absorb(&step.step, response),
+            Err(cause) => Err(cause),
+        };
+        if let Err(cause) = absorbed {
+            return Err(progress.fail(cause));
+        }
+    }
+    Ok(progress)
+}
+
+/// A step's request, tagged.
+async fn request(
+    step: &PipelineStep,
+    inputs: &Inputs<'_>,
+    observed: &State,
+    progress: &Progress,
+    world: &dyn World,
+) -> Result<RunFunctionRequest, Cause> {
+    let input = input(step, world).await?.map(Struct::try_from).transpose();
+    let mut request = RunFunctionRequest {
+        observed: Some(observed.clone()),
+        desired: progress.desired.clone(),
+        context: progress.context.clone(),
+        input: input.map_err(|e| Cause::Input { step: step.step.clone(), why: e.to_string() })?,
+        credentials: credentials(step, world).await?,
+        ..RunFunctionRequest::default()
+    };
+    requirements::bootstrap(step, inputs, world, &mut request).await?;
+    // Maps are ordered, so equal requests have equal bytes.
+    let tag = hex(&Sha256::digest(request.encode_to_vec()));
+    let capabilities = CAPABILITIES.iter().map(|capability| *capability as i32).collect();
+    request.meta = Some(RequestMeta { tag, capabilities });
+    Ok(request)
+}
+
+/// A step's input: its own, or an object that holds it for several Compositions.
+async fn input(step: &PipelineStep, world: &dyn World) -> Result<Option<Value>, Cause> {
+    let (None, Some(reference)) = (&step.input, &step.input_ref) else { return Ok(step.input.clone()) };
+    let failed = |why| {
+        let object = format!("{} {}", reference.kind, quote(&reference.name));
+        Cause::InputRef { step: step.step.clone(), object, why }
+    };
+    let kind = Kind { api_version: &reference.api_version, kind: &reference.kind };
+    let object = world.get(kind, &reference.namespace, &reference.name).await.map_err(failed)?;
+    object.map(Some).ok_or_else(|| failed("it does not exist".into()))
+}
+
+async fn credentials(step: &PipelineStep, world: &dyn World) -> Result<BTreeMap<String, Credentials>, Cause> {
+    let mut credentials = BTreeMap::new();
+    for wanted in &step.credentials {
+        let Some(secret) = wanted.secret() else { continue };
+        let failed =
+            |why| Cause::Credentials { step: step.step.clone(), credential: wanted.name.clone(), why };
+        let data = world.secret(&secret.namespace, &secret.name).await.map_err(failed)?;
+        let data = data.ok_or_else(|| failed(format!("Secret {} not found", quote(&secret.name)).into()))?;
+        let source = Some(Source::CredentialData(v1::CredentialData { data }));
+        credentials.insert(wanted.name.clone(), Credentials { source });
+    }
+    Ok(credentials)
+}
+
+/// How long an answer holds; nothing, when it does not say or says no time at all.
+fn ttl(response: &RunFunctionResponse) -> Option<Duration> {
+    let ttl = response.meta.as_ref()?.ttl.as_ref()?;
+    Duration::try_from(*ttl).ok().filter(|ttl| !ttl.is_zero())
+}
+
+fn target(target: v1::Target) -> Target {
+    match target {
+        v1::Target::CompositeAndClaim => Target::CompositeAndClaim,
+        _ => Target::Composite,
+    }
+}
+
+fn condition(condition: v1::Condition) -> TargetedCondition {
+    let status = match condition.status() {
+        Status::ConditionTrue => "True",
+        Status::ConditionFalse => "False",
+        _ => "Unknown",
+    };
+    let target = target(condition.target());
+    let message = condition.message.unwrap_or_default();
+    let condition = Condition::new(&condition.r#type, status, &condition.reason).with_message(message);
+    TargetedCondition { condition, target }
+}
+
+fn event(step: &str, result: v1::Result) -> Event {
+    let (severity, target) = (result.severity(), target(result.target()));
+    let reason = result.reason.filter(|reason| !reason.is_empty());
+    let event = Event {
+        r#type: if severity == Severity::Normal { EventType::Normal } else { EventType::Warning },
+        reason: reason.unwrap_or_else(|| COMPOSE.to_owned()),
+        message: result.message,
+        step: Some(step.to_owned()),
+        target,
+    };
+    if severity != Severity::Unspecified {
+        return event;
+    }
+    // From a protocol newer than ours; only those who run the control plane can make sense of it.
+    let message = format!(
+        "Pipeline step {} returned a result of unknown severity (assuming warning): {}",
+        quote(step),
+        event.message
+    );
+    Event { message, step: None, target: Target::Composite, ..event }
+}

@@ -1,0 +1,48 @@
+//! How the engine calls functions.
+
+use transom_function::{RunFunctionRequest, RunFunctionResponse, async_trait};
+
+/// Calls functions by name: in this process, over the network, in a container.
+#[async_trait]
+pub trait FunctionRunner: Send + Sync {
+    /// Calls the function of a step once.
+    async fn run(
+        &self,
+        step: StepRef<'_>,
+        request: RunFunctionRequest,
+    ) -> Result<RunFunctionResponse, RunError>;
+}
+
+/// Which step of which pipeline calls, for messages, metrics and inspection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepRef<'a> {
+    /// The step's name in its Composition.
+    pub name: &'a str,
+    /// Its place in the pipeline, from zero.
+    pub index: usize,
+    /// How often the step called before, in this run of the pipeline.
+    pub iteration: usize,
+    /// The Function it calls.
+    pub function: &'a str,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// No function of that name can be called.
+    #[error("there is no function {function:?}: {reason}")]
+    Unknown { function: String, reason: String },
+    /// The call took longer than it may.
+    #[error("function {function:?} did not answer within {} s", .after.as_secs_f64())]
+    Deadline { function: String, after: std::time::Duration },
+    /// The call failed: nothing listens, the connection broke, the answer is garbage or too large, the function
+    /// panicked.
+    #[error("cannot run function {function:?}: {code}: {message}")]
+    Failed {
+        function: String,
+        /// The gRPC code, or where it went wrong.
+        code: String,
+        message: String,
+    },
+}
