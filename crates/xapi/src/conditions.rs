@@ -4,6 +4,7 @@
 //! the transition time moves with reason, message and generation too. One that is equal leaves the old entry, time
 //! included, untouched — otherwise controllers would wake themselves.
 
+use crate::composition::nullable;
 use crate::constants::{condition, message, reason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,6 +18,7 @@ pub struct Condition {
     /// `True`, `False` or `Unknown`.
     pub status: String,
     /// Empty until the condition is set.
+    #[serde(deserialize_with = "nullable")]
     pub last_transition_time: String,
     pub reason: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -166,6 +168,39 @@ pub fn set(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) 
     changed
 }
 
+/// `Ready` of a composite resource with these composed resources still unready.
+pub fn unready(names: &[&str]) -> Condition {
+    if names.is_empty() {
+        return Condition::available();
+    }
+    Condition::creating().with_message(format!("Unready resources: {}", some_of(names)))
+}
+
+/// `Synced` of a composite resource with these composed resources out of step.
+pub fn unsynced(names: &[&str]) -> Condition {
+    if names.is_empty() {
+        return Condition::reconcile_success();
+    }
+    Condition::reconcile_error(format!("Unsynced resources: {}", some_of(names)))
+}
+
+/// The first three names in order, and how many more there are.
+fn some_of(names: &[&str]) -> String {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    first_and_more(3, &names)
+}
+
+/// The first `n` names, and how many more there are.
+pub fn first_and_more(n: usize, names: &[&str]) -> String {
+    match names {
+        _ if n == 0 => names.len().to_string(),
+        _ if names.len() > n => format!("{}, and {} more", names[..n].join(", "), names.len() - n),
+        [first @ .., last] if names.len() == n => format!("{}, and {last}", first.join(", ")),
+        _ => names.join(", "),
+    }
+}
+
 /// Whether two lists say the same, in whatever order and whenever.
 pub fn same(a: &[Condition], b: &[Condition]) -> bool {
     let sorted = |list: &[Condition]| {
@@ -182,13 +217,11 @@ pub fn of(object: &Value) -> Vec<Condition> {
     list.into_iter().flatten().filter_map(|c| Condition::deserialize(c).ok()).collect()
 }
 
-/// Writes the conditions of a dynamic object; an empty list removes the field.
+/// Writes the conditions of a dynamic object; an empty list removes the field. A status that is no object is left
+/// alone.
 pub fn write(object: &mut Value, conditions: &[Condition]) {
     let Some(object) = object.as_object_mut() else { return };
     let status = object.entry("status").or_insert_with(|| Map::new().into());
-    if !status.is_object() {
-        *status = Map::new().into();
-    }
     let Some(status) = status.as_object_mut() else { return };
     if conditions.is_empty() {
         status.remove("conditions");
@@ -241,7 +274,7 @@ mod tests {
 
     #[test]
     fn dynamic_objects_are_marked_with_their_generation() {
-        let mut object = json!({"metadata": {"generation": 7}, "status": "garbage"});
+        let mut object = json!({"metadata": {"generation": 7}, "status": {"conditions": "garbage"}});
         assert!(mark_observed(&mut object, [Condition::available()], at("2024-01-01T00:00:00Z")));
         assert_eq!(
             object["status"]["conditions"],

@@ -88,6 +88,7 @@ pub mod condition {
     pub const INSTALLED: &str = "Installed";
     pub const REVISION_HEALTHY: &str = "RevisionHealthy";
     pub const RUNTIME_HEALTHY: &str = "RuntimeHealthy";
+    pub const RUNTIME_ACTIVE: &str = "RuntimeActive";
 }
 
 /// Reasons of conditions.
@@ -116,6 +117,8 @@ pub mod reason {
     pub const ACTIVE_PACKAGE_REVISION: &str = "ActivePackageRevision";
     pub const INACTIVE_PACKAGE_REVISION: &str = "InactivePackageRevision";
     pub const UNPACKING_PACKAGE: &str = "UnpackingPackage";
+    pub const ACTIVE_RUNTIME: &str = "ActiveRuntime";
+    pub const AWAITING_ACTIVATION: &str = "AwaitingActivation";
 }
 
 /// Reasons of events, by the kind they are recorded on.

@@ -3,15 +3,28 @@
 //! Pure: no I/O, no clock, no randomness. Names, schemas and constants here are wire-visible and match Crossplane to
 //! the letter.
 //!
-//! Objects whose schema is fixed are typed ([`Composition`], [`CompositionRevision`], …); fields the types do not name
-//! are ignored on reading, as a client would. Objects whose schema is born at run time (composite resources, claims)
-//! stay dynamic values.
+//! Objects whose schema is fixed are typed ([`Composition`], [`Definition`], …); fields the types do not name are
+//! ignored on reading, as a client would. Objects whose schema is born at run time (composite resources, claims) stay
+//! dynamic values.
 
+pub mod claim;
+pub mod composite;
 pub mod composition;
 pub mod conditions;
+pub mod connection;
 pub mod constants;
+pub mod definition;
+pub mod derive;
+pub mod function;
 pub mod metadata;
+pub mod revision;
+pub mod selection;
+pub mod usage;
 
+pub use composite::Composite;
 pub use composition::{Composition, CompositionRevision, CompositionSpec, PipelineStep};
 pub use conditions::Condition;
+pub use definition::Definition;
+pub use function::{Function, FunctionRevision};
 pub use metadata::Metadata;
+pub use usage::Usage;

@@ -1,0 +1,175 @@
+//! Which Composition, and which revision of it, a composite resource uses.
+//!
+//! A reference that is there is never questioned, except by a Composition that the definition enforces. Decisions are
+//! values; who reads lists and writes objects is someone else.
+
+use crate::composite::{Composite, UpdatePolicy};
+use crate::composition::{Composition, CompositionRevision, LabelMatch, SecretReference};
+use crate::constants::label;
+use crate::definition::Definition;
+use crate::revision;
+use transom_object::meta;
+
+/// The event that goes with [`CompositionChoice::Enforced`].
+pub const ENFORCED: &str = "Enforced composition has been selected";
+/// The event that goes with [`CompositionChoice::Default`].
+pub const DEFAULT: &str = "Default composition has been selected";
+/// The event that goes with a selector from [`default_revision_selector`].
+pub const DEFAULT_REVISION_SELECTOR: &str = "Default revision selector has been selected";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("no compatible Compositions found")]
+    NoComposition,
+    #[error("no compatible CompositionRevisions found")]
+    NoRevision,
+    #[error("referenced composition is not compatible with this composite resource")]
+    NotCompatible,
+}
+
+/// How the Composition is chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompositionChoice {
+    /// The composite resource refers to it already.
+    Referenced,
+    /// The definition insists on it: the reference must be persisted at once.
+    Enforced(String),
+    /// The definition suggests it: the reference is persisted with the next write.
+    Default(String),
+    /// One of the compatible Compositions with these labels is to be [`choose`]n and persisted.
+    Search(LabelMatch),
+}
+
+/// How to choose the Composition of a composite resource.
+pub fn composition(xr: &Composite, definition: &Definition) -> CompositionChoice {
+    let reference = xr.composition_ref();
+    if let Some(enforced) = &definition.spec.enforced_composition_ref
+        && reference.as_ref() != Some(enforced)
+    {
+        return CompositionChoice::Enforced(enforced.name.clone());
+    }
+    if reference.is_some() {
+        return CompositionChoice::Referenced;
+    }
+    match (xr.composition_selector(), &definition.spec.default_composition_ref) {
+        (None, Some(default)) => CompositionChoice::Default(default.name.clone()),
+        (selector, _) => CompositionChoice::Search(selector.unwrap_or_default()),
+    }
+}
+
+/// One of the Compositions that have the labels and compose this type of resource, by a number drawn at random:
+/// Crossplane promises no order.
+pub fn choose<'a>(
+    xr: &Composite,
+    labels: &LabelMatch,
+    compositions: impl IntoIterator<Item = &'a Composition>,
+    random: u32,
+) -> Result<&'a Composition, Error> {
+    let fits = |c: &&Composition| {
+        labels.matches(&c.metadata.label_map()) && composes(&c.spec.composite_type_ref, xr)
+    };
+    let mut fitting: Vec<&Composition> = compositions.into_iter().filter(fits).collect();
+    fitting.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    let index = (u64::from(random) * fitting.len() as u64) >> 32;
+    let index = usize::try_from(index).unwrap_or_default();
+    fitting.get(index).copied().ok_or(Error::NoComposition)
+}
+
+fn composes(of: &crate::composition::TypeReference, xr: &Composite) -> bool {
+    of.api_version == meta::api_version(&xr.object) && of.kind == meta::kind(&xr.object)
+}
+
+/// The definition's selector of revisions, for a composite resource that says nothing itself.
+pub fn default_revision_selector<'a>(xr: &Composite, definition: &'a Definition) -> Option<&'a LabelMatch> {
+    let silent = xr.composition_revision_selector().is_none() && xr.composition_revision_ref().is_none();
+    definition.spec.default_composition_revision_selector.as_ref().filter(|_| silent)
+}
+
+/// How the revision is chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RevisionChoice {
+    /// This very one.
+    Pinned(String),
+    /// The latest of the Composition that is referred to, among those with the labels: see [`latest`].
+    Latest(LabelMatch),
+}
+
+/// How to choose the revision. Only an explicitly automatic policy heeds the selector.
+pub fn revision(xr: &Composite) -> RevisionChoice {
+    let policy = xr.composition_update_policy();
+    match xr.composition_revision_ref() {
+        Some(reference) if policy == Some(UpdatePolicy::Manual) => RevisionChoice::Pinned(reference.name),
+        _ => {
+            let selector = xr.composition_revision_selector();
+            RevisionChoice::Latest(
+                selector.filter(|_| policy == Some(UpdatePolicy::Automatic)).unwrap_or_default(),
+            )
+        }
+    }
+}
+
+/// The latest revision of a Composition among those with the labels.
+pub fn latest<'a>(
+    composition: &Composition,
+    labels: &LabelMatch,
+    revisions: impl IntoIterator<Item = &'a CompositionRevision>,
+) -> Result<&'a CompositionRevision, Error> {
+    let named = |r: &&CompositionRevision| {
+        r.metadata.label(label::COMPOSITION_NAME) == Some(composition.metadata.name.as_str())
+            && labels.matches(&r.metadata.label_map())
+    };
+    revision::latest(&composition.metadata.uid, revisions.into_iter().filter(named)).ok_or(Error::NoRevision)
+}
+
+/// Whether a composite resource must be woken when a revision appears or changes: when it is of the revision's type,
+/// uses its Composition, and takes up new revisions by itself.
+pub fn follows(xr: &Composite, revision: &CompositionRevision) -> bool {
+    composes(&revision.spec.composition.composite_type_ref, xr)
+        && xr.composition_update_policy() != Some(UpdatePolicy::Manual)
+        && xr.composition_ref().map(|r| r.name).as_deref() == revision.metadata.label(label::COMPOSITION_NAME)
+}
+
+/// What a composite resource lacks before it can be composed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The label that names the topmost composite resource, to be set to this name.
+    pub name_prefix: Option<String>,
+    /// Where to write connection details.
+    pub connection_secret: Option<SecretReference>,
+}
+
+impl Configuration {
+    /// Whether there is anything to write.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn apply(&self, xr: &mut Composite) {
+        if let Some(name) = &self.name_prefix {
+            meta::set_label(&mut xr.object, label::COMPOSITE, name);
+        }
+        if let Some(secret) = &self.connection_secret {
+            xr.set_connection_secret_ref(secret);
+        }
+    }
+}
+
+/// What a composite resource lacks before it can be composed by a revision; an error if the revision composes another
+/// type.
+pub fn configure(xr: &Composite, revision: &CompositionRevision) -> Result<Configuration, Error> {
+    let prefix = meta::label(&xr.object, label::COMPOSITE).unwrap_or_default();
+    let name_prefix = prefix.is_empty().then(|| meta::name(&xr.object).to_owned());
+    if !composes(&revision.spec.composition.composite_type_ref, xr) {
+        return Err(Error::NotCompatible);
+    }
+    let namespace = revision.spec.composition.write_connection_secrets_to_namespace.as_ref();
+    let wanted = xr.schema == crate::composite::Schema::Legacy && xr.connection_secret_ref().is_none();
+    let connection_secret = namespace.filter(|_| wanted).map(|namespace| SecretReference {
+        name: meta::uid(&xr.object).to_owned(),
+        namespace: namespace.clone(),
+    });
+    Ok(Configuration { name_prefix, connection_secret })
+}
+
+#[cfg(test)]
+mod tests;
