@@ -3,16 +3,32 @@
 //! A built-in is an ordinary [`Function`]: it sees exactly what an external function sees, and takes the same input
 //! as the function of the same name that it stands in for.
 
+mod auto_ready;
+mod conditioned;
+mod desired;
+mod environment_configs;
+mod expression;
+mod extra_resources;
+mod input;
+mod selection;
 pub mod strict;
+mod tag_manager;
+mod ttl;
 
 use std::sync::Arc;
 
 use transom_function::Function;
 
+/// Makes a function.
 type Make = fn() -> Arc<dyn Function>;
 
 /// The built-in functions, by the last segment of the package repository each stands in for.
-const BUILTINS: &[(&str, Make)] = &[];
+const BUILTINS: &[(&str, Make)] = &[
+    ("function-auto-ready", || Arc::new(auto_ready::AutoReady)),
+    ("function-environment-configs", || Arc::new(environment_configs::EnvironmentConfigs)),
+    ("function-extra-resources", || Arc::new(extra_resources::ExtraResources)),
+    ("function-tag-manager", || Arc::new(tag_manager::TagManager)),
+];
 
 /// The built-in that stands in for packages whose repository ends in `name`.
 pub fn find(name: &str) -> Option<Arc<dyn Function>> {

@@ -1,0 +1,89 @@
+//! `function-auto-ready`: says which composed resources are ready.
+//!
+//! Only what is desired, exists, and has no readiness from an earlier step is judged, by the first of these that has
+//! an opinion: an expression of the user for the kind, what is known about Kubernetes' own kinds, the condition
+//! `Ready`. Only an expression can say that something is *not* ready; the composite resource is never judged.
+
+mod checks;
+mod expressions;
+
+use expressions::Expressions;
+use serde::Deserialize;
+use transom_function::{
+    Error, Function, Ready, RunFunctionRequest, RunFunctionResponse, Struct, async_trait,
+};
+use transom_object::{GroupVersion, GroupVersionKind};
+
+use crate::{conditioned, desired, input, ttl};
+
+/// The function.
+pub struct AutoReady;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Input {
+    ttl: String,
+    cel_health_check_customization: Expressions,
+    cel_health_check_customization_from: Option<String>,
+}
+
+#[async_trait]
+impl Function for AutoReady {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        let mut response = request.start_response();
+        if let Err(error) = judge_all(&request, &mut response) {
+            response.fatal(error);
+        }
+        Ok(response)
+    }
+}
+
+fn judge_all(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
+    let mut input: Input = input::read(request, "v1beta1.Input")?;
+    ttl::set(response, &input.ttl).map_err(|error| format!("cannot set ttl: {error}"))?;
+    let context = response.context.as_ref().map(Struct::fields);
+    let path = input.cel_health_check_customization_from.as_deref();
+    let mut expressions = match (context, path) {
+        (Some(context), Some(path)) => expressions::from_context(context, path),
+        _ => Expressions::new(),
+    };
+    expressions.append(&mut input.cel_health_check_customization);
+
+    let mut warnings = Vec::new();
+    for (name, desired) in &mut desired::write_back(response).resources {
+        if desired.ready() != Ready::Unspecified {
+            continue;
+        }
+        if let Some(observed) = request.observed_composed(name) {
+            desired.set_ready(judge(observed.object(), &expressions, &mut warnings));
+        }
+    }
+    for warning in warnings {
+        response.warning(warning);
+    }
+    Ok(())
+}
+
+/// Whether a resource is ready. A failing expression is a warning, and the resource is judged without it.
+fn judge(object: &serde_json::Value, expressions: &Expressions, warnings: &mut Vec<String>) -> Ready {
+    let kind = kind_of(object);
+    match expressions::of_kind(expressions, &kind).map(|expression| expressions::holds(expression, object)) {
+        Some(Ok(true)) => return Ready::True,
+        Some(Ok(false)) => return Ready::False,
+        Some(Err(error)) => warnings.push(error),
+        None => {}
+    }
+    if checks::is_ready(&kind, object) == Some(true) || conditioned::is_true(object, "Ready") {
+        return Ready::True;
+    }
+    Ready::Unspecified
+}
+
+/// The kind of an object; empty when its API version cannot be read.
+fn kind_of(object: &serde_json::Value) -> GroupVersionKind {
+    let text = |field: &str| object.get(field).and_then(serde_json::Value::as_str).unwrap_or_default();
+    GroupVersion::parse(text("apiVersion")).map(|version| version.with_kind(text("kind"))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

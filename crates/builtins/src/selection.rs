@@ -1,0 +1,171 @@
+//! Selecting other resources by labels, and putting what was found in an order: what `function-environment-configs`
+//! and `function-extra-resources` have in common.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use transom_function::Resource;
+use transom_object::fieldpath;
+use transom_object::quote::quote;
+
+/// A resource by its name.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Reference {
+    pub name: String,
+}
+
+/// One label that selected resources must have.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LabelMatcher {
+    r#type: String,
+    key: String,
+    value: Option<String>,
+    value_from_field_path: Option<String>,
+    from_field_path_policy: String,
+}
+
+/// Whether what is selected must exist.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Policy {
+    resolution: String,
+}
+
+impl Policy {
+    pub fn is_optional(&self) -> bool {
+        self.resolution == "Optional"
+    }
+}
+
+/// The labels that matchers name. One whose value the composite resource does not have is an error, unless it is
+/// optional: then it is left out.
+pub fn labels(matchers: &[LabelMatcher], composite: &Value) -> Result<BTreeMap<String, String>, String> {
+    let mut labels = BTreeMap::new();
+    for matcher in matchers {
+        let value = match matcher.r#type.as_str() {
+            "Value" => matcher.value.clone().ok_or("Value cannot be nil for type 'Value'")?,
+            "" | "FromCompositeFieldPath" => {
+                let path = matcher.value_from_field_path.as_deref();
+                let path =
+                    path.ok_or("ValueFromFieldPath cannot be nil for type 'FromCompositeFieldPath'")?;
+                match fieldpath::get_string(composite, path) {
+                    Ok(value) => value.to_owned(),
+                    Err(_) if matcher.from_field_path_policy == "Optional" => continue,
+                    Err(error) => {
+                        return Err(format!("cannot get value from field path {}: {error}", quote(path)));
+                    }
+                }
+            }
+            _ => continue,
+        };
+        labels.insert(matcher.key.clone(), value);
+    }
+    Ok(labels)
+}
+
+/// Sorts by what is at a path: all texts, or all numbers. What has nothing there counts as empty or zero.
+pub fn sort(resources: &mut [&Resource], path: &str) -> Result<(), String> {
+    let path = if path.is_empty() { "metadata.name" } else { path };
+    let mut keyed = Vec::with_capacity(resources.len());
+    let mut kind: Option<&str> = None;
+    for resource in resources.iter() {
+        let value = match resource.get(path) {
+            Ok(value) => Some(value).filter(|value| !value.is_null()),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error.to_string()),
+        };
+        if let Some(value) = value {
+            let found = go_type(value);
+            let first = *kind.get_or_insert(found);
+            if first != found {
+                let (first, found) = (quote(first), quote(found));
+                return Err(format!("cannot sort values of different types {first} and {found}"));
+            }
+        }
+        keyed.push((value, *resource));
+    }
+    match kind {
+        Some("string" | "float64") => keyed.sort_by(|(a, _), (b, _)| compare(*a, *b)),
+        // With nothing to compare, nothing is wrong.
+        Some(kind) if keyed.len() > 1 => {
+            let kind =
+                kind.find(['[', ' ']).map_or(kind, |_| if kind.starts_with('[') { "slice" } else { "map" });
+            return Err(format!("unsupported type {} for sorting", quote(kind)));
+        }
+        _ => {}
+    }
+    for (place, (_, resource)) in resources.iter_mut().zip(keyed) {
+        *place = resource;
+    }
+    Ok(())
+}
+
+/// The name of a value's type in Go, where every number that came over the wire is a double.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nil",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
+    match (a, b) {
+        (Some(Value::String(_)), _) | (_, Some(Value::String(_))) => {
+            let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+            text(a).cmp(&text(b))
+        }
+        _ => {
+            let number = |value: Option<&Value>| value.and_then(Value::as_f64).unwrap_or_default();
+            number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sorted(values: &[Value], path: &str) -> Result<Vec<Value>, String> {
+        let resources: Vec<Resource> =
+            values.iter().map(|v| Resource::new(v.clone()).unwrap_or_default()).collect();
+        let mut order: Vec<&Resource> = resources.iter().collect();
+        sort(&mut order, path)?;
+        Ok(order.into_iter().map(|resource| resource.object().clone()).collect())
+    }
+
+    #[test]
+    fn sorting_puts_what_is_missing_first_and_keeps_ties() {
+        let [a, b, none] = [json!({"n": 2, "id": 1}), json!({"n": 10}), json!({"id": 2})];
+        let tie = json!({"n": 2, "id": 3});
+        let order = sorted(&[b.clone(), a.clone(), tie.clone(), none.clone()], "n").unwrap();
+        assert_eq!(order, [none, a, tie, b]);
+        let [x, y] = ["10", "9"].map(|name| json!({"metadata": {"name": name}}));
+        assert_eq!(sorted(&[y.clone(), x.clone()], ""), Ok(vec![x, y]));
+        assert_eq!(sorted(&[json!({"a": true})], "a"), Ok(vec![json!({"a": true})]));
+    }
+
+    #[test]
+    fn what_has_no_order_is_refused() {
+        for (values, path, expected) in [
+            (
+                [json!({"a": 1}), json!({"a": "b"})],
+                "a",
+                r#"cannot sort values of different types "float64" and "string""#,
+            ),
+            ([json!({"a": true}), json!({"a": false})], "a", r#"unsupported type "bool" for sorting"#),
+            ([json!({"a": {}}), json!({"a": {}})], "a", r#"unsupported type "map" for sorting"#),
+            ([json!({"a": []}), json!({})], "a", r#"unsupported type "slice" for sorting"#),
+            ([json!({"a": 1}), json!({})], "a.b", "a: not an object"),
+        ] {
+            assert_eq!(sorted(&values, path), Err(expected.to_owned()), "{values:?}");
+        }
+    }
+}

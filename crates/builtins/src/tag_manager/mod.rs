@@ -1,0 +1,90 @@
+//! `function-tag-manager`: adds, keeps and removes the tags of composed resources.
+//!
+//! It looks only at resources of the kinds that have tags (see [`taggable`]) and that do not opt out. On each, tags
+//! are first added, then those that an outsider manages are copied from the existing resource, then some are removed.
+
+mod taggable;
+mod tags;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tags::{AddTags, IgnoreTags, RemoveTags, Sources, Updates};
+use transom_function::{
+    ENVIRONMENT, Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait,
+};
+use transom_object::GroupVersion;
+
+use crate::{desired, input};
+
+/// The annotation, or the label in older compositions, of a resource whose tags are nobody's business.
+const IGNORE: &str = "tag-manager.fn.crossplane.io/ignore-resource";
+
+/// The function.
+pub struct TagManager;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Input {
+    add_tags: Vec<AddTags>,
+    ignore_tags: Vec<IgnoreTags>,
+    remove_tags: Vec<RemoveTags>,
+}
+
+#[async_trait]
+impl Function for TagManager {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        let mut response = request.start_response();
+        match manage(&request, &mut response) {
+            Ok(()) => response.normal("Successfully Processed tags"),
+            Err(error) => response.fatal(error),
+        };
+        Ok(response)
+    }
+}
+
+fn manage(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
+    let input: Input = input::read(request, "v1beta1.ManagedTags")?;
+    let environment =
+        response.context.as_ref().and_then(|context| context.fields().get(ENVIRONMENT)).cloned();
+    let environment = environment.filter(Value::is_object).unwrap_or_default();
+    let sources = Sources { composite: request.observed_composite().object(), environment: &environment };
+    let added = Updates::adding(&input.add_tags, &sources)?;
+    let removed = tags::removed(&input.remove_tags, &sources)?;
+    for (name, resource) in &mut desired::write_back(response).resources {
+        if is_ignored(resource) || !has_tags(resource) {
+            continue;
+        }
+        added.apply(resource);
+        if let Some(observed) = request.observed_composed(name)
+            && let Some(kept) = Updates::keeping(&input.ignore_tags, observed, &sources)?
+        {
+            kept.apply(resource);
+        }
+        if !removed.is_empty() {
+            tags::remove(resource, &removed);
+        }
+    }
+    Ok(())
+}
+
+fn has_tags(resource: &Resource) -> bool {
+    let text = |field| resource.get_str(field).unwrap_or_default();
+    let version = GroupVersion::parse(text("apiVersion"));
+    version.is_some_and(|version| taggable::is_taggable(&version.group, text("kind")))
+}
+
+/// Whether a resource opts out, by an annotation or else by a label.
+fn is_ignored(resource: &Resource) -> bool {
+    let is_true = |text: &str| text.eq_ignore_ascii_case("true");
+    let annotations = resource.get("metadata.annotations").ok().and_then(Value::as_object);
+    // One annotation that is no text makes all of them unreadable.
+    let annotations = annotations.filter(|all| all.values().all(|text| text.is_string() || text.is_null()));
+    if let Some(annotation) = annotations.and_then(|all| all.get(IGNORE)) {
+        return annotation.as_str().is_some_and(is_true);
+    }
+    let label = resource.get("metadata.labels").ok().and_then(|labels| labels.get(IGNORE)?.as_str());
+    label.is_some_and(is_true)
+}
+
+#[cfg(test)]
+mod tests;

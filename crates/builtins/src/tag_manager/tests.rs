@@ -1,0 +1,133 @@
+use super::*;
+use serde_json::json;
+use transom_function::testing::{RequestBuilder, run};
+
+fn bucket(rest: &Value) -> Value {
+    let mut object = json!({"apiVersion": "s3.aws.upbound.io/v1beta1", "kind": "Bucket"});
+    for (key, value) in rest.as_object().unwrap() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+fn tagged(tags: &Value) -> Value {
+    bucket(&json!({"spec": {"forProvider": {"tags": tags}}}))
+}
+
+async fn manage_one(input: Value, desired: Value) -> RunFunctionResponse {
+    let composite =
+        json!({"kind": "XR", "spec": {"tags": {"from": "xr", "n": 1}, "keys": ["a", 1, "b"], "text": "x"}});
+    let request = RequestBuilder::new(composite)
+        .context(
+            ENVIRONMENT,
+            json!({"tags": {"from": "env"}, "mixed": {"from": "env", "n": 1}, "keys": ["c"]}),
+        )
+        .observed(
+            "bucket",
+            bucket(&json!({"status": {"atProvider": {"tags": {"a": "observed", "z": "observed"}}}})),
+        )
+        .desired("bucket", desired)
+        .input(input)
+        .build();
+    run(&TagManager, request, &[]).await
+}
+
+async fn managed(input: Value, desired: Value) -> Value {
+    let response = manage_one(input, desired).await;
+    assert_eq!(response.results[0].message, "Successfully Processed tags");
+    let bucket = &response.desired.unwrap().resources["bucket"];
+    bucket.object().pointer("/spec/forProvider/tags").cloned().unwrap_or_else(|| json!("none"))
+}
+
+#[tokio::test]
+async fn tags_are_added() {
+    let present = json!({"a": "desired", "e": ""});
+    for (entries, expected) in [
+        (json!([{"tags": {"a": "1", "b": "2"}}]), json!({"a": "1", "b": "2", "e": ""})),
+        (
+            json!([{"type": "FromValue", "policy": "Retain", "tags": {"a": "1", "b": "2", "e": "3"}}]),
+            json!({"a": "desired", "b": "2", "e": "3"}),
+        ),
+        // Without a type there is no policy.
+        (json!([{"policy": "Retain", "tags": {"a": "1"}}]), json!({"a": "1", "e": ""})),
+        // Of two entries the first wins.
+        (json!([{"tags": {"a": "1"}}, {"tags": {"a": "2"}}]), json!({"a": "1", "e": ""})),
+        (
+            json!([{"type": "FromCompositeFieldPath", "fromFieldPath": "spec.tags"}]),
+            json!({"a": "desired", "e": "", "from": "xr", "n": ""}),
+        ),
+        (json!([{"type": "FromCompositeFieldPath", "fromFieldPath": "spec.none"}]), present.clone()),
+        (
+            json!([{"type": "FromEnvironmentFieldPath", "fromFieldPath": "tags"}]),
+            json!({"a": "desired", "e": "", "from": "env"}),
+        ),
+        (json!([{"type": "FromEnvironmentFieldPath", "fromFieldPath": "mixed"}]), present.clone()),
+        (json!([{"type": "Elsewhere"}]), present.clone()),
+    ] {
+        assert_eq!(managed(json!({"addTags": entries}), tagged(&present)).await, expected, "{entries}");
+    }
+}
+
+#[tokio::test]
+async fn tags_of_outsiders_are_kept() {
+    for (entries, expected) in [
+        (json!([{"type": "FromValue", "keys": ["a", "b"]}]), json!({"a": "observed"})),
+        (json!([{"type": "FromValue", "keys": ["a"], "policy": "Retain"}]), json!({"a": "desired"})),
+        (json!([{"type": "FromCompositeFieldPath", "fromFieldPath": "spec.keys"}]), json!({"a": "observed"})),
+        (json!([{"type": "FromEnvironmentFieldPath", "fromFieldPath": "keys"}]), json!({"a": "desired"})),
+    ] {
+        let result = managed(json!({"ignoreTags": entries}), tagged(&json!({"a": "desired"}))).await;
+        assert_eq!(result, expected, "{entries}");
+    }
+}
+
+#[tokio::test]
+async fn tags_are_removed() {
+    let all = json!({"a": "1", "b": "2", "c": "3", "d": "4"});
+    for (entries, expected) in [
+        (json!([{"type": "FromValue", "keys": ["a", "none"]}]), json!({"b": "2", "c": "3", "d": "4"})),
+        (
+            json!([{"type": "FromCompositeFieldPath", "fromFieldPath": "spec.keys"}]),
+            json!({"c": "3", "d": "4"}),
+        ),
+        // Of several paths only the last that leads to a list counts.
+        (
+            json!([{"type": "FromCompositeFieldPath", "fromFieldPath": "spec.keys"},
+                {"type": "FromEnvironmentFieldPath", "fromFieldPath": "keys"},
+                {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.text"},
+                {"type": "FromCompositeFieldPath", "fromFieldPath": "none"},
+                {"type": "FromValue", "keys": ["d"]}]),
+            json!({"a": "1", "b": "2"}),
+        ),
+    ] {
+        assert_eq!(managed(json!({"removeTags": entries}), tagged(&all)).await, expected, "{entries}");
+    }
+}
+
+#[tokio::test]
+async fn only_some_resources_are_touched() {
+    let add = json!({"addTags": [{"tags": {"a": "1"}}]});
+    let marked = |metadata: Value| bucket(&json!({"metadata": metadata}));
+    let note = |text: &str| json!({IGNORE: text});
+    for (desired, expected) in [
+        (bucket(&json!({})), json!({"a": "1"})),
+        (bucket(&json!({"kind": "BucketPolicy"})), json!("none")),
+        (bucket(&json!({"apiVersion": "v1"})), json!("none")),
+        (bucket(&json!({"apiVersion": "a/b/c"})), json!("none")),
+        (bucket(&json!({"spec": "text"})), json!("none")),
+        (marked(json!({"annotations": note("True")})), json!("none")),
+        (marked(json!({"labels": note("TRUE")})), json!("none")),
+        (marked(json!({"annotations": note("false"), "labels": note("true")})), json!({"a": "1"})),
+        (marked(json!({"annotations": {"x": 1, IGNORE: "true"}})), json!({"a": "1"})),
+    ] {
+        assert_eq!(managed(add.clone(), desired.clone()).await, expected, "{desired}");
+    }
+    assert_eq!(managed(json!({}), bucket(&json!({}))).await, json!(null));
+}
+
+#[tokio::test]
+async fn a_path_is_required() {
+    let response = manage_one(json!({"removeTags": [{"type": "FromCompositeFieldPath"}]}), json!({})).await;
+    let expected = "fromFieldPath is required for tags of type FromCompositeFieldPath";
+    assert_eq!(response.results[0].message, expected);
+}
