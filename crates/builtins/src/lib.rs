@@ -10,6 +10,7 @@ mod environment_configs;
 mod expression;
 mod extra_resources;
 mod input;
+pub mod patch_and_transform;
 mod selection;
 pub mod strict;
 mod tag_manager;
@@ -27,6 +28,7 @@ const BUILTINS: &[(&str, Make)] = &[
     ("function-auto-ready", || Arc::new(auto_ready::AutoReady)),
     ("function-environment-configs", || Arc::new(environment_configs::EnvironmentConfigs)),
     ("function-extra-resources", || Arc::new(extra_resources::ExtraResources)),
+    ("function-patch-and-transform", || Arc::new(patch_and_transform::PatchAndTransform)),
     ("function-tag-manager", || Arc::new(tag_manager::TagManager)),
 ];
 
