@@ -1,0 +1,89 @@
+//! The CRDs of Crossplane's fixed kinds.
+//!
+//! Fields, types, defaults, rules, columns and names are Crossplane's, so that its objects and habits carry over;
+//! descriptions are ours. Fields that Crossplane designed but never shipped are added where the types have them.
+
+mod composition;
+mod definition;
+mod nop;
+mod package;
+mod schema;
+mod usage;
+
+use schema::{Crd, Version, column, object};
+use serde_json::{Value, json};
+
+/// All CRDs, in the order in which to install them.
+pub fn crds() -> impl Iterator<Item = Value> {
+    [
+        definition::definition(),
+        composition::composition(),
+        composition::revision(),
+        environment_config(),
+        package::function(),
+        package::function_revision(),
+        usage::usage(),
+        usage::cluster_usage(),
+        usage::legacy_usage(),
+        nop::nop_resource(),
+    ]
+    .into_iter()
+}
+
+fn environment_config() -> Value {
+    let data = json!({
+        "type": "object",
+        "description": "Whatever functions that ask for this object shall read.",
+        "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
+    });
+    let version = Version {
+        name: "v1beta1",
+        columns: vec![age_column()],
+        description: "An EnvironmentConfig holds data that several Compositions share.",
+        properties: json!({"data": data}),
+        required: &[],
+        status: false,
+        deprecated: None,
+    };
+    Crd {
+        group: crate::constants::group::APIEXTENSIONS,
+        kind: "EnvironmentConfig",
+        plural: "environmentconfigs",
+        short_names: &["envcfg"],
+        categories: &["crossplane"],
+        namespaced: false,
+        versions: vec![version],
+    }
+    .build()
+}
+
+/// `status` of a kind that has nothing but conditions there.
+fn conditioned_status() -> Value {
+    object("What was observed.", &[], json!({"conditions": schema::conditions()}))
+}
+
+fn age_column() -> Value {
+    column("AGE", "date", ".metadata.creationTimestamp")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_kinds_are_unique_and_one_version_is_stored() {
+        let all: Vec<Value> = crds().collect();
+        let mut names: Vec<&Value> = all.iter().map(|crd| &crd["metadata"]["name"]).collect();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+        for crd in &all {
+            let spec = &crd["spec"];
+            let name =
+                format!("{}.{}", spec["names"]["plural"].as_str().unwrap(), spec["group"].as_str().unwrap());
+            assert_eq!(crd["metadata"]["name"], name);
+            let versions = spec["versions"].as_array().unwrap();
+            assert_eq!(versions.iter().filter(|v| v["storage"] == true).count(), 1, "{name}");
+            assert!(versions.iter().all(|v| v["served"] == true), "{name}");
+        }
+    }
+}

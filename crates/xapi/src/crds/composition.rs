@@ -1,0 +1,240 @@
+//! Compositions and their revisions.
+
+use super::schema::{
+    Crd, IMMUTABLE, Version, anything, atomic, choice, column, integer, list, list_by, name_reference,
+    object, ruled, text, texts_by_name, with,
+};
+use super::{age_column, conditioned_status};
+use crate::constants::group;
+use serde_json::{Value, json};
+
+pub(super) fn composition() -> Value {
+    let spec = object("How to compose.", &["compositeTypeRef"], spec(true));
+    let spec = ruled(
+        spec,
+        &[
+            (
+                "self.mode != 'Pipeline' || has(self.pipeline) || has(self.resources)",
+                "an array of pipeline steps is required in Pipeline mode",
+            ),
+            (
+                "self.mode != 'Resources' || has(self.resources)",
+                "an array of resources is required in Resources mode",
+            ),
+        ],
+    );
+    let version = Version {
+        name: "v1",
+        columns: vec![xr_kind(), xr_api_version(), age_column()],
+        description: "A Composition says which functions compose a type of composite resource, in what order.",
+        properties: json!({"spec": spec}),
+        required: &[],
+        status: false,
+        deprecated: None,
+    };
+    crd("Composition", "compositions", &["comp"], version)
+}
+
+pub(super) fn revision() -> Value {
+    let mut fields = spec(false);
+    fields["revision"] = integer(
+        "The number of the revision; the latest has the highest. A Composition that returns to an earlier state gets \
+         the earlier revision back, with a new number.",
+    );
+    let spec = object("The Composition as it was.", &["compositeTypeRef", "revision"], fields);
+    let version = Version {
+        name: "v1",
+        columns: vec![
+            column("REVISION", "string", ".spec.revision"),
+            xr_kind(),
+            xr_api_version(),
+            age_column(),
+        ],
+        description: "A CompositionRevision is a Composition as it was at some time. It is made and kept by the \
+                      control plane: do not edit it.",
+        properties: json!({"spec": spec, "status": conditioned_status()}),
+        required: &[],
+        status: true,
+        deprecated: None,
+    };
+    crd("CompositionRevision", "compositionrevisions", &["comprev"], version)
+}
+
+fn crd(
+    kind: &'static str,
+    plural: &'static str,
+    short_names: &'static [&'static str],
+    version: Version,
+) -> Value {
+    let group = group::APIEXTENSIONS;
+    Crd {
+        group,
+        kind,
+        plural,
+        short_names,
+        categories: &["crossplane"],
+        namespaced: false,
+        versions: vec![version],
+    }
+    .build()
+}
+
+fn xr_kind() -> Value {
+    column("XR-KIND", "string", ".spec.compositeTypeRef.kind")
+}
+
+fn xr_api_version() -> Value {
+    column("XR-APIVERSION", "string", ".spec.compositeTypeRef.apiVersion")
+}
+
+/// What a Composition and its revisions have in common. Only the Composition limits the number of steps.
+fn spec(limited: bool) -> Value {
+    let of = object(
+        "The type of composite resource this composes.",
+        &["apiVersion", "kind"],
+        json!({"apiVersion": text("Group and version of the type."), "kind": text("Kind of the type.")}),
+    );
+    let mode = choice(
+        "Pipeline runs the functions of the pipeline. Resources patches and transforms the resources as \
+         function-patch-and-transform would, as Crossplane did before its second version.",
+        &["Pipeline", "Resources"],
+    );
+    let mut pipeline = list_by("step", list("The functions to run, in this order.", step()));
+    if limited {
+        pipeline = with(pipeline, json!({"minItems": 1, "maxItems": 99}));
+    }
+    json!({
+        "compositeTypeRef": ruled(of, &[IMMUTABLE]),
+        "mode": with(mode, json!({"default": "Pipeline"})),
+        "pipeline": pipeline,
+        "resources": list("Templates of the composed resources, in Resources mode.", anything("A template.")),
+        "patchSets": list("Patches that several templates share, in Resources mode.", anything("A set of patches.")),
+        "writeConnectionSecretsToNamespace": text(
+            "The namespace of the connection secrets of LegacyCluster composite resources that name none.",
+        ),
+    })
+}
+
+fn step() -> Value {
+    let input = with(
+        anything("What the function is given as its input: an object with apiVersion and kind."),
+        json!({"x-kubernetes-embedded-resource": true}),
+    );
+    let input_ref = object(
+        "The object the function is given as its input, so that Compositions can share it.",
+        &["apiVersion", "kind", "name"],
+        json!({
+            "apiVersion": text("Group and version of the object."),
+            "kind": text("Kind of the object."),
+            "name": text("Name of the object."),
+            "namespace": text("Namespace of the object, if it has one."),
+        }),
+    );
+    let labels = json!({"matchLabels": texts_by_name("Labels the revision must have.")});
+    let step = object(
+        "One call of a function.",
+        &["functionRef", "step"],
+        json!({
+            "step": text("Name of the step; no two steps have the same."),
+            "functionRef": name_reference("The function to call.", "Function"),
+            "functionRevisionRef":
+                name_reference("The revision of the function to call, instead of the newest.", "FunctionRevision"),
+            "functionRevisionSelector":
+                object("Calls the newest active revision of the function with these labels.", &["matchLabels"], labels),
+            "input": input,
+            "inputRef": input_ref,
+            "credentials": credentials(),
+            "requirements": requirements(),
+            "allowedExtraResources": allowed(),
+            "maxIterations": with(
+                integer("How often the function may change what it requires before the step fails."),
+                json!({"minimum": 1, "maximum": 100}),
+            ),
+        }),
+    );
+    ruled(step, &[("!(has(self.input) && has(self.inputRef))", "input and inputRef are mutually exclusive")])
+}
+
+fn credentials() -> Value {
+    let secret = object(
+        "The Secret.",
+        &["name", "namespace"],
+        json!({"name": text("Name of the Secret."), "namespace": text("Namespace of the Secret.")}),
+    );
+    let item = object(
+        "Credentials under a name.",
+        &["name", "source"],
+        json!({
+            "name": text("The name by which the function knows the credentials."),
+            "source": choice("Where the credentials are.", &["None", "Secret"]),
+            "secretRef": secret,
+        }),
+    );
+    let item = ruled(
+        item,
+        &[("self.source == 'Secret' && has(self.secretRef)", "the Secret source requires a secretRef")],
+    );
+    list_by("name", list("Credentials the function is given.", item))
+}
+
+fn requirements() -> Value {
+    let name = text("The name by which the function knows what it is given.");
+    let resource = object(
+        "Objects by name or labels; neither means all of the kind.",
+        &["apiVersion", "kind", "requirementName"],
+        json!({
+            "requirementName": name,
+            "apiVersion": text("Group and version of the objects."),
+            "kind": text("Kind of the objects."),
+            "namespace": text("Namespace of the objects, if they have one."),
+            "name": text("Name of the one object."),
+            "matchLabels": texts_by_name("Labels the objects must have."),
+        }),
+    );
+    let resource = ruled(
+        resource,
+        &[("!(has(self.name) && has(self.matchLabels))", "name and matchLabels are mutually exclusive")],
+    );
+    let schema = object(
+        "The OpenAPI schema of a kind.",
+        &["apiVersion", "kind", "requirementName"],
+        json!({
+            "requirementName": name,
+            "apiVersion": text("Group and version of the kind."),
+            "kind": text("The kind."),
+        }),
+    );
+    object(
+        "What the function is given before it asks.",
+        &[],
+        json!({
+            "requiredResources": list_by("requirementName", list("Objects to give.", resource)),
+            "requiredSchemas": list_by("requirementName", list("Schemas to give.", schema)),
+        }),
+    )
+}
+
+fn allowed() -> Value {
+    let item = object(
+        "Objects the function may ask for: all of the kind, or those that match.",
+        &["apiVersion", "kind"],
+        json!({
+            "apiVersion": text("Group and version of the objects."),
+            "kind": text("Kind of the objects."),
+            "name": text("The same as matchName."),
+            "matchName": text("A regular expression for the whole name."),
+            "matchLabels": texts_by_name("Regular expressions for the whole values of labels; * allows any value."),
+        }),
+    );
+    let item = ruled(
+        item,
+        &[(
+            "!(has(self.name) && has(self.matchName)) && !(has(self.matchLabels) && (has(self.name) || has(self.matchName)))",
+            "name, matchName and matchLabels are mutually exclusive",
+        )],
+    );
+    atomic(list(
+        "What the function may ask for beyond what it is given. Without this list everything; with it nothing else.",
+        item,
+    ))
+}

@@ -1,0 +1,283 @@
+//! CompositeResourceDefinitions.
+
+use super::schema::{
+    Crd, IMMUTABLE, Version, anything, atomic, choice, condition_column, conditions, flag, integer, list,
+    name_reference, object, ruled, text, texts, texts_by_name, with,
+};
+use super::{age_column, schema};
+use crate::constants::group;
+use serde_json::{Value, json};
+
+const LOWER_PLURAL: (&str, &str) =
+    ("self.plural == self.plural.lowerAscii()", "Plural name must be lowercase");
+const LOWER_SINGULAR: (&str, &str) =
+    ("!has(self.singular) || self.singular == self.singular.lowerAscii()", "Singular name must be lowercase");
+
+pub(super) fn definition() -> Value {
+    Crd {
+        group: group::APIEXTENSIONS,
+        kind: "CompositeResourceDefinition",
+        plural: "compositeresourcedefinitions",
+        short_names: &["xrd", "xrds"],
+        categories: &["crossplane"],
+        namespaced: false,
+        versions: vec![
+            version(
+                "v1",
+                v1_spec(),
+                Some(
+                    "CompositeResourceDefinition v1 is deprecated and will be removed in a future release; consider \
+                     migrating to v2",
+                ),
+            ),
+            version("v2", v2_spec(), None),
+        ],
+    }
+    .build()
+}
+
+fn version(name: &'static str, spec: Value, deprecated: Option<&'static str>) -> Version {
+    Version {
+        name,
+        columns: vec![
+            condition_column("ESTABLISHED", "Established"),
+            condition_column("OFFERED", "Offered"),
+            age_column(),
+        ],
+        description: "A CompositeResourceDefinition defines a new kind of resource, which Compositions compose.",
+        properties: schema::fields([("spec", spec), ("status", status())]),
+        required: &[],
+        status: true,
+        deprecated,
+    }
+}
+
+fn v1_spec() -> Value {
+    let mut fields = fields();
+    fields["scope"] = scope(&["LegacyCluster", "Namespaced", "Cluster"], "LegacyCluster");
+    fields["claimNames"] = ruled(
+        names("Names of the claims, if there shall be any."),
+        &[IMMUTABLE, LOWER_PLURAL, LOWER_SINGULAR],
+    );
+    fields["defaultCompositeDeletePolicy"] = with(delete_policy(), json!({"default": "Background"}));
+    fields["conversion"] = ruled(
+        conversion(),
+        &[(
+            "self.strategy == 'Webhook' && has(self.webhook)",
+            "Webhook configuration is required when conversion strategy is Webhook",
+        )],
+    );
+    ruled(
+        object("What to define.", &["group", "names", "versions"], fields),
+        &[
+            (
+                "self.scope == 'LegacyCluster' || !has(self.claimNames)",
+                "Only LegacyCluster composite resources can offer claims",
+            ),
+            (
+                "self.scope == 'LegacyCluster' || !has(self.connectionSecretKeys)",
+                "Only LegacyCluster composite resources support connection secrets",
+            ),
+        ],
+    )
+}
+
+fn v2_spec() -> Value {
+    let mut fields = fields();
+    fields["scope"] = scope(&["Namespaced", "Cluster"], "Namespaced");
+    fields["claimNames"] = names("Not supported in this version: claims.");
+    fields["defaultCompositeDeletePolicy"] = delete_policy();
+    fields["conversion"] = conversion();
+    ruled(
+        object("What to define.", &["group", "names", "versions"], fields),
+        &[
+            ("!has(self.claimNames)", "Claims aren't supported in apiextensions.crossplane.io/v2"),
+            (
+                "!has(self.connectionSecretKeys)",
+                "XR connection secrets aren't supported in apiextensions.crossplane.io/v2",
+            ),
+        ],
+    )
+}
+
+/// What is the same in both versions.
+fn fields() -> Value {
+    let policy = choice(
+        "Whether composite resources that do not say take up new revisions of their Composition by themselves.",
+        &["Automatic", "Manual"],
+    );
+    let metadata = object(
+        "Metadata of the derived CRDs.",
+        &[],
+        json!({
+            "labels": texts_by_name("Labels beside those of this definition."),
+            "annotations": texts_by_name("All annotations."),
+        }),
+    );
+    json!({
+        "group": ruled(text("API group of the composite resources."), &[IMMUTABLE]),
+        "names": ruled(names("Names of the composite resources."), &[IMMUTABLE, LOWER_PLURAL, LOWER_SINGULAR]),
+        "connectionSecretKeys": texts("Keys that connection secrets may have. An empty list allows all."),
+        "defaultCompositionRef":
+            name_reference("The Composition of composite resources that do not choose.", "Composition"),
+        "defaultCompositionRevisionSelector": revision_selector(),
+        "enforcedCompositionRef": ruled(
+            name_reference("The Composition of all composite resources, whatever they choose.", "Composition"),
+            &[IMMUTABLE],
+        ),
+        "defaultCompositionUpdatePolicy": with(policy, json!({"default": "Automatic"})),
+        "versions": list("Versions of the composite resources. Exactly one is referenceable.", resource_version()),
+        "metadata": metadata,
+    })
+}
+
+fn scope(values: &[&str], default: &str) -> Value {
+    let scope = choice("Where composite resources live.", values);
+    ruled(with(scope, json!({"default": default})), &[IMMUTABLE])
+}
+
+fn names(description: &str) -> Value {
+    object(
+        description,
+        &["kind", "plural"],
+        json!({
+            "kind": text("The kind, in camel case."),
+            "listKind": text("The kind of a list; by default the kind with List behind it."),
+            "plural": text("The name in URLs, in lower case."),
+            "singular": text("The singular of the name; by default the kind in lower case."),
+            "shortNames": atomic(texts("Abbreviations for the command line.")),
+            "categories": atomic(texts("Groups of resources that can be listed together.")),
+        }),
+    )
+}
+
+fn delete_policy() -> Value {
+    choice(
+        "Whether claims that do not say wait for their composite resource to be gone when they are deleted.",
+        &["Background", "Foreground"],
+    )
+}
+
+fn revision_selector() -> Value {
+    let expression = object(
+        "A condition on one label.",
+        &["key", "operator"],
+        json!({
+            "key": text("The label."),
+            "operator": text("In, NotIn, Exists or DoesNotExist."),
+            "values": atomic(texts("The values for In and NotIn.")),
+        }),
+    );
+    let selector = object(
+        "Which revisions serve composite resources that do not say.",
+        &[],
+        json!({
+            "matchExpressions": atomic(list("Conditions on labels.", expression)),
+            "matchLabels": texts_by_name("Labels the revision must have."),
+        }),
+    );
+    with(selector, json!({"x-kubernetes-map-type": "atomic"}))
+}
+
+fn resource_version() -> Value {
+    let schema = object(
+        "What the composite resources look like. Crossplane's own fields are added to it.",
+        &[],
+        json!({"openAPIV3Schema": anything("An OpenAPI v3 schema.")}),
+    );
+    object(
+        "A version.",
+        &["name", "referenceable", "served"],
+        json!({
+            "name": text("Name of the version, such as v1 or v1alpha1."),
+            "referenceable": flag("Whether Compositions are written for this version. It is also the one stored."),
+            "served": flag("Whether the API serves this version."),
+            "deprecated": flag("Whether those who use this version are warned."),
+            "deprecationWarning": with(text("The warning."), json!({"maxLength": 256})),
+            "schema": schema,
+            "additionalPrinterColumns": list("Columns of tables, before Crossplane's own.", printer_column()),
+            "subresources": object("Subresources beside the status.", &[], json!({"scale": scale()})),
+        }),
+    )
+}
+
+fn printer_column() -> Value {
+    object(
+        "A column.",
+        &["jsonPath", "name", "type"],
+        json!({
+            "name": text("Heading of the column."),
+            "type": text("OpenAPI type of the cells."),
+            "format": text("OpenAPI format of the cells."),
+            "description": text("What the column shows."),
+            "jsonPath": text("Where the cells come from."),
+            "priority": with(integer("0 for columns that are always shown."), json!({"format": "int32"})),
+        }),
+    )
+}
+
+fn scale() -> Value {
+    object(
+        "Serves the scale subresource.",
+        &["specReplicasPath", "statusReplicasPath"],
+        json!({
+            "specReplicasPath": text("Where the wanted number is."),
+            "statusReplicasPath": text("Where the actual number is."),
+            "labelSelectorPath": text("Where the selector of what is counted is."),
+        }),
+    )
+}
+
+fn conversion() -> Value {
+    let service = object(
+        "The service to call.",
+        &["name", "namespace"],
+        json!({
+            "name": text("Name of the service."),
+            "namespace": text("Namespace of the service."),
+            "path": text("Path of the URL."),
+            "port": with(integer("Port of the service; 443 by default."), json!({"format": "int32"})),
+        }),
+    );
+    let client = object(
+        "How to call the webhook.",
+        &[],
+        json!({
+            "url": text("Where the webhook is, unless it is a service."),
+            "service": service,
+            "caBundle": with(text("Certificates to trust, in PEM."), json!({"format": "byte"})),
+        }),
+    );
+    let webhook = object(
+        "The webhook that converts.",
+        &["conversionReviewVersions"],
+        json!({
+            "clientConfig": client,
+            "conversionReviewVersions": atomic(texts("Versions of ConversionReview the webhook understands.")),
+        }),
+    );
+    object(
+        "How versions of composite resources are converted into each other.",
+        &["strategy"],
+        json!({"strategy": text("None or Webhook."), "webhook": webhook}),
+    )
+}
+
+fn status() -> Value {
+    let kind = |description: &str| {
+        object(
+            description,
+            &["apiVersion", "kind"],
+            json!({"apiVersion": text("Group and version of the type."), "kind": text("Kind of the type.")}),
+        )
+    };
+    let controllers = object(
+        "What the controllers of this definition work on.",
+        &[],
+        json!({
+            "compositeResourceType": kind("The type of composite resource that is being reconciled."),
+            "compositeResourceClaimType": kind("The type of claim that is being reconciled."),
+        }),
+    );
+    object("What was observed.", &[], json!({"conditions": conditions(), "controllers": controllers}))
+}

@@ -1,0 +1,132 @@
+//! NopResource, the managed resource that manages nothing: made for trying and testing.
+
+use super::age_column;
+use super::schema::{
+    Crd, Version, anything, choice, condition_column, conditions, integer, list, name_reference, object,
+    text, texts_by_name, with,
+};
+use crate::constants::group;
+use serde_json::{Value, json};
+
+pub(super) fn nop_resource() -> Value {
+    let status = object(
+        "What was observed.",
+        &[],
+        json!({
+            "atProvider": object("What was observed outside.", &[], json!({"fields": fields()})),
+            "conditions": conditions(),
+            "observedGeneration": integer("The generation of the object that was last dealt with."),
+        }),
+    );
+    let version = Version {
+        name: "v1alpha1",
+        columns: vec![condition_column("READY", "Ready"), condition_column("SYNCED", "Synced"), age_column()],
+        description: "A NopResource manages nothing. It becomes ready when it is told to.",
+        properties: json!({"spec": spec(), "status": status}),
+        required: &["spec"],
+        status: true,
+        deprecated: None,
+    };
+    Crd {
+        group: group::NOP,
+        kind: "NopResource",
+        plural: "nopresources",
+        short_names: &[],
+        categories: &["crossplane", "managed", "nop"],
+        namespaced: false,
+        versions: vec![version],
+    }
+    .build()
+}
+
+fn fields() -> Value {
+    anything("Anything that patches shall read or write.")
+}
+
+fn spec() -> Value {
+    let secret = object(
+        "The Secret to write connection details to.",
+        &["name", "namespace"],
+        json!({"name": text("Name of the Secret."), "namespace": text("Namespace of the Secret.")}),
+    );
+    let actions = &["Observe", "Create", "Update", "Delete", "LateInitialize", "*"];
+    let policies = list("What may be done to what is managed.", choice("An action.", actions));
+    let deletion = choice("Whether what is managed goes with this object.", &["Orphan", "Delete"]);
+    object(
+        "What is wanted.",
+        &["forProvider"],
+        json!({
+            "deletionPolicy": with(deletion, json!({"default": "Delete"})),
+            "forProvider": parameters(),
+            "managementPolicies": with(policies, json!({"default": ["*"]})),
+            "providerConfigRef": config("The configuration of the provider."),
+            "publishConnectionDetailsTo": publish(),
+            "writeConnectionSecretToRef": secret,
+        }),
+    )
+}
+
+fn parameters() -> Value {
+    let condition = object(
+        "A condition and its time.",
+        &["conditionStatus", "conditionType", "time"],
+        json!({
+            "time": text("How long after its creation the object gets the condition, such as 10s."),
+            "conditionType": text("Type of the condition, such as Ready."),
+            "conditionStatus": text("Status of the condition, such as True."),
+            "conditionReason": text("Reason of the condition, such as Available."),
+        }),
+    );
+    let detail = object(
+        "A connection detail.",
+        &["name", "value"],
+        json!({"name": text("Name of the detail."), "value": text("Value of the detail.")}),
+    );
+    object(
+        "What the object shall do.",
+        &[],
+        json!({
+            "conditionAfter": list("Conditions the object gets after some time. It never becomes ready unless one says \
+                                    so.", condition),
+            "connectionDetails": list("Connection details the object publishes.", detail),
+            "fields": fields(),
+        }),
+    )
+}
+
+/// A reference with a policy on when and whether it must be resolved.
+fn config(description: &str) -> Value {
+    let resolution = choice("Whether an unresolved reference is an error.", &["Required", "Optional"]);
+    let policy = object(
+        "How the reference is resolved.",
+        &[],
+        json!({
+            "resolution": with(resolution, json!({"default": "Required"})),
+            "resolve": choice("When the reference is resolved.", &["Always", "IfNotPresent"]),
+        }),
+    );
+    let mut config = name_reference(description, "object");
+    config["properties"]["policy"] = policy;
+    with(config, json!({"default": {"name": "default"}}))
+}
+
+fn publish() -> Value {
+    let metadata = object(
+        "Metadata of the secret.",
+        &[],
+        json!({
+            "labels": texts_by_name("Labels of the secret."),
+            "annotations": texts_by_name("Annotations of the secret."),
+            "type": text("Type of the secret."),
+        }),
+    );
+    object(
+        "Where to publish connection details, if not to a Secret.",
+        &["name"],
+        json!({
+            "name": text("Name of the connection secret."),
+            "metadata": metadata,
+            "configRef": config("The store of secrets."),
+        }),
+    )
+}

@@ -1,0 +1,117 @@
+//! The CRDs are Crossplane's, save for what is added on purpose.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The start of the SHA-256 of the spec of each CRD as Crossplane and provider-nop ship it, without descriptions, in
+/// compact JSON with sorted keys.
+const SHIPPED: &[(&str, &str)] = &[
+    ("compositeresourcedefinitions.apiextensions.crossplane.io", "490ab2defa67ca78"),
+    ("compositionrevisions.apiextensions.crossplane.io", "406f8497e49984fc"),
+    ("compositions.apiextensions.crossplane.io", "8459b0cf4ad58d17"),
+    ("environmentconfigs.apiextensions.crossplane.io", "2d671431f45ff9d1"),
+    ("usages.apiextensions.crossplane.io", "36caabfe59f5b971"),
+    ("functionrevisions.pkg.crossplane.io", "993b941dc3608636"),
+    ("functions.pkg.crossplane.io", "6b9b1d1dcf734d8e"),
+    ("clusterusages.protection.crossplane.io", "64a316c5c92d22d6"),
+    ("usages.protection.crossplane.io", "d1e7537519bc8b7b"),
+    ("nopresources.nop.crossplane.io", "b044ac0ca8a8a128"),
+];
+
+/// Takes descriptions away. A property may be called `description`, too.
+fn without_descriptions(value: &mut Value, properties: bool) {
+    match value {
+        Value::Object(map) => {
+            if !properties && map.get("description").is_some_and(Value::is_string) {
+                map.remove("description");
+            }
+            for (key, value) in map {
+                without_descriptions(value, key == "properties");
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(|item| without_descriptions(item, false)),
+        _ => {}
+    }
+}
+
+fn remove(value: &mut Value, keys: &[&str]) {
+    let map = value.as_object_mut().unwrap();
+    keys.iter().for_each(|key| assert!(map.remove(*key).is_some(), "{key}"));
+}
+
+/// Takes away what is added on purpose.
+fn without_additions(name: &str, spec: &mut Value) {
+    for version in spec["versions"].as_array_mut().unwrap() {
+        let fields = version.pointer_mut("/schema/openAPIV3Schema/properties/spec");
+        match name.split('.').next().unwrap() {
+            "functions" => {
+                let fields = fields.unwrap();
+                remove(fields, &["x-kubernetes-validations"]);
+                remove(&mut fields["properties"], &["activeRevisionLimit"]);
+            }
+            kind @ ("compositions" | "compositionrevisions") => {
+                let fields = fields.unwrap();
+                remove(&mut fields["properties"], &["resources", "patchSets"]);
+                fields["properties"]["mode"]["enum"] = json!(["Pipeline"]);
+                let step = &mut fields["properties"]["pipeline"]["items"];
+                remove(step, &["x-kubernetes-validations"]);
+                let added = ["functionRevisionRef", "functionRevisionSelector", "inputRef", "maxIterations"];
+                remove(&mut step["properties"], &added);
+                remove(&mut step["properties"], &["allowedExtraResources"]);
+                if kind == "compositions" {
+                    fields["x-kubernetes-validations"] = json!([{
+                        "rule": "self.mode == 'Pipeline' && has(self.pipeline)",
+                        "message": "an array of pipeline steps is required in Pipeline mode",
+                    }]);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_crd_is_the_one_crossplane_ships() {
+    let mut seen = Vec::new();
+    for mut crd in transom_xapi::crds() {
+        let name = crd["metadata"]["name"].as_str().unwrap().to_owned();
+        let mut spec = crd["spec"].take();
+        without_descriptions(&mut spec, false);
+        without_additions(&name, &mut spec);
+        let hash: String =
+            Sha256::digest(spec.to_string()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let shipped = SHIPPED.iter().find(|(n, _)| *n == name).map(|(_, hash)| *hash);
+        assert_eq!(shipped, Some(hash.as_str()), "{name}");
+        seen.push(name);
+    }
+    assert_eq!(seen.len(), SHIPPED.len());
+}
+
+#[test]
+fn every_property_is_described() {
+    fn check(schema: &Value, path: &str, missing: &mut Vec<String>) {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            if name != "metadata" && !property["description"].is_string() {
+                missing.push(path.clone());
+            }
+            check(property, &path, missing);
+        }
+        if schema["items"].is_object() {
+            check(&schema["items"], &format!("{path}[]"), missing);
+        }
+    }
+    let mut missing = Vec::new();
+    for crd in transom_xapi::crds() {
+        for version in crd["spec"]["versions"].as_array().unwrap() {
+            check(
+                &version["schema"]["openAPIV3Schema"],
+                crd["metadata"]["name"].as_str().unwrap(),
+                &mut missing,
+            );
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
