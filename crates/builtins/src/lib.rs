@@ -9,6 +9,7 @@ mod desired;
 mod environment_configs;
 mod expression;
 mod extra_resources;
+mod go_templating;
 mod input;
 pub mod patch_and_transform;
 mod selection;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 
 use transom_function::Function;
 
+pub use go_templating::GoTemplating;
+
 /// Makes a function.
 type Make = fn() -> Arc<dyn Function>;
 
@@ -28,6 +31,7 @@ const BUILTINS: &[(&str, Make)] = &[
     ("function-auto-ready", || Arc::new(auto_ready::AutoReady)),
     ("function-environment-configs", || Arc::new(environment_configs::EnvironmentConfigs)),
     ("function-extra-resources", || Arc::new(extra_resources::ExtraResources)),
+    ("function-go-templating", GoTemplating::shared),
     ("function-patch-and-transform", || Arc::new(patch_and_transform::PatchAndTransform)),
     ("function-tag-manager", || Arc::new(tag_manager::TagManager)),
 ];

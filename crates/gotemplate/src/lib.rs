@@ -32,9 +32,10 @@ mod yaml;
 
 pub use context::{Context, Reproducible, System};
 pub use error::{Cause, Error, Failure};
-pub use functions::{Functions, Type, native_names};
+pub use functions::{CallError, Env, Functions, Type, native_names};
 pub use limits::{Exceeded, Limits};
 pub use template::{MissingKey, Options, Template};
 pub use value::{
-    IntKind, Key, Kind, List, ListType, Map, MapType, Named, NestedTooDeeply, Str, Struct, UintKind, Value,
+    Form, IntKind, Key, Kind, List, ListType, Map, MapType, Named, NestedTooDeeply, Str, Struct, UintKind,
+    Value,
 };

@@ -11,7 +11,7 @@ const KNOWN: &str = include_str!("known_differences.txt");
 
 fn functions() -> Functions {
     let mut functions = Functions::default();
-    functions.register("setResourceNameAnnotation", &[Type::Str], |args| {
+    functions.register("setResourceNameAnnotation", &[Type::Str], |_, args| {
         let name = args[0].as_str().map(|name| name.lossy().into_owned()).unwrap_or_default();
         Ok(Value::from(format!("gotemplating.fn.crossplane.io/composition-resource-name: {name}")))
     });

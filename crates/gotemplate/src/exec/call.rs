@@ -48,7 +48,7 @@ impl<'t> Exec<'t, '_> {
                 let signature = Signature { name, params: &custom.params, variadic: custom.variadic };
                 let values = self.arguments(dot, &signature, args, last)?;
                 self.charge(&values)?;
-                let result = (custom.run)(&values).map_err(CallError::Message);
+                let result = (custom.run)(&mut self.env, &values);
                 self.finish(name, node, result)
             }
             Callee::Special(special) => self.special(dot, *special, node, args, last),

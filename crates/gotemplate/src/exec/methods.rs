@@ -16,6 +16,7 @@ pub struct Method {
 pub fn find(receiver: &Value, name: &[u8]) -> Option<&'static Method> {
     let table: &'static [Method] = match receiver {
         Value::Time(_) => TIME,
+        Value::Struct(shape) if shape.instant().is_some() => TIME,
         Value::Version(_) => VERSION,
         Value::Named(Named::Duration, _) => DURATION,
         Value::Named(..) => NAMED,
@@ -39,6 +40,7 @@ fn mismatch<T>() -> Result<T, String> {
 fn time(value: &Value) -> Result<&Time, String> {
     match value {
         Value::Time(time) => Ok(time),
+        Value::Struct(shape) => shape.instant().map_or_else(mismatch, Ok),
         _ => mismatch(),
     }
 }

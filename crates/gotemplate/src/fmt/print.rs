@@ -65,6 +65,10 @@ impl Printer {
         }
         let text = match value {
             Value::Time(time) => time.to_string(),
+            Value::Struct(shape) => match shape.instant() {
+                Some(time) => time.to_string(),
+                None => return false,
+            },
             Value::Named(named, number) => named.text(*number),
             Value::Version(version) => version.to_string(),
             _ => return false,

@@ -9,6 +9,7 @@ use crate::fmt::{self, FmtError};
 use crate::limits::{Exceeded, Limits};
 use crate::value::{Map, Str, Value};
 
+/// Why a function has no result.
 #[derive(Debug)]
 pub enum CallError {
     /// The function's own error, or what Go would have panicked with.
@@ -36,6 +37,7 @@ impl From<Exceeded> for CallError {
     }
 }
 
+/// The budget and the world of one execution.
 pub struct Env<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a dyn Context,
@@ -116,7 +118,7 @@ impl<'a> Env<'a> {
     }
 
     /// A uniform number below `bound`.
-    pub(crate) fn random_below(&self, bound: u64) -> Result<u64, CallError> {
+    pub fn random_below(&self, bound: u64) -> Result<u64, CallError> {
         if bound == 0 {
             return Err("invalid argument to Intn".into());
         }

@@ -153,7 +153,7 @@ pub fn native_names() -> impl Iterator<Item = &'static str> {
     NATIVES.keys().copied().chain(["and", "or", "call", "include"])
 }
 
-type Closure = dyn Fn(&[Value]) -> Result<Value, String> + Send + Sync;
+type Closure = dyn Fn(&mut Env<'_>, &[Value]) -> Result<Value, CallError> + Send + Sync;
 
 pub(crate) struct Custom {
     pub params: Vec<Type>,
@@ -181,11 +181,12 @@ impl Functions {
     }
 
     /// Adds or replaces a function. Templates must be parsed with its name among [`crate::Options::functions`].
+    /// What it does beyond looking at its arguments it counts with [`Env::spend`] and [`Env::allocate`].
     pub fn register(
         &mut self,
         name: &str,
         params: &[Type],
-        run: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+        run: impl Fn(&mut Env<'_>, &[Value]) -> Result<Value, CallError> + Send + Sync + 'static,
     ) {
         let custom = Custom { params: params.to_vec(), variadic: false, run: Box::new(run) };
         self.custom.insert(Arc::from(name), custom);
@@ -196,7 +197,7 @@ impl Functions {
         &mut self,
         name: &str,
         params: &[Type],
-        run: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+        run: impl Fn(&mut Env<'_>, &[Value]) -> Result<Value, CallError> + Send + Sync + 'static,
     ) {
         self.register(name, params, run);
         if let Some(custom) = self.custom.get_mut(name) {

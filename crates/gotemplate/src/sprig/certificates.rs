@@ -13,7 +13,7 @@ use super::args::{int, text};
 use super::encoding::base64_decode;
 use super::keys::{self, PrivateKey, decode_pem, pem};
 use crate::functions::{CallError, Env, Native, Type, fixed};
-use crate::value::{Struct, Value};
+use crate::value::{Form, Struct, Value};
 
 const SELF_SIGNED: &[Type] = &[Type::Str, Type::List, Type::List, Type::Int];
 const SELF_SIGNED_KEY: &[Type] = &[Type::Str, Type::List, Type::List, Type::Int, Type::Str];
@@ -66,7 +66,11 @@ fn given_key(args: &[Value], index: usize) -> Result<PrivateKey, CallError> {
 
 fn certificate(cert: String, key: String) -> Value {
     let fields = vec![("Cert", Value::from(cert)), ("Key", Value::from(key))];
-    Value::Struct(Rc::new(Struct { type_name: Cow::Borrowed("sprig.certificate"), fields }))
+    Value::Struct(Rc::new(Struct {
+        type_name: Cow::Borrowed("sprig.certificate"),
+        fields,
+        form: Form::Plain,
+    }))
 }
 
 fn build_custom(_: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {

@@ -4,7 +4,7 @@ use super::args::text;
 use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::strconv::float;
 use crate::value::text::runes;
-use crate::value::{Key, ListType, MAX_DEPTH, Map, MapType, Value};
+use crate::value::{Form, Key, ListType, MAX_DEPTH, Map, MapType, Value};
 
 const ANY: &[Type] = &[Type::Any];
 const STR: &[Type] = &[Type::Str];
@@ -93,8 +93,12 @@ impl Encoder<'_, '_> {
                     encoder.value(item, depth + 1)
                 })?;
             }
+            Value::Struct(shape) if shape.form == Form::Instant => match shape.json_instant() {
+                Some(text) => self.string(text.as_bytes()),
+                None => self.out.extend_from_slice(b"null"),
+            },
             Value::Struct(shape) => {
-                self.sequence(b'{', b'}', shape.fields.iter(), depth, |encoder, (name, item)| {
+                self.sequence(b'{', b'}', shape.json_fields(), depth, |encoder, (name, item)| {
                     encoder.string(name.as_bytes());
                     encoder.colon();
                     encoder.value(item, depth + 1)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Key, List, ListType, MAX_DEPTH, Map, MapType, Value};
+use super::{Form, Key, List, ListType, MAX_DEPTH, Map, MapType, Value};
 
 /// The value nests deeper than [`MAX_DEPTH`], or contains itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,10 +80,11 @@ fn to_json(value: &Value, depth: usize) -> Result<serde_json::Value, NestedTooDe
             }
             object.into()
         }
+        Value::Struct(value) if value.form == Form::Instant => value.json_instant().into(),
         Value::Struct(value) => {
             let mut object = serde_json::Map::new();
-            for (name, value) in &value.fields {
-                object.insert((*name).to_owned(), to_json(value, depth + 1)?);
+            for (name, value) in value.json_fields() {
+                object.insert(name.to_owned(), to_json(value, depth + 1)?);
             }
             object.into()
         }

@@ -72,11 +72,49 @@ pub enum Named {
 pub struct Struct {
     pub type_name: Cow<'static, str>,
     pub fields: Vec<(&'static str, Value)>,
+    pub form: Form,
+}
+
+/// What a struct is beyond its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Plain,
+    /// The names of the fields in JSON, each with whether it is left out when empty.
+    Tagged(&'static [(&'static str, bool)]),
+    /// Embeds the `time.Time` that is its only field: has its methods, prints and marshals as it.
+    Instant,
 }
 
 impl Struct {
     pub fn field(&self, name: &str) -> Option<&Value> {
         self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+    }
+
+    /// The fields as JSON names them; those that are empty and then left out are not among them.
+    pub(crate) fn json_fields(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        let tags = match self.form {
+            Form::Tagged(tags) => tags,
+            Form::Plain | Form::Instant => &[],
+        };
+        let tag = |(index, (name, value)): (usize, &'_ (&'static str, Value))| {
+            let (tag, optional) = tags.get(index).copied().unwrap_or((name, false));
+            (!optional || value.truth()).then_some(tag)
+        };
+        self.fields.iter().enumerate().filter_map(move |field| Some((tag(field)?, &field.1.1)))
+    }
+
+    /// An embedded time in JSON: to the second in UTC, nothing for the zero time.
+    pub(crate) fn json_instant(&self) -> Option<String> {
+        let time = self.instant().filter(|time| **time != Time::zero())?;
+        Some(time.in_zone("UTC").format("2006-01-02T15:04:05Z07:00"))
+    }
+
+    /// The time a struct embeds.
+    pub(crate) fn instant(&self) -> Option<&Time> {
+        match (self.form, self.fields.first()) {
+            (Form::Instant, Some((_, Value::Time(time)))) => Some(time),
+            _ => None,
+        }
     }
 }
 
@@ -195,6 +233,17 @@ impl Value {
             map.insert(Key::Str(key.into()), value);
         }
         Value::Map(map)
+    }
+
+    /// A struct of a given type that embeds a `time.Time`: the zero time, or one given as RFC 3339 words it.
+    pub fn embedded_time(type_name: &'static str, text: Option<&str>) -> Result<Value, String> {
+        let time = match text {
+            Some(text) => crate::time::parse(b"2006-01-02T15:04:05Z07:00", text.as_bytes())?.in_zone("UTC"),
+            None => Time::zero(),
+        };
+        let fields = vec![("Time", Value::Time(Rc::new(time)))];
+        let type_name = Cow::Borrowed(type_name);
+        Ok(Value::Struct(Rc::new(Struct { type_name, fields, form: Form::Instant })))
     }
 
     pub fn is_nil(&self) -> bool {

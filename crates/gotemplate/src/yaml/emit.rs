@@ -87,7 +87,7 @@ impl Emitter<'_, '_> {
                     self.entry(key, item, inner, depth)?;
                 }
             }
-            Value::Struct(shape) => {
+            Value::Struct(shape) if shape.instant().is_none() => {
                 for (position, (name, item)) in shape.fields.iter().enumerate() {
                     self.begin(position, indent, inner, place);
                     self.entry(&Key::str(name.to_lowercase()), item, inner, depth)?;
@@ -166,7 +166,13 @@ impl Emitter<'_, '_> {
             Value::Named(_, number) => self.push(&number.to_string()),
             Value::Time(time) => self.push(&time.format("2006-01-02T15:04:05.999999999Z07:00")),
             Value::Version(version) => self.text(&version.to_string(), indent),
-            Value::List(_) | Value::Map(_) | Value::Struct(_) => {}
+            // A type that marshals as text, which is quoted because it reads as a timestamp.
+            Value::Struct(shape) => {
+                if let Some(time) = shape.instant() {
+                    self.text(&time.format("2006-01-02T15:04:05.999999999Z07:00"), indent);
+                }
+            }
+            Value::List(_) | Value::Map(_) => {}
         }
         self.count()
     }

@@ -1,0 +1,334 @@
+//! From manifests to an answer.
+//!
+//! A manifest is one of three things: the composite resource itself, of which only the status and the readiness
+//! count; a document of the function's own kinds; or a composed resource, which needs a name. Nothing that is desired
+//! changes unless every manifest is accepted.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use transom_function::proto::v1::State;
+use transom_function::{
+    Ready, Requirements, Resource, ResponseMeta, RunFunctionRequest, RunFunctionResponse, Struct,
+};
+use transom_object::json::kind_of;
+
+use super::conditions;
+use super::manifests::Manifest;
+use super::requirements::{self, Document};
+
+/// The annotation that names a composed resource.
+pub const RESOURCE_NAME: &str = "gotemplating.fn.crossplane.io/composition-resource-name";
+/// The annotation that says whether a resource is ready.
+const READY: &str = "gotemplating.fn.crossplane.io/ready";
+/// The annotation on the composite resource that says how long an answer holds.
+const TTL: &str = "gotemplating.fn.crossplane.io/ttl";
+/// The version of the function's own kinds.
+const META: &str = "meta.gotemplating.fn.crossplane.io/v1alpha1";
+/// The context key under which required resources travel to later steps.
+pub const EXTRA_RESOURCES: &str = "apiextensions.crossplane.io/extra-resources";
+
+/// Sets how long the answer holds, in nanoseconds; even a negative time is passed on as it is.
+pub fn set_ttl(response: &mut RunFunctionResponse, nanos: i64) {
+    const SECOND: i64 = 1_000_000_000;
+    let meta = response.meta.get_or_insert_with(ResponseMeta::default);
+    let ttl = meta.ttl.get_or_insert_default();
+    ttl.seconds = nanos / SECOND;
+    ttl.nanos = i32::try_from(nanos % SECOND).unwrap_or_default();
+}
+
+/// Moves what earlier steps want, and their context, into the answer.
+pub fn pass_on(request: &mut RunFunctionRequest, response: &mut RunFunctionResponse) {
+    if let Some(desired) = request.desired.take() {
+        response.desired = Some(desired);
+    }
+    if let Some(context) = request.context.take() {
+        response.context = Some(context);
+    }
+}
+
+/// Makes the answer that the manifests describe.
+pub fn apply(
+    manifests: Vec<Manifest>,
+    request: &mut RunFunctionRequest,
+    response: &mut RunFunctionResponse,
+) -> Result<(), String> {
+    let observed = request.observed_composite().object();
+    let text = |field: &str| observed[field].as_str().unwrap_or_default().to_owned();
+    let identity = (text("apiVersion"), text("kind"));
+    if let Some(ttl) = ttl(observed) {
+        set_ttl(response, ttl);
+    }
+    pass_on(request, response);
+    // The original's answer and request share a context that is not empty; an empty one it makes anew.
+    let shares_context = response.context.as_ref().is_some_and(|context| !context.fields().is_empty());
+    let composite =
+        response.desired.as_ref().and_then(|desired| desired.composite.clone()).unwrap_or_default();
+    let mut draft = Draft {
+        identity,
+        composite: Resource { ready: Ready::Unspecified as i32, ..composite },
+        composed: BTreeMap::new(),
+        requirements: Requirements::default(),
+        shares_context,
+        response,
+    };
+    for manifest in manifests {
+        draft.add(manifest)?;
+    }
+    draft.finish(request);
+    Ok(())
+}
+
+/// The annotation's time to live. The original reads what is no duration as zero.
+fn ttl(observed: &Value) -> Option<i64> {
+    let annotations = observed["metadata"]["annotations"].as_object()?;
+    if !annotations.values().all(Value::is_string) {
+        return None;
+    }
+    Some(super::duration(annotations.get(TTL)?.as_str()?).unwrap_or_default())
+}
+
+/// An answer under construction.
+struct Draft<'r> {
+    /// `apiVersion` and `kind` of the composite resource.
+    identity: (String, String),
+    composite: Resource,
+    composed: BTreeMap<String, Resource>,
+    requirements: Requirements,
+    shares_context: bool,
+    response: &'r mut RunFunctionResponse,
+}
+
+impl Draft<'_> {
+    fn add(&mut self, mut manifest: Manifest) -> Result<(), String> {
+        if manifest.api_version() == META {
+            return self.meta(&manifest);
+        }
+        let ready = manifest.take_annotation(READY).map(|ready| readiness(&ready)).transpose()?;
+        let name = manifest.take_annotation(RESOURCE_NAME);
+        match name {
+            Some(name) => {
+                let mut resource = manifest.into_resource();
+                resource.set_ready(ready.unwrap_or_default());
+                self.composed.insert(name, resource);
+                Ok(())
+            }
+            None if (manifest.api_version(), manifest.kind()) == (&self.identity.0, &self.identity.1) => {
+                if let Some(ready) = ready {
+                    self.composite.set_ready(ready);
+                }
+                self.status(manifest.object)
+            }
+            None => Err(format!(
+                "{:?} template is missing required {RESOURCE_NAME:?} annotation",
+                manifest.kind()
+            )),
+        }
+    }
+
+    /// Merges the status of a composite manifest over the desired one.
+    fn status(&mut self, mut object: Map<String, Value>) -> Result<(), String> {
+        let existing = self.composite.object().get("status").map(kind_of);
+        if let Some(kind) = existing.filter(|kind| !matches!(*kind, "object" | "null")) {
+            return Err(format!("cannot get desired composite status: {}", not_an_object(kind)));
+        }
+        let status = match object.remove("status") {
+            // Neither has one: none is made.
+            None if existing.is_none() => return Ok(()),
+            None => Value::Object(Map::new()),
+            Some(status @ Value::Object(_)) => status,
+            Some(Value::Null) => Value::Object(Map::new()),
+            Some(other) => {
+                let problem = not_an_object(kind_of(&other));
+                return Err(format!("cannot get templated composite status: {problem}"));
+            }
+        };
+        let fields = self.composite.resource.get_or_insert_with(Struct::default).fields_mut();
+        overlay(fields.entry("status").or_insert(Value::Null), status);
+        Ok(())
+    }
+
+    /// A document of the function's own kinds.
+    fn meta(&mut self, manifest: &Manifest) -> Result<(), String> {
+        let field = |name: &str| {
+            let found = manifest.object.get(name);
+            found.ok_or_else(|| format!("{name}: no such field"))
+        };
+        match manifest.kind() {
+            "CompositeConnectionDetails" => {
+                self.connection_details(manifest.object.get("data").unwrap_or(&Value::Null));
+                Ok(())
+            }
+            "ClaimConditions" => {
+                let list = field("conditions")
+                    .map_err(|problem| format!("cannot get Conditions from input: {problem}"))?;
+                conditions::set(self.response, list)
+            }
+            "Context" => {
+                let data =
+                    field("data").map_err(|problem| format!("cannot get Contexts from input: {problem}"))?;
+                self.context(data.clone())
+            }
+            kind @ ("ExtraResources" | "RequiredResources") => {
+                let document = match kind {
+                    "ExtraResources" => Document::ExtraResources,
+                    _ => Document::RequiredResources,
+                };
+                let required = field("requirements")
+                    .map_err(|problem| format!("cannot get extra resources requirements: {problem}"))?;
+                requirements::add(&mut self.requirements, document, required)
+            }
+            other => Err(format!(
+                "invalid kind {other:?} for apiVersion {META:?} - must be one of CompositeConnectionDetails, Context \
+                 or ExtraResources"
+            )),
+        }
+    }
+
+    /// Adds connection details of the composite resource; a block that is not all texts is ignored.
+    fn connection_details(&mut self, data: &Value) {
+        let Some(data) = data.as_object().filter(|data| data.values().all(Value::is_string)) else { return };
+        for (key, value) in data {
+            let bytes = decode_base64(value.as_str().unwrap_or_default());
+            self.composite.connection_details.insert(key.clone(), bytes);
+        }
+    }
+
+    /// Merges data into the context. Where the request's was empty, the original forgets from one document to the
+    /// next: it then replaces whole keys.
+    fn context(&mut self, data: Value) -> Result<(), String> {
+        let data = match data {
+            // Nothing makes no context.
+            Value::Object(data) if data.is_empty() => return Ok(()),
+            Value::Object(data) => data,
+            Value::Null => return Ok(()),
+            other => {
+                return Err(format!("cannot get Contexts from input: {}", not_an_object(kind_of(&other))));
+            }
+        };
+        let context = self.response.context.get_or_insert_with(Struct::default).fields_mut();
+        for (key, value) in data {
+            let slot = context.entry(key).or_insert(Value::Null);
+            if self.shares_context {
+                overlay(slot, value);
+            } else {
+                *slot = value;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, request: &RunFunctionRequest) {
+        let Draft { mut composite, composed, requirements, shares_context, response, .. } = self;
+        let state = response.desired.get_or_insert_with(State::default);
+        for resource in state.resources.values_mut() {
+            resource.connection_details.clear();
+            resource.resource.get_or_insert_with(Struct::default);
+        }
+        state.resources.extend(composed);
+        composite.resource.get_or_insert_with(Struct::default);
+        state.composite = Some(composite);
+        if requirements != Requirements::default() {
+            response.requirements = Some(requirements);
+        }
+        for resources in [&request.extra_resources, &request.required_resources] {
+            if resources.is_empty() {
+                continue;
+            }
+            let context = response.context.as_ref().filter(|_| shares_context);
+            let known = context.and_then(|context| context.fields().get(EXTRA_RESOURCES)?.as_object());
+            let mut all = known.cloned().unwrap_or_default();
+            all.extend(requirements::found(resources));
+            response.set_context(EXTRA_RESOURCES, all);
+        }
+    }
+}
+
+/// Lays a value over another: objects are merged, anything else replaces what was there.
+fn overlay(old: &mut Value, new: Value) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in new {
+                overlay(old.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (old, new) => *old = new,
+    }
+}
+
+fn readiness(text: &str) -> Result<Ready, String> {
+    match text {
+        "True" => Ok(Ready::True),
+        "False" => Ok(Ready::False),
+        "Unspecified" => Ok(Ready::Unspecified),
+        other => Err(format!(
+            "invalid function input: invalid {READY:?} annotation value {other:?}: must be True, False, or Unspecified"
+        )),
+    }
+}
+
+fn not_an_object(kind: &str) -> String {
+    format!(
+        "cannot unmarshal value from JSON: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+    )
+}
+
+/// What can be decoded of a base64 text: up to the first group of four that is broken, as in the original, which
+/// ignores the error.
+fn decode_base64(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let mut bytes = Vec::new();
+    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    for group in symbols.chunks(4) {
+        let data = group.iter().take_while(|symbol| **symbol != b'=').count();
+        let padded = group.len() == 4 && data >= 2 && group[data..].iter().all(|symbol| *symbol == b'=');
+        let digits: Option<Vec<u8>> = group[..data].iter().map(|symbol| digit(*symbol)).collect();
+        let (Some(digits), true) = (digits, padded) else { break };
+        let bits = digits.iter().fold(0_u32, |bits, digit| bits << 6 | u32::from(*digit)) << (6 * (4 - data));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..data]);
+        if data < 4 {
+            break;
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_decoded_as_far_as_it_goes() {
+        for (text, bytes) in [
+            ("", ""),
+            ("dmFsdWU=", "value"),
+            ("dmFs\r\ndWU=", "value"),
+            ("dg==", "v"),
+            ("dmE=", "va"),
+            ("dmFs", "val"),
+            ("dmFsdWU", "val"),
+            ("dmFs!WU=", "val"),
+            ("dmFsd===", "val"),
+            ("dg==dmFs", "v"),
+            ("=", ""),
+        ] {
+            assert_eq!(decode_base64(text), bytes.as_bytes(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_time_to_live_is_read_from_the_composite() {
+        let xr = |ttl: Value| serde_json::json!({"metadata": {"annotations": {TTL: ttl}}});
+        assert_eq!(ttl(&xr("20m".into())), Some(1_200_000_000_000));
+        assert_eq!(ttl(&xr("soon".into())), Some(0));
+        assert_eq!(ttl(&xr(5.into())), None);
+        assert_eq!(ttl(&Value::Null), None);
+    }
+}

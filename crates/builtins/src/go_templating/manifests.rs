@@ -1,0 +1,342 @@
+//! The rendered text as manifests: a stream of YAML documents, or of JSON objects, read as Kubernetes' decoder reads
+//! them.
+//!
+//! A text that begins with `{` is read as JSON objects until one cannot be; unless more than one was read by then,
+//! the rest is YAML. YAML documents end at lines that begin with `---`, whatever stands around such a line. Scalars
+//! follow YAML 1.1.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+use transom_function::{Resource, Struct};
+use transom_gotemplate::fmt::sprintf;
+use transom_object::json::{self, encode_escaped, go_type, kind_of};
+use transom_object::yaml;
+
+use super::desired::RESOURCE_NAME;
+use super::diagnosis;
+
+/// How far into the text its first character other than space is looked for.
+const LOOKAHEAD: usize = 1024;
+
+/// How much all manifests together may weigh once aliases are expanded: bytes of text plus a fixed weight per value.
+const MOST_WEIGHT: usize = 64 << 20;
+const VALUE_WEIGHT: usize = 64;
+
+/// An object a template rendered; it has a kind.
+#[derive(Debug)]
+pub struct Manifest {
+    pub object: Map<String, Value>,
+}
+
+/// Why a text is no manifests.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It cannot be read.
+    Text(String),
+    /// It can, but annotations in it are not texts.
+    Annotations(String),
+}
+
+impl Manifest {
+    fn text(&self, field: &str) -> &str {
+        self.object.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn api_version(&self) -> &str {
+        self.text("apiVersion")
+    }
+
+    pub fn kind(&self) -> &str {
+        self.text("kind")
+    }
+
+    /// Removes an annotation. The last one leaves an empty map behind.
+    pub fn take_annotation(&mut self, name: &str) -> Option<String> {
+        let annotations = self.object.get_mut("metadata")?.get_mut("annotations")?.as_object_mut()?;
+        match annotations.remove(name)? {
+            Value::String(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub fn into_resource(self) -> Resource {
+        Resource { resource: Some(Struct::from(self.object)), ..Resource::default() }
+    }
+
+    fn new(object: Value) -> Result<Self, String> {
+        match object {
+            Value::Object(object)
+                if object.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty()) =>
+            {
+                Ok(Self { object })
+            }
+            Value::Object(_) => Err(format!("Object 'Kind' is missing in '{}'", encode_escaped(&object))),
+            other => Err(format!(
+                "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                kind_of(&other)
+            )),
+        }
+    }
+
+    /// Annotations must all be texts: a template that forgets quotes around `true` would else be misread later.
+    fn check_annotations(&self) -> Result<(), Problem> {
+        const PATH: &str = ".metadata.annotations";
+        let shown = |value: &Value| sprintf("%v", &[value.into()]);
+        let mismatch = |value: &Value| {
+            format!(
+                "{PATH} accessor error: {} is of the type {}, expected map[string]interface {{}}",
+                shown(value),
+                go_type(value)
+            )
+        };
+        let annotations = match self.object.get("metadata") {
+            None | Some(Value::Null) => return Ok(()),
+            Some(Value::Object(metadata)) => metadata.get("annotations"),
+            Some(other) => return Err(self.annotations_problem(&Value::Null, &mismatch(other))),
+        };
+        let Some(annotations) = annotations else { return Ok(()) };
+        let Value::Object(entries) = annotations else {
+            return Err(self.annotations_problem(&Value::Null, &mismatch(annotations)));
+        };
+        let Some((key, value)) = entries.iter().find(|(_, value)| !value.is_string()) else { return Ok(()) };
+        let problem = format!(
+            "{PATH} accessor error: contains non-string value in the map under key {key:?}: {} is of the type {}, expected string",
+            shown(value),
+            go_type(value)
+        );
+        Err(self.annotations_problem(annotations, &problem))
+    }
+
+    fn annotations_problem(&self, annotations: &Value, problem: &str) -> Problem {
+        let name = sprintf("%v", &[annotations.get(RESOURCE_NAME).unwrap_or(&Value::Null).into()]);
+        let (group, version) = self.api_version().split_once('/').unwrap_or(("", self.api_version()));
+        let kind = self.kind();
+        Problem::Annotations(format!(
+            "invalid annotations in resource '{group}/{version}, Kind={kind} resource-name={name}': {problem}"
+        ))
+    }
+}
+
+/// Reads all manifests of a text.
+pub fn read(rendered: &str) -> Result<Vec<Manifest>, Problem> {
+    let mut stream = Stream { manifests: Vec::new(), weight: 0, places: Places::new(rendered) };
+    let head = rendered.char_indices().find(|(_, letter)| !letter.is_whitespace());
+    let rest = match head {
+        Some((at, '{')) if at < LOOKAHEAD => stream.json(rendered)?,
+        _ => Some((rendered, None)),
+    };
+    if let Some((rest, problem)) = rest {
+        stream.yaml(rest, problem)?;
+    }
+    Ok(stream.manifests)
+}
+
+/// What is left to be read as YAML, and why it could not be read as JSON.
+type Rest<'t> = Option<(&'t str, Option<String>)>;
+
+struct Stream<'t> {
+    manifests: Vec<Manifest>,
+    weight: usize,
+    places: Places<'t>,
+}
+
+impl Stream<'_> {
+    fn add(&mut self, mut object: Value) -> Result<(), Refused> {
+        if object.is_null() {
+            return Ok(());
+        }
+        self.weight = self.weight.saturating_add(settle(&mut object));
+        if self.weight > MOST_WEIGHT {
+            let problem = format!("the rendered manifests expand to more than {MOST_WEIGHT} bytes");
+            return Err(Refused::Whole(Problem::Text(problem)));
+        }
+        let manifest = Manifest::new(object).map_err(Refused::Manifest)?;
+        manifest.check_annotations().map_err(Refused::Whole)?;
+        self.manifests.push(manifest);
+        self.places.next();
+        Ok(())
+    }
+
+    fn json<'t>(&mut self, text: &'t str) -> Result<Rest<'t>, Problem> {
+        let mut read = 0;
+        let mut rest = text;
+        loop {
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+            let problem = match values.next() {
+                None => return Ok(None),
+                Some(Ok(raw)) => match json::decode(raw.get().as_bytes()) {
+                    Ok(decoded) => match self.add(decoded.value) {
+                        Ok(()) => {
+                            read += 1;
+                            rest = &rest[values.byte_offset()..];
+                            continue;
+                        }
+                        Err(Refused::Whole(problem)) => return Err(problem),
+                        Err(Refused::Manifest(problem)) => problem,
+                    },
+                    Err(error) => error.to_string(),
+                },
+                Some(Err(_)) => syntax(rest, read > 1),
+            };
+            if read > 1 {
+                return Err(Problem::Text(problem));
+            }
+            let blank =
+                rest.find(|letter: char| !letter.is_whitespace() || letter == '\n').unwrap_or(rest.len());
+            let blank = if rest[blank..].starts_with('\n') { blank + 1 } else { blank };
+            return Ok(Some((&rest[blank..], Some(problem))));
+        }
+    }
+
+    /// Reads documents. `problem` is why the first of them is no JSON, which is reported if it is no YAML either.
+    fn yaml(&mut self, text: &str, mut problem: Option<String>) -> Result<(), Problem> {
+        let text = lines(text);
+        let mut rest = &*text;
+        while !rest.is_empty() {
+            let (document, after) =
+                split(rest).map_err(|error| Problem::Text(problem.take().unwrap_or(error)))?;
+            rest = after;
+            let outcome = match yaml::read(document) {
+                Ok(value) => match self.add(value) {
+                    Ok(()) => Ok(()),
+                    Err(Refused::Whole(problem)) => return Err(problem),
+                    Err(Refused::Manifest(problem)) => {
+                        Err(format!("error unmarshaling JSON: while decoding JSON: {problem}"))
+                    }
+                },
+                Err(error) => Err(self.places.show(&error)),
+            };
+            let first = problem.take();
+            outcome.map_err(|error| Problem::Text(first.unwrap_or(error)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a document is not taken.
+enum Refused {
+    /// Another reading of it may be.
+    Manifest(String),
+    /// Nothing helps.
+    Whole(Problem),
+}
+
+/// What Go's decoder says of text that is no JSON; alone once it must be JSON, else with its place.
+fn syntax(text: &str, alone: bool) -> String {
+    let Err(error) = json::decode(text.as_bytes()) else {
+        return "unexpected data after a JSON object".to_owned();
+    };
+    if alone {
+        return error.to_string();
+    }
+    let before: usize = text.split_inclusive('\n').take(error.line - 1).map(str::len).sum();
+    format!("json: offset {}: {error}", before + error.column)
+}
+
+/// The text with every line ended by a line feed alone.
+fn lines(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.ends_with('\n') && !text.contains('\r') {
+        return text.into();
+    }
+    let mut lines = text.replace("\r\n", "\n");
+    if !lines.ends_with('\n') && !lines.is_empty() {
+        lines.push('\n');
+    }
+    lines.into()
+}
+
+/// The first document of a text, and the text after its separator. A separator with nothing before it belongs to the
+/// document.
+fn split(text: &str) -> Result<(&str, &str), String> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(rest) = line.strip_prefix("---") {
+            let rest = rest.trim();
+            if !rest.is_empty() && !rest.starts_with('#') {
+                return Err(format!("invalid Yaml document separator: {rest}"));
+            }
+            if at > 0 {
+                return Ok((&text[..at], &text[at + line.len()..]));
+            }
+        }
+        at += line.len();
+    }
+    Ok((text, ""))
+}
+
+/// Gives a value the numbers it has on the wire, which knows doubles alone; returns what it weighs.
+fn settle(value: &mut Value) -> usize {
+    const EXACT: u64 = 1 << 53;
+    VALUE_WEIGHT
+        + match value {
+            Value::Number(number) => {
+                if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT)
+                    && let Some(double) = number.as_f64()
+                {
+                    // What rounds up to 2^63 has no integer any more.
+                    let fits = double < 9_223_372_036_854_775_808.0;
+                    #[expect(clippy::cast_possible_truncation, reason = "integral and within bounds")]
+                    let settled =
+                        if fits { Some(Number::from(double as i64)) } else { Number::from_f64(double) };
+                    *number = settled.unwrap_or_else(|| Number::from(integer));
+                }
+                0
+            }
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter_mut().map(settle).sum(),
+            Value::Object(fields) => fields.iter_mut().map(|(key, value)| key.len() + settle(value)).sum(),
+            Value::Null | Value::Bool(_) => 0,
+        }
+}
+
+/// Which part of the rendered text is being read, as the original counts it for its messages.
+struct Places<'t> {
+    rendered: &'t str,
+    /// The line, counted from one, of the separator before the document.
+    start: usize,
+    document: usize,
+}
+
+impl<'t> Places<'t> {
+    fn new(rendered: &'t str) -> Self {
+        let mut places = Self { rendered, start: 1, document: 0 };
+        places.seek();
+        places
+    }
+
+    fn seek(&mut self) {
+        let lines = self.rendered.split('\n').enumerate().skip(self.start);
+        if let Some((index, _)) = lines.into_iter().find(|(_, line)| line.trim() == "---") {
+            self.start = index + 1;
+        }
+    }
+
+    fn next(&mut self) {
+        self.seek();
+        self.document += 1;
+    }
+
+    /// Words an error of the YAML reader.
+    fn show(&self, error: &yaml::Error) -> String {
+        let (message, relative) = (go_words(&error.message), error.line);
+        let line = self.start + relative;
+        let Some(text) = self.rendered.split('\n').nth(line - 1) else {
+            return format!("error converting YAML to JSON: yaml: line {relative}: {message}");
+        };
+        let trimmed = text.trim();
+        let near = match trimmed.char_indices().find(|(at, letter)| at + letter.len_utf8() > 80) {
+            Some((at, _)) => format!("{}...", &trimmed[..at]),
+            None => trimmed.to_owned(),
+        };
+        let shown = diagnosis::excerpt(text, line, Some(error.column.saturating_sub(1)), "");
+        format!(
+            "error converting YAML to JSON: yaml: line {line} (document {}, line {relative}) near: '{near}': {message}\n{shown}",
+            self.document + 1
+        )
+    }
+}
+
+/// What go-yaml would say.
+fn go_words(message: &str) -> &str {
+    message
+}

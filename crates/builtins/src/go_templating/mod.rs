@@ -1,0 +1,179 @@
+//! `function-go-templating`: resources written as Go templates.
+//!
+//! The path of a call: [`input`] is read, [`source`] finds the template's text, [`cache`] parses it once, [`data`]
+//! turns the request into what the template sees, the engine renders with our [`functions`], [`manifests`] reads the
+//! rendered text as Kubernetes would, and [`desired`] turns each manifest into a part of the answer. [`diagnosis`]
+//! words what goes wrong in a template.
+//!
+//! Everything that goes wrong because of the input is a fatal result whose first line is worded as the original
+//! words it; lines below it show the place in the template and what was found there.
+
+mod cache;
+mod conditions;
+mod data;
+mod desired;
+mod diagnosis;
+mod functions;
+mod input;
+mod manifests;
+mod requirements;
+mod source;
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use transom_function::{DEFAULT_TTL, Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_gotemplate::{Context, Functions, Limits, Options, System};
+use transom_object::time::parse_duration;
+
+use cache::Cache;
+use input::Input;
+use source::{Files, Source};
+
+/// The most text a template may render. An answer over gRPC holds 4 MiB unless told otherwise, and a manifest is
+/// seldom twice as long as what it says.
+const OUTPUT: usize = 8 << 20;
+
+/// Go templates as a composition function.
+pub struct GoTemplating {
+    functions: Functions,
+    limits: Limits,
+    files: Files,
+    default_source: Option<String>,
+    default_options: Vec<String>,
+    ttl: Duration,
+    cache: Cache,
+}
+
+impl Default for GoTemplating {
+    fn default() -> Self {
+        Self {
+            functions: functions::functions(Arc::new(System::default())),
+            limits: Limits { output: OUTPUT, ..Limits::default() },
+            files: Files::default(),
+            default_source: None,
+            default_options: Vec::new(),
+            ttl: DEFAULT_TTL,
+            cache: Cache::default(),
+        }
+    }
+}
+
+impl GoTemplating {
+    /// The instance every caller in this process shares, and with it what has been parsed.
+    pub fn shared() -> Arc<dyn Function> {
+        static SHARED: LazyLock<Arc<GoTemplating>> = LazyLock::new(Arc::default);
+        SHARED.clone()
+    }
+
+    /// How much one rendering may do.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The clock and the randomness templates see.
+    #[must_use]
+    pub fn with_context(mut self, context: Arc<dyn Context>) -> Self {
+        self.functions = functions::functions(context);
+        self
+    }
+
+    /// Reads the source `FileSystem` below a folder alone: it is the root of the paths in an input, and nothing
+    /// outside of it is read, whatever links say.
+    #[must_use]
+    pub fn with_files_below(mut self, root: impl Into<PathBuf>) -> Self {
+        self.files = Files::below(root.into());
+        self
+    }
+
+    /// The folder to read templates from when an input names no source.
+    #[must_use]
+    pub fn with_default_source(mut self, folder: impl Into<String>) -> Self {
+        self.default_source = Some(folder.into()).filter(|folder| !folder.is_empty());
+        self
+    }
+
+    /// The options that hold when an input has none, such as `missingkey=error`.
+    #[must_use]
+    pub fn with_default_options(mut self, options: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.default_options = options.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How long an answer holds when neither the input nor the composite resource says.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// The documents the request's template renders.
+    fn render(
+        &self,
+        request: &RunFunctionRequest,
+        input: &Input,
+    ) -> Result<Vec<manifests::Manifest>, String> {
+        let source = Source::find(input, request, &self.files, self.default_source.as_deref())
+            .map_err(|problem| format!("invalid function input: {problem}"))?;
+        let mut options = Options::default();
+        if let Some((left, right)) = input.delimiters() {
+            (options.left_delimiter, options.right_delimiter) = (left.to_owned(), right.to_owned());
+        }
+        let set = input.options.as_deref().unwrap_or(&self.default_options);
+        // A template that cannot be parsed is reported before an option that does not exist.
+        let refused = set.iter().try_for_each(|option| options.set(option)).err();
+        let template = self.cache.parse(&source.text, options, &self.functions).map_err(|error| {
+            let shown = diagnosis::show(&error, &source);
+            format!("invalid function input: cannot parse the provided templates: {shown}")
+        })?;
+        if let Some(problem) = refused {
+            return Err(format!(
+                "cannot apply template options: panic occurred while applying template options: {problem}"
+            ));
+        }
+        let data = data::of(request);
+        let rendered = template
+            .execute(&data, &self.functions, &self.limits)
+            .map_err(|error| format!("cannot execute template: {}", diagnosis::show(&error, &source)))?;
+        manifests::read(&rendered).map_err(|problem| match problem {
+            manifests::Problem::Text(problem) => format!("cannot decode manifest: {problem}"),
+            manifests::Problem::Annotations(problem) => problem,
+        })
+    }
+
+    fn answer(
+        &self,
+        request: &mut RunFunctionRequest,
+        response: &mut RunFunctionResponse,
+    ) -> Result<(), String> {
+        let input = Input::read(request)?;
+        if let Some(ttl) = input.ttl() {
+            desired::set_ttl(response, ttl);
+        }
+        let manifests = self.render(request, &input)?;
+        desired::apply(manifests, request, response)
+    }
+}
+
+#[async_trait]
+impl Function for GoTemplating {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        // What the template sees includes what was desired, so the answer takes that over only afterwards.
+        let mut response = RunFunctionResponse::default();
+        response.meta.get_or_insert_default().tag = request.tag().to_owned();
+        response.set_ttl(self.ttl);
+        if let Err(problem) = self.answer(&mut request, &mut response) {
+            desired::pass_on(&mut request, &mut response);
+            response.fatal(problem);
+        }
+        Ok(response)
+    }
+}
+
+/// A duration in Go's words, in nanoseconds.
+fn duration(text: &str) -> Option<i64> {
+    parse_duration(text).ok()
+}
