@@ -33,6 +33,26 @@ fn writes_what_upstream_writes() {
 }
 
 #[test]
+fn further_lines_of_quotes_and_brackets_may_be_anywhere() {
+    for (text, value) in [
+        ("a:\n  b: [\n1,\n2\n]\n  c: d\n", json!({"a": {"b": [1, 2], "c": "d"}})),
+        ("a:\n  b: {\n\"x\": \"y\",\n  # c\n}\n", json!({"a": {"b": {"x": "y"}}})),
+        ("a:\n  b: \"x\n  y\n\n  z\"\n", json!({"a": {"b": "x y\nz"}})),
+        ("- a: 'x\n y'\n- |\n  [\n", json!([{"a": "x y"}, "[\n"])),
+    ] {
+        assert_eq!(read(text), Ok(value.clone()), "{text:?}");
+        let documents = read_documents(text).unwrap_or_default();
+        assert_eq!(
+            documents.into_iter().map(|document| document.value).collect::<Vec<_>>(),
+            [value],
+            "{text:?}"
+        );
+    }
+    let error = read("a:\n  b: [\n1,\n@]\n").expect_err("no YAML");
+    assert_eq!((error.line, error.column), (4, 1), "{error}");
+}
+
+#[test]
 fn scalars_of_yaml_1_1() {
     let cases = [
         ("yes", json!(true)),

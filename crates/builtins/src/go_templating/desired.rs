@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use transom_function::proto::v1::State;
 use transom_function::{
-    Ready, Requirements, Resource, ResponseMeta, RunFunctionRequest, RunFunctionResponse, Struct,
+    Ready, Requirements, Resource, RunFunctionRequest, RunFunctionResponse, Struct,
 };
 use transom_object::json::kind_of;
 
 use super::conditions;
 use super::manifests::Manifest;
 use super::requirements::{self, Document};
+use crate::ttl;
 
 /// The annotation that names a composed resource.
 pub const RESOURCE_NAME: &str = "gotemplating.fn.crossplane.io/composition-resource-name";
@@ -27,15 +27,6 @@ const TTL: &str = "gotemplating.fn.crossplane.io/ttl";
 const META: &str = "meta.gotemplating.fn.crossplane.io/v1alpha1";
 /// The context key under which required resources travel to later steps.
 pub const EXTRA_RESOURCES: &str = "apiextensions.crossplane.io/extra-resources";
-
-/// Sets how long the answer holds, in nanoseconds; even a negative time is passed on as it is.
-pub fn set_ttl(response: &mut RunFunctionResponse, nanos: i64) {
-    const SECOND: i64 = 1_000_000_000;
-    let meta = response.meta.get_or_insert_with(ResponseMeta::default);
-    let ttl = meta.ttl.get_or_insert_default();
-    ttl.seconds = nanos / SECOND;
-    ttl.nanos = i32::try_from(nanos % SECOND).unwrap_or_default();
-}
 
 /// Moves what earlier steps want, and their context, into the answer.
 pub fn pass_on(request: &mut RunFunctionRequest, response: &mut RunFunctionResponse) {
@@ -56,8 +47,10 @@ pub fn apply(
     let observed = request.observed_composite().object();
     let text = |field: &str| observed[field].as_str().unwrap_or_default().to_owned();
     let identity = (text("apiVersion"), text("kind"));
-    if let Some(ttl) = ttl(observed) {
-        set_ttl(response, ttl);
+    if let Some(text) = ttl(observed) {
+        // The original reads what is no duration as none at all.
+        let text = if text.is_empty() { "0" } else { text };
+        let _ = ttl::set(response, text).or_else(|_| ttl::set(response, "0"));
     }
     pass_on(request, response);
     // The original's answer and request share a context that is not empty; an empty one it makes anew.
@@ -79,13 +72,13 @@ pub fn apply(
     Ok(())
 }
 
-/// The annotation's time to live. The original reads what is no duration as zero.
-fn ttl(observed: &Value) -> Option<i64> {
+/// What the annotation of the composite resource says about how long the answer holds.
+fn ttl(observed: &Value) -> Option<&str> {
     let annotations = observed["metadata"]["annotations"].as_object()?;
     if !annotations.values().all(Value::is_string) {
         return None;
     }
-    Some(super::duration(annotations.get(TTL)?.as_str()?).unwrap_or_default())
+    annotations.get(TTL)?.as_str()
 }
 
 /// An answer under construction.
@@ -220,11 +213,7 @@ impl Draft<'_> {
 
     fn finish(self, request: &RunFunctionRequest) {
         let Draft { mut composite, composed, requirements, shares_context, response, .. } = self;
-        let state = response.desired.get_or_insert_with(State::default);
-        for resource in state.resources.values_mut() {
-            resource.connection_details.clear();
-            resource.resource.get_or_insert_with(Struct::default);
-        }
+        let state = crate::desired::write_back(response);
         state.resources.extend(composed);
         composite.resource.get_or_insert_with(Struct::default);
         state.composite = Some(composite);
@@ -321,14 +310,5 @@ mod tests {
         ] {
             assert_eq!(decode_base64(text), bytes.as_bytes(), "{text}");
         }
-    }
-
-    #[test]
-    fn the_time_to_live_is_read_from_the_composite() {
-        let xr = |ttl: Value| serde_json::json!({"metadata": {"annotations": {TTL: ttl}}});
-        assert_eq!(ttl(&xr("20m".into())), Some(1_200_000_000_000));
-        assert_eq!(ttl(&xr("soon".into())), Some(0));
-        assert_eq!(ttl(&xr(5.into())), None);
-        assert_eq!(ttl(&Value::Null), None);
     }
 }

@@ -21,8 +21,37 @@ pub fn show(error: &Error, source: &Source) -> String {
         let column = error.column.map(|column| format!(":{column}")).unwrap_or_default();
         shown.push_str(&format!("in {part}:{line}{column}\n"));
     }
-    shown.push_str(&excerpt(text, line, error.column, &explain(&error.cause)));
+    let place = error.column.map(|column| place(text, column, &error.cause));
+    shown.push_str(&excerpt(text, line, place, &explain(&error.cause)));
     shown
+}
+
+/// Where on a line to point: the engine says where a chain of fields begins, which of them failed is in the cause.
+fn place(text: &str, column: usize, cause: &Cause) -> usize {
+    let (Cause::NilField { field } | Cause::NoField { field, .. } | Cause::NoKey { key: field }) = cause
+    else {
+        return column;
+    };
+    let field = format!(".{field}");
+    let found = text.get(column..).and_then(|rest| {
+        rest.match_indices(&field).find(|(at, _)| {
+            let next = rest[at + field.len()..].chars().next();
+            !next.is_some_and(|letter| letter.is_alphanumeric() || letter == '_')
+        })
+    });
+    found.map_or(column, |(at, _)| column + at)
+}
+
+/// A message short enough for events and conditions: of one that is not, the middle is left out.
+pub fn bounded(message: String) -> String {
+    const MOST: usize = 8 << 10;
+    const END: usize = 2 << 10;
+    if message.len() <= MOST {
+        return message;
+    }
+    let head = boundary(&message, MOST - END);
+    let tail = boundary(&message, message.len() - END);
+    format!("{} … {}", &message[..head], &message[tail..])
 }
 
 /// One line of a text under its number, with a caret and a remark below a byte of it.
@@ -84,6 +113,24 @@ mod tests {
         assert_eq!(excerpt("\té: x", 10, Some(3), ""), "  10 | \té: x\n     | \t ^");
         assert_eq!(excerpt("a", 1, None, "odd"), "  1 | a\n    | odd");
         assert_eq!(excerpt("", 1, Some(5), ""), "  1 | \n    | ^");
+    }
+
+    #[test]
+    fn the_field_that_failed_is_pointed_at() {
+        let cause = Cause::NilField { field: "b".to_owned() };
+        assert_eq!(place("{{ .bb.a.b }}", 3, &cause), 8);
+        assert_eq!(place("{{ $x.b }}", 5, &cause), 5);
+        assert_eq!(place("{{ .a }}", 3, &cause), 3);
+        assert_eq!(place("x", 9, &cause), 9);
+        assert_eq!(place("{{ .b }}", 1, &Cause::Other), 1);
+    }
+
+    #[test]
+    fn the_middle_of_a_long_message_is_left_out() {
+        let short = "é".repeat(4096);
+        assert_eq!(bounded(short.clone()), short);
+        let bounded = bounded(format!("begin{}end", "é".repeat(100_000)));
+        assert!(bounded.len() < 8300 && bounded.starts_with("begin") && bounded.ends_with("end"));
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub struct Input {
     pub file_system: Option<FileSystem>,
     pub environment: Option<Environment>,
     pub options: Option<Vec<String>>,
-    ttl: String,
+    /// How long the answer holds, in Go's words.
+    pub ttl: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -58,11 +59,6 @@ impl Input {
         let delimiters = self.delims.as_ref()?;
         Some((delimiters.left.as_deref()?, delimiters.right.as_deref()?))
     }
-
-    /// How long the answer holds, in nanoseconds. What is no duration is ignored.
-    pub fn ttl(&self) -> Option<i64> {
-        super::duration(&self.ttl)
-    }
 }
 
 #[cfg(test)]
@@ -79,7 +75,7 @@ mod tests {
     fn an_absent_input_is_empty() {
         let input = Input::read(&RequestBuilder::new(json!({})).build()).unwrap();
         assert_eq!(input.source, "");
-        assert!(input.delimiters().is_none() && input.options.is_none() && input.ttl().is_none());
+        assert!(input.delimiters().is_none() && input.options.is_none() && input.ttl.is_empty());
     }
 
     #[test]
@@ -110,13 +106,5 @@ mod tests {
         assert!(read(json!({"delims": {"left": "[["}})).unwrap().delimiters().is_none());
         let input = read(json!({"delims": {"left": "[[", "right": "]]"}})).unwrap();
         assert_eq!(input.delimiters(), Some(("[[", "]]")));
-    }
-
-    #[test]
-    fn a_ttl_that_is_no_duration_is_ignored() {
-        assert_eq!(read(json!({"ttl": "1.5s"})).unwrap().ttl(), Some(1_500_000_000));
-        for ttl in ["", "5", "soon"] {
-            assert_eq!(read(json!({"ttl": ttl})).unwrap().ttl(), None);
-        }
     }
 }

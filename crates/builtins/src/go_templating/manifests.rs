@@ -126,7 +126,8 @@ pub fn read(rendered: &str) -> Result<Vec<Manifest>, Problem> {
         _ => Some((rendered, None)),
     };
     if let Some((rest, problem)) = rest {
-        stream.yaml(rest, problem)?;
+        let line = 1 + newlines(&rendered[..rendered.len() - rest.len()]);
+        stream.yaml(rest, line, problem)?;
     }
     Ok(stream.manifests)
 }
@@ -188,14 +189,14 @@ impl Stream<'_> {
         }
     }
 
-    /// Reads documents. `problem` is why the first of them is no JSON, which is reported if it is no YAML either.
-    fn yaml(&mut self, text: &str, mut problem: Option<String>) -> Result<(), Problem> {
+    /// Reads documents, the first of which begins on the given line. `problem` is why it is no JSON, which is reported
+    /// if it is no YAML either.
+    fn yaml(&mut self, text: &str, mut line: usize, mut problem: Option<String>) -> Result<(), Problem> {
         let text = lines(text);
         let mut rest = &*text;
         while !rest.is_empty() {
             let (document, after) =
                 split(rest).map_err(|error| Problem::Text(problem.take().unwrap_or(error)))?;
-            rest = after;
             let outcome = match yaml::read(document) {
                 Ok(value) => match self.add(value) {
                     Ok(()) => Ok(()),
@@ -204,13 +205,19 @@ impl Stream<'_> {
                         Err(format!("error unmarshaling JSON: while decoding JSON: {problem}"))
                     }
                 },
-                Err(error) => Err(self.places.show(&error)),
+                Err(error) => Err(self.places.show(&error, line)),
             };
             let first = problem.take();
             outcome.map_err(|error| Problem::Text(first.unwrap_or(error)))?;
+            line += newlines(&rest[..rest.len() - after.len()]);
+            rest = after;
         }
         Ok(())
     }
+}
+
+fn newlines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
 /// Why a document is not taken.
@@ -316,27 +323,70 @@ impl<'t> Places<'t> {
         self.document += 1;
     }
 
-    /// Words an error of the YAML reader.
-    fn show(&self, error: &yaml::Error) -> String {
-        let (message, relative) = (go_words(&error.message), error.line);
-        let line = self.start + relative;
-        let Some(text) = self.rendered.split('\n').nth(line - 1) else {
-            return format!("error converting YAML to JSON: yaml: line {relative}: {message}");
+    /// Words an error of the YAML reader in a document that begins on the given line. The original's count of lines
+    /// is off when no separator precedes the document; the excerpt shows the place itself.
+    fn show(&self, error: &yaml::Error, first_line: usize) -> String {
+        let (message, offset) = go_words(&error.message);
+        let line = first_line + error.line - 1;
+        let text = self.rendered.split('\n').nth(line - 1).unwrap_or_default();
+        let shown = diagnosis::excerpt(text, line, Some(byte_column(text, error.column)), "");
+        let Some(offset) = offset else {
+            return format!("error converting YAML to JSON: {message}\n{shown}");
         };
-        let trimmed = text.trim();
-        let near = match trimmed.char_indices().find(|(at, letter)| at + letter.len_utf8() > 80) {
-            Some((at, _)) => format!("{}...", &trimmed[..at]),
-            None => trimmed.to_owned(),
+        let relative = error.line.saturating_sub(offset);
+        let Some(near) = self.rendered.split('\n').nth(self.start + relative - 1).map(str::trim) else {
+            return format!("error converting YAML to JSON: yaml: line {relative}: {message}\n{shown}");
         };
-        let shown = diagnosis::excerpt(text, line, Some(error.column.saturating_sub(1)), "");
+        let near = match near.char_indices().find(|(at, letter)| at + letter.len_utf8() > 80) {
+            Some((at, _)) => format!("{}...", &near[..at]),
+            None => near.to_owned(),
+        };
         format!(
-            "error converting YAML to JSON: yaml: line {line} (document {}, line {relative}) near: '{near}': {message}\n{shown}",
+            "error converting YAML to JSON: yaml: line {} (document {}, line {relative}) near: '{near}': {message}\n{shown}",
+            self.start + relative,
             self.document + 1
         )
     }
 }
 
-/// What go-yaml would say.
-fn go_words(message: &str) -> &str {
-    message
+/// The byte at which a column begins; columns count letters from one.
+fn byte_column(text: &str, column: usize) -> usize {
+    text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at)
+}
+
+/// What go-yaml says where our reader says this, and how many lines before ours it says so; errors that are not of
+/// syntax have no line.
+fn go_words(message: &str) -> (String, Option<usize>) {
+    let bare = match message.split_once(", ") {
+        Some((before, after)) if before.starts_with("while ") => after,
+        _ => message,
+    };
+    let (words, offset) = match bare {
+        "did not find expected key"
+        | "did not find expected node content"
+        | "did not find expected '-' indicator"
+        | "did not find expected ',' or '}'" => (bare, 1),
+        "expected ',' or ']'" => ("did not find expected ',' or ']'", 1),
+        "misplaced bracket" => ("did not find expected node content", 1),
+        "invalid trailing content after double-quoted scalar" => ("did not find expected key", 1),
+        "simple key expect ':'" => ("could not find expected ':'", 0),
+        "did not find expected hexadecimal number" => ("did not find expected hexdecimal number", 0),
+        "found a tab" => ("found a tab character that violates indentation", 0),
+        _ if bare.starts_with("unexpected character: ") || bare.starts_with("tabs disallowed ") => {
+            ("found character that cannot start any token", 0)
+        }
+        _ if bare.starts_with("unsupported value: ") => return (format!("json: {bare}"), None),
+        _ if bare.starts_with("unsupported map key ") => return (bare.to_owned(), None),
+        _ if bare.starts_with("found unknown anchor")
+            || bare.starts_with("cannot decode ")
+            || bare.starts_with("map merge ")
+            || bare.starts_with("control characters ")
+            || bare.starts_with("invalid map key")
+            || bare.starts_with("!!binary ") =>
+        {
+            return (format!("yaml: {bare}"), None);
+        }
+        _ => (bare, 0),
+    };
+    (words.to_owned(), Some(offset))
 }

@@ -25,11 +25,12 @@ use std::time::Duration;
 
 use transom_function::{DEFAULT_TTL, Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_gotemplate::{Context, Functions, Limits, Options, System};
-use transom_object::time::parse_duration;
 
 use cache::Cache;
 use input::Input;
 use source::{Files, Source};
+
+use crate::ttl;
 
 /// The most text a template may render. An answer over gRPC holds 4 MiB unless told otherwise, and a manifest is
 /// seldom twice as long as what it says.
@@ -150,9 +151,8 @@ impl GoTemplating {
         response: &mut RunFunctionResponse,
     ) -> Result<(), String> {
         let input = Input::read(request)?;
-        if let Some(ttl) = input.ttl() {
-            desired::set_ttl(response, ttl);
-        }
+        // What is no duration is ignored, as in the original.
+        let _ = ttl::set(response, &input.ttl);
         let manifests = self.render(request, &input)?;
         desired::apply(manifests, request, response)
     }
@@ -167,13 +167,8 @@ impl Function for GoTemplating {
         response.set_ttl(self.ttl);
         if let Err(problem) = self.answer(&mut request, &mut response) {
             desired::pass_on(&mut request, &mut response);
-            response.fatal(problem);
+            response.fatal(diagnosis::bounded(problem));
         }
         Ok(response)
     }
-}
-
-/// A duration in Go's words, in nanoseconds.
-fn duration(text: &str) -> Option<i64> {
-    parse_duration(text).ok()
 }

@@ -79,7 +79,8 @@ impl Source {
     }
 
     fn environment(input: &Input, request: &RunFunctionRequest) -> Result<Self, String> {
-        let Some(Environment { key }) = input.environment.as_ref().filter(|found| !found.key.is_empty()) else {
+        let Some(Environment { key }) = input.environment.as_ref().filter(|found| !found.key.is_empty())
+        else {
             return Err("environment.key should be provided".to_owned());
         };
         let cannot = |why: &str| format!("cannot read tmpl from the environment: {why}");

@@ -10,6 +10,7 @@
 
 mod order;
 mod read;
+mod relax;
 mod scalar;
 mod style;
 mod write;

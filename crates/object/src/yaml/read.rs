@@ -1,5 +1,6 @@
 //! The reader: events of the parser → values, with positions on request.
 
+use super::relax::relax;
 use super::scalar::{Scalar, is_timestamp, resolve};
 use super::{Document, Error, Inside, Places, Position};
 use crate::json::{self, MAX_DEPTH, MAX_DUPLICATES, prefix_paths};
@@ -20,13 +21,29 @@ pub fn read(text: &str) -> Result<Value, Error> {
     {
         return Ok(decoded.value);
     }
-    let mut reader = Reader::new(text, false)?;
-    Ok(reader.next_document()?.map_or(Value::Null, |document| document.value))
+    relaxing(text, |text| {
+        let mut reader = Reader::new(text, false)?;
+        Ok(reader.next_document()?.map_or(Value::Null, |document| document.value))
+    })
+}
+
+/// Reads a text; once more with relaxed indentation when that is what is wrong.
+fn relaxing<T>(text: &str, read: impl Fn(&str) -> Result<T, Error>) -> Result<T, Error> {
+    read(text).or_else(|error| {
+        let relaxed = error.message.starts_with("invalid indentation").then(|| relax(text)).flatten();
+        let (relaxed, pad) = relaxed.ok_or(error)?;
+        read(&relaxed).map_err(|error| match relaxed.lines().nth(error.line.saturating_sub(1)) {
+            Some(line) if line.starts_with(&" ".repeat(pad)) => {
+                Error { column: error.column.saturating_sub(pad).max(1), ..error }
+            }
+            _ => error,
+        })
+    })
 }
 
 /// Reads all documents of a stream, YAML or JSON. Documents without content are left out.
 pub fn read_documents(text: &str) -> Result<Vec<Document>, Error> {
-    read_yaml_documents(text).or_else(|error| {
+    relaxing(text, read_yaml_documents).or_else(|error| {
         // JSON is nearly YAML: tabs, `\/` and documents that follow without separator are not.
         let json = Some(text).filter(|text| text.trim_start().starts_with('{'));
         let documents = json.and_then(|text| json::decode_stream(text.as_bytes()).ok()).ok_or(error)?;

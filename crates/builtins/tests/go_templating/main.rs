@@ -1,0 +1,39 @@
+//! The Go templating function through its public face.
+
+mod errors;
+mod table;
+mod upstream;
+
+use serde_json::{Value, json};
+use transom_builtins::GoTemplating;
+use transom_function::testing::RequestBuilder;
+use transom_function::{RunFunctionRequest, RunFunctionResponse, answer};
+
+/// Runs the function as a server would.
+fn call(function: &GoTemplating, request: RunFunctionRequest) -> RunFunctionResponse {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(answer(function, request)).expect("an answer")
+}
+
+/// A message in JSON, with integral numbers as integers: the wire tells no difference.
+fn shown(response: &RunFunctionResponse) -> Value {
+    settled(serde_json::to_value(response).expect("JSON"))
+}
+
+fn settled(value: Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < 9.2e18 => json!(float as i64),
+            _ => Value::Number(number),
+        },
+        Value::Array(items) => items.into_iter().map(settled).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, settled(value))).collect(),
+        other => other,
+    }
+}
+
+/// A request for an inline template over a small composite resource.
+fn inline(template: &str) -> RequestBuilder {
+    let xr = json!({"apiVersion": "example.org/v1", "kind": "XR", "metadata": {"name": "cool"}, "spec": {"size": 3}});
+    RequestBuilder::new(xr).input(json!({"source": "Inline", "inline": {"template": template}}))
+}
