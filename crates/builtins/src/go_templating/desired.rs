@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
-use transom_function::{
-    Ready, Requirements, Resource, RunFunctionRequest, RunFunctionResponse, Struct,
-};
+use transom_function::{Ready, Requirements, Resource, RunFunctionRequest, RunFunctionResponse, Struct};
 use transom_object::json::kind_of;
 
 use super::conditions;

@@ -83,7 +83,7 @@ fn every_function_of_its_own() {
         let out = printed(template, everything);
         match expected["error"].as_str() {
             Some(problem) => {
-                assert!(out["error"].as_str().is_some_and(|out| out.ends_with(problem)), "{template}: {out}")
+                assert!(out["error"].as_str().is_some_and(|out| out.ends_with(problem)), "{template}: {out}");
             }
             None => assert_eq!(out, expected, "{template}"),
         }
