@@ -4,8 +4,11 @@
 //! as the function of the same name that it stands in for.
 
 mod auto_ready;
+mod cel_filter;
+mod cidr;
 mod conditioned;
 mod desired;
+mod dummy;
 mod environment_configs;
 mod expression;
 mod extra_resources;
@@ -13,9 +16,14 @@ mod go_templating;
 mod input;
 pub mod patch_and_transform;
 mod selection;
+mod sequencer;
+mod status_transformer;
 pub mod strict;
 mod tag_manager;
 mod ttl;
+
+#[cfg(test)]
+mod upstream;
 
 use std::sync::Arc;
 
@@ -29,10 +37,15 @@ type Make = fn() -> Arc<dyn Function>;
 /// The built-in functions, by the last segment of the package repository each stands in for.
 const BUILTINS: &[(&str, Make)] = &[
     ("function-auto-ready", || Arc::new(auto_ready::AutoReady)),
+    ("function-cel-filter", || Arc::new(cel_filter::CelFilter)),
+    ("function-cidr", || Arc::new(cidr::Cidr)),
+    ("function-dummy", || Arc::new(dummy::Dummy)),
     ("function-environment-configs", || Arc::new(environment_configs::EnvironmentConfigs)),
     ("function-extra-resources", || Arc::new(extra_resources::ExtraResources)),
     ("function-go-templating", GoTemplating::shared),
     ("function-patch-and-transform", || Arc::new(patch_and_transform::PatchAndTransform)),
+    ("function-sequencer", || Arc::new(sequencer::Sequencer)),
+    ("function-status-transformer", || Arc::new(status_transformer::StatusTransformer)),
     ("function-tag-manager", || Arc::new(tag_manager::TagManager)),
 ];
 

@@ -66,9 +66,16 @@ pub fn labels(matchers: &[LabelMatcher], composite: &Value) -> Result<BTreeMap<S
     Ok(labels)
 }
 
+/// The path to sort by: that of the names unless another is given.
+pub fn sort_path(given: &str) -> &str {
+    if given.is_empty() { "metadata.name" } else { given }
+}
+
 /// Sorts by what is at a path: all texts, or all numbers. What has nothing there counts as empty or zero.
 pub fn sort(resources: &mut [&Resource], path: &str) -> Result<(), String> {
-    let path = if path.is_empty() { "metadata.name" } else { path };
+    if path.is_empty() {
+        return Err("cannot sort by empty field path".to_owned());
+    }
     let mut keyed = Vec::with_capacity(resources.len());
     let mut kind: Option<&str> = None;
     for resource in resources.iter() {
@@ -131,6 +138,7 @@ fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream;
     use serde_json::json;
 
     fn sorted(values: &[Value], path: &str) -> Result<Vec<Value>, String> {
@@ -148,7 +156,7 @@ mod tests {
         let order = sorted(&[b.clone(), a.clone(), tie.clone(), none.clone()], "n").unwrap();
         assert_eq!(order, [none, a, tie, b]);
         let [x, y] = ["10", "9"].map(|name| json!({"metadata": {"name": name}}));
-        assert_eq!(sorted(&[y.clone(), x.clone()], ""), Ok(vec![x, y]));
+        assert_eq!(sorted(&[y.clone(), x.clone()], sort_path("")), Ok(vec![x, y]));
         assert_eq!(sorted(&[json!({"a": true})], "a"), Ok(vec![json!({"a": true})]));
     }
 
@@ -166,6 +174,23 @@ mod tests {
             ([json!({"a": 1}), json!({})], "a.b", "a: not an object"),
         ] {
             assert_eq!(sorted(&values, path), Err(expected.to_owned()), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn upstream_tables() {
+        for (table, list) in [
+            ("function-environment-configs/fn/TestSortRequiredByFieldPath", "requiredResources"),
+            ("function-extra-resources/fn/TestSortExtrasByFieldPath", "extras"),
+        ] {
+            for case in upstream::cases(table) {
+                let objects = |side: &Value| -> Vec<Value> {
+                    side[list].as_array().into_iter().flatten().map(|item| item["Resource"].clone()).collect()
+                };
+                let path = case["inputs"]["path"].as_str().unwrap_or_default();
+                let expected = case["wantErr"].is_null().then(|| objects(&case["expected"]));
+                assert_eq!(sorted(&objects(&case["inputs"]), path).ok(), expected, "{case}");
+            }
         }
     }
 }

@@ -31,6 +31,8 @@ pub struct Options {
     pub missing_key: MissingKey,
     /// Names the embedding will register; calling any other unknown name is a syntax error, as in Go.
     pub functions: BTreeSet<String>,
+    /// Only the language's own functions, without sprig's and the others.
+    pub plain: bool,
 }
 
 impl Options {
@@ -64,7 +66,7 @@ impl Template {
             if options.functions.contains(word) {
                 return Some(Callee::Custom(Arc::from(word)));
             }
-            Callee::resolve(word)
+            if options.plain { Callee::resolve_plain(word) } else { Callee::resolve(word) }
         };
         let delimiters = (options.left_delimiter.as_str(), options.right_delimiter.as_str());
         let parsed = parse::parse(name, text, delimiters, &resolve)?;

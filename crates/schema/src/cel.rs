@@ -39,4 +39,4 @@ pub use program::{Bindings, CompileError, Env, Program};
 pub use rules::{Limits, Report, RuleCost, RuleError, Rules};
 pub use source::Issue;
 pub use types::{Object, Type};
-pub use value::{EvalError, Key, List, Map, Text, Value};
+pub use value::{EvalError, Key, List, Map, Message, Text, Value};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::upstream;
 use serde_json::{Value, json};
 use transom_function::testing::{RequestBuilder, run};
 
@@ -252,5 +253,42 @@ async fn the_input_is_read_strictly() {
         let response = with_input(input).await;
         assert!(response.results[0].message.starts_with(expected), "{}", response.results[0].message);
         assert_eq!(response.desired.unwrap().resources["bucket"].ready(), NO);
+    }
+}
+
+#[test]
+fn upstream_tables_of_kinds() {
+    for (folder, kind) in [
+        ("cronjob", "CronJob"),
+        ("daemonset", "DaemonSet"),
+        ("deployment", "Deployment"),
+        ("horizontalpodautoscaler", "HorizontalPodAutoscaler"),
+        ("ingress", "Ingress"),
+        ("job", "Job"),
+        ("persistentvolumeclaim", "PersistentVolumeClaim"),
+        ("pod", "Pod"),
+        ("replicaset", "ReplicaSet"),
+        ("service", "Service"),
+        ("statefulset", "StatefulSet"),
+    ] {
+        for case in upstream::cases(&format!("function-auto-ready/{folder}/TestCheck{kind}Health")) {
+            let object = &case["inputs"]["obj"];
+            let expected = case["expected"]["expected"].as_bool().unwrap_or_default();
+            assert_eq!(checks::is_ready(&kind_of(object), object), Some(expected), "{case}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn upstream_tables_of_expressions_and_times() {
+    for case in upstream::cases("function-auto-ready/fn/TestCELHealthcheckCustomizations") {
+        let request = RunFunctionRequest::deserialize(&case["inputs"]["req"]).unwrap();
+        let response = run(&AutoReady, request, &[]).await;
+        assert_eq!(serde_json::to_value(response).unwrap(), case["expected"]["rsp"], "{case}");
+    }
+    for case in upstream::cases("function-auto-ready/fn/TestRunFunctionCacheTTL") {
+        let request = RequestBuilder::new(json!({})).input(case["inputs"]["input"].clone()).build();
+        let response = serde_json::to_value(run(&AutoReady, request, &[]).await).unwrap();
+        assert_eq!(response["meta"]["ttl"], case["expected"]["meta"]["ttl"], "{case}");
     }
 }

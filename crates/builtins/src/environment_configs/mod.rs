@@ -190,7 +190,7 @@ fn labelled<'a>(selector: &Selector, mut found: Vec<&'a Resource>) -> Result<Vec
             if let Some(least) = selector.min_match.filter(|least| (count as u64) < *least) {
                 return Err(format!("expected at least {least} required resources, got {count}"));
             }
-            selection::sort(&mut found, &selector.sort_by_field_path)?;
+            selection::sort(&mut found, selection::sort_path(&selector.sort_by_field_path))?;
             found.truncate(selector.max_match.and_then(|most| usize::try_from(most).ok()).unwrap_or(count));
             Ok(found)
         }

@@ -150,7 +150,7 @@ fn verified<'a>(
             if let Some(least) = selector.min_match.filter(|least| (count as u64) < *least) {
                 return Err(format!("expected at least {least} extra resources {into}, got {count}"));
             }
-            selection::sort(&mut found, &selector.sort_by_field_path)?;
+            selection::sort(&mut found, selection::sort_path(&selector.sort_by_field_path))?;
             found.truncate(selector.max_match.and_then(|most| usize::try_from(most).ok()).unwrap_or(count));
         }
         _ => {}

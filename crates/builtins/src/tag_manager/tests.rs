@@ -1,4 +1,5 @@
 use super::*;
+use crate::upstream;
 use serde_json::json;
 use transom_function::testing::{RequestBuilder, run};
 
@@ -130,4 +131,68 @@ async fn a_path_is_required() {
     let response = manage_one(json!({"removeTags": [{"type": "FromCompositeFieldPath"}]}), json!({})).await;
     let expected = "fromFieldPath is required for tags of type FromCompositeFieldPath";
     assert_eq!(response.results[0].message, expected);
+}
+
+fn resource(value: &Value) -> Resource {
+    Resource::new(value["Resource"].clone()).unwrap_or_default()
+}
+
+#[test]
+fn upstream_tables_of_resources() {
+    for case in upstream::cases("function-tag-manager/fn/TestIgnoreResource") {
+        let ignored = case["inputs"]["res"].is_null() || is_ignored(&resource(&case["inputs"]["res"]));
+        assert_eq!(ignored, case["expected"]["want"].as_bool().unwrap_or_default(), "{case}");
+    }
+    for case in upstream::cases("function-tag-manager/filter/TestSupportedManagedResource") {
+        // Rows with a table of their own say what that table says.
+        if case["inputs"]["filter"].get("$default").is_some() {
+            let expected = case["expected"]["want"].as_bool().unwrap_or_default();
+            assert_eq!(has_tags(&resource(&case["inputs"]["desired"])), expected, "{case}");
+        }
+    }
+}
+
+fn updates(value: &Value) -> Updates {
+    let read = |list: &str| serde_json::from_value(value.get(list).cloned().unwrap_or_default()).unwrap();
+    Updates { retain: read("Retain"), replace: read("Replace") }
+}
+
+fn entries<T: serde::de::DeserializeOwned>(case: &Value) -> Vec<T> {
+    let entries = case["inputs"]["in"].as_array().cloned().unwrap_or_default();
+    entries.iter().map(|entry| crate::strict::value(entry).unwrap()).collect()
+}
+
+#[test]
+fn upstream_tables_of_tags() {
+    for case in upstream::cases("function-tag-manager/tags/TestAddTags") {
+        let mut desired = resource(&case["inputs"]["desired"]);
+        updates(&case["inputs"]["tu"]).apply(&mut desired);
+        assert_eq!(desired.object(), &case["expected"]["desired"]["Resource"], "{case}");
+    }
+    for case in upstream::cases("function-tag-manager/tags/TestRemoveTags") {
+        let mut desired = resource(&case["inputs"]["desired"]);
+        let keys: Vec<String> = serde_json::from_value(case["inputs"]["keys"].clone()).unwrap();
+        tags::remove(&mut desired, &keys);
+        assert_eq!(desired.object(), &case["expected"]["desired"]["Resource"], "{case}");
+    }
+    for case in upstream::cases("function-tag-manager/tags/TestResolveAddTags") {
+        let (composite, environment) = (&case["inputs"]["oxr"]["Resource"], &case["inputs"]["env"]);
+        let resolved = Updates::adding(&entries(&case), &Sources { composite, environment }).unwrap();
+        assert_eq!(resolved, updates(&case["expected"]["tu"]), "{case}");
+    }
+    for case in upstream::cases("function-tag-manager/tags/TestResolveIgnoreTags") {
+        let (composite, environment) = (&case["inputs"]["oxr"]["Resource"], &case["inputs"]["env"]);
+        let observed = resource(&case["inputs"]["observed"]);
+        let kept = Updates::keeping(&entries(&case), &observed, &Sources { composite, environment }).unwrap();
+        let expected = case["expected"].get("tu").map(updates);
+        assert_eq!(kept, expected, "{case}");
+    }
+    for case in upstream::cases("function-tag-manager/tags/TestResolveRemoveTags") {
+        let (composite, environment) = (&case["inputs"]["oxr"]["Resource"], &case["inputs"]["env"]);
+        let mut names = tags::removed(&entries(&case), &Sources { composite, environment }).unwrap();
+        names.sort();
+        let mut expected: Vec<String> = serde_json::from_value(case["expected"]["keys"].clone()).unwrap();
+        expected.sort();
+        assert_eq!(names, expected, "{case}");
+    }
 }

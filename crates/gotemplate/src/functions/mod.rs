@@ -124,6 +124,14 @@ impl Callee {
         }
     }
 
+    /// Like [`resolve`](Self::resolve), among the language's own functions only.
+    pub(crate) fn resolve_plain(name: &str) -> Option<Callee> {
+        match name {
+            "and" | "or" | "call" => Self::resolve(name),
+            _ => LANGUAGE.iter().flat_map(|table| table.iter()).find(|n| n.name == name).map(Callee::Native),
+        }
+    }
+
     pub(crate) fn resolve(name: &str) -> Option<Callee> {
         match name {
             "and" => Some(Callee::Special(Special::And)),
@@ -141,10 +149,12 @@ impl std::fmt::Debug for Callee {
     }
 }
 
+/// The functions that every template of Go's has.
+const LANGUAGE: [&[Native]; 3] = [compare::FUNCTIONS, escape::FUNCTIONS, sequence::FUNCTIONS];
+
 static NATIVES: LazyLock<HashMap<&'static str, &'static Native>> = LazyLock::new(|| {
     // Later tables win: sprig's `slice` replaces the language's.
-    let tables = [compare::FUNCTIONS, escape::FUNCTIONS, sequence::FUNCTIONS];
-    let tables = tables.iter().chain(crate::sprig::TABLES).chain([&crate::yaml::FUNCTIONS]);
+    let tables = LANGUAGE.iter().chain(crate::sprig::TABLES).chain([&crate::yaml::FUNCTIONS]);
     tables.flat_map(|table| table.iter()).map(|native| (native.name, native)).collect()
 });
 

@@ -157,6 +157,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
     ) -> Result<Option<Value<'a>>, EvalError> {
         match &qualifier.by {
             By::Field(name) => match value {
+                Value::Map(map) if test || qualifier.optional => map.find_present(name),
                 Value::Map(map) => map.find_name(name),
                 _ if test => Err(EvalError::failed(format!("no such key: {name}"))),
                 _ => Err(EvalError::overload()),

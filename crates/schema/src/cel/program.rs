@@ -22,16 +22,19 @@ use std::sync::Arc;
 pub struct CompileError {
     /// Problems with a place in the text. Empty when the failure has none.
     pub issues: Vec<Issue>,
+    /// Whether the text is no expression at all, rather than one that means nothing.
+    pub syntax: bool,
     message: String,
 }
 
 impl CompileError {
     fn from_issues(source: &str, issues: Vec<Issue>) -> Self {
-        Self { message: format!("compilation failed: {}", render(source, &issues)), issues }
+        let message = format!("compilation failed: {}", render(source, &issues));
+        Self { message, issues, syntax: false }
     }
 
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { issues: Vec::new(), message: message.into() }
+        Self { issues: Vec::new(), syntax: false, message: message.into() }
     }
 
     /// The same error, saying what of a rule it is about.
@@ -203,7 +206,7 @@ impl Program {
 /// Parses and checks.
 pub(crate) fn analyze(source: &str, env: &Env) -> Result<Checked, CompileError> {
     let fail = |issues| CompileError::from_issues(source, issues);
-    let parsed = parser::parse(source).map_err(fail)?;
+    let parsed = parser::parse(source).map_err(|issues| CompileError { syntax: true, ..fail(issues) })?;
     let mut checked = check::check(parsed.root, parsed.nodes, &env.variables).map_err(fail)?;
     let issues = literals::check(&mut checked, env.fold);
     if issues.is_empty() { Ok(checked) } else { Err(fail(issues)) }

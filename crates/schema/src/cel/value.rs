@@ -144,6 +144,40 @@ impl<'a> From<Vec<Value<'a>>> for List<'a> {
 pub enum Map<'a> {
     Owned(Arc<BTreeMap<Key, Value<'a>>>),
     Json(view::Object<'a>),
+    Message(Arc<Message<'a>>),
+}
+
+/// A protobuf message. All of its fields have a value, but not all are set: `has` tells.
+#[derive(Clone, Debug, Default)]
+pub struct Message<'a>(BTreeMap<&'static str, Field<'a>>);
+
+#[derive(Clone, Debug)]
+struct Field<'a> {
+    value: Value<'a>,
+    set: bool,
+}
+
+impl<'a> Message<'a> {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The message with one more field: its value, or its default when it is not set.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: Value<'a>, set: bool) -> Self {
+        self.0.insert(name, Field { value, set });
+        self
+    }
+
+    fn find(&self, name: &str) -> Option<Value<'a>> {
+        self.0.get(name).map(|field| field.value.clone())
+    }
+}
+
+impl<'a> From<Message<'a>> for Value<'a> {
+    fn from(message: Message<'a>) -> Self {
+        Self::Map(Map::Message(Arc::new(message)))
+    }
 }
 
 /// A key of a map built by an expression. An int and a uint of the same number are the same key.
@@ -226,6 +260,7 @@ impl<'a> Map<'a> {
         match self {
             Self::Owned(map) => map.len(),
             Self::Json(object) => object.len(),
+            Self::Message(message) => message.0.len(),
         }
     }
 
@@ -245,6 +280,10 @@ impl<'a> Map<'a> {
                 Value::String(name) => object.find(name),
                 _ => Err(EvalError::overload()),
             },
+            Self::Message(message) => match key {
+                Value::String(name) => Ok(message.find(name)),
+                _ => Err(EvalError::overload()),
+            },
         }
     }
 
@@ -252,6 +291,15 @@ impl<'a> Map<'a> {
         match self {
             Self::Owned(map) => Ok(map.get(&Key::String(Arc::from(name))).cloned()),
             Self::Json(object) => object.find(name),
+            Self::Message(message) => Ok(message.find(name)),
+        }
+    }
+
+    /// Like [`find_name`](Self::find_name), but nothing for a field of a message that is not set.
+    pub(crate) fn find_present(&self, name: &str) -> Result<Option<Value<'a>>, EvalError> {
+        match self {
+            Self::Message(message) if !message.0.get(name).is_some_and(|field| field.set) => Ok(None),
+            map => map.find_name(name),
         }
     }
 
@@ -259,6 +307,9 @@ impl<'a> Map<'a> {
         match self {
             Self::Owned(map) => map.keys().map(Key::to_value).collect(),
             Self::Json(object) => object.keys(),
+            Self::Message(message) => {
+                message.0.keys().map(|name| Value::String(Text::Borrowed(name))).collect()
+            }
         }
     }
 }

@@ -1,0 +1,113 @@
+//! `function-dummy`: answers what its input says, on top of what earlier steps want. Tests are made of it.
+
+use prost::Message;
+use serde::Deserialize;
+use serde_json::Value;
+use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+
+use crate::input;
+
+/// The function.
+pub struct Dummy;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Input {
+    response: Value,
+}
+
+#[async_trait]
+impl Function for Dummy {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        let mut response = request.start_response();
+        match literal(&request) {
+            // Reading an encoded message into one that exists is protobuf's own way to merge them.
+            Ok(literal) => response.merge(literal.encode_to_vec().as_slice())?,
+            Err(error) => drop(response.fatal(error)),
+        }
+        Ok(response)
+    }
+}
+
+/// The response that the input spells out.
+fn literal(request: &RunFunctionRequest) -> Result<RunFunctionResponse, String> {
+    let input: Input = input::read(request, "v1beta1.Response")?;
+    let refused = |problem: String| {
+        // The space after the colon is one that does not break, as the original's library has it.
+        format!("cannot unmarshal RunFunctionResponse from *v1.RunFunctionRequest: proto:\u{a0}{problem}")
+    };
+    let unexpected = |token: &str| refused(format!("syntax error (line 1:1): unexpected token {token}"));
+    match &input.response {
+        Value::Object(_) => {
+            RunFunctionResponse::deserialize(&input.response).map_err(|error| refused(error.to_string()))
+        }
+        Value::Null => Err(unexpected("")),
+        Value::Array(_) => Err(unexpected("[")),
+        scalar => Err(unexpected(&scalar.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use transom_function::testing::{RequestBuilder, run};
+
+    async fn answer(input: Value) -> Value {
+        let request = RequestBuilder::new(json!({}))
+            .desired("a", json!({"kind": "A"}))
+            .desired("b", json!({"kind": "B", "spec": {}}))
+            .context("x", json!({"kept": true}))
+            .input(input)
+            .build();
+        serde_json::to_value(run(&Dummy, request, &[]).await).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_literal_is_merged_onto_what_is_desired() {
+        let response = json!({
+            "meta": {"ttl": "10s"},
+            "desired": {
+                "composite": {"resource": {"status": {"ok": true}}, "ready": "READY_TRUE"},
+                "resources": {"b": {"resource": {"kind": "Other"}}, "c": {"ready": "READY_TRUE"}},
+            },
+            "results": [{"severity": "SEVERITY_NORMAL", "message": "hello"}],
+            "context": {"x": {"new": 1}, "y": 2},
+        });
+        let expected = json!({
+            "meta": {"tag": "test", "ttl": "10s"},
+            "desired": {
+                "composite": {"resource": {"status": {"ok": true}}, "ready": "READY_TRUE"},
+                "resources": {
+                    "a": {"resource": {"kind": "A"}},
+                    "b": {"resource": {"kind": "Other"}},
+                    "c": {"ready": "READY_TRUE"},
+                },
+            },
+            "results": [{"severity": "SEVERITY_NORMAL", "message": "hello"}],
+            "context": {"x": {"new": 1}, "y": 2},
+        });
+        assert_eq!(answer(json!({"response": response})).await, expected);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_response_is_fatal() {
+        let start = "cannot unmarshal RunFunctionResponse from *v1.RunFunctionRequest: proto:\u{a0}";
+        for (input, expected) in [
+            (json!({}), format!("{start}syntax error (line 1:1): unexpected token ")),
+            (json!({"response": "x"}), format!("{start}syntax error (line 1:1): unexpected token \"x\"")),
+            (json!({"response": [1]}), format!("{start}syntax error (line 1:1): unexpected token [")),
+            (json!({"response": {"none": 1}}), format!("{start}unknown field `none`")),
+            (
+                json!({"resources": []}),
+                "cannot get Function input from *v1.RunFunctionRequest: cannot get function input *v1beta1.Response"
+                    .to_owned(),
+            ),
+        ] {
+            let response = answer(input).await;
+            let message = response["results"][0]["message"].as_str().unwrap();
+            assert!(message.starts_with(&expected), "{message}");
+            assert_eq!(response["desired"]["resources"]["a"]["resource"]["kind"], "A");
+        }
+    }
+}

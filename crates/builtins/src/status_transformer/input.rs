@@ -1,0 +1,79 @@
+//! The input: hooks, each with what must match and what is done then.
+
+use serde::Deserialize;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Input {
+    pub status_condition_hooks: Vec<Hook>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Hook {
+    pub matchers: Vec<Matcher>,
+    pub set_conditions: Vec<SetCondition>,
+    pub create_events: Vec<CreateEvent>,
+}
+
+/// Which resources must have which conditions.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Matcher {
+    #[serde(rename = "name")]
+    _name: String,
+    pub r#type: String,
+    pub resources: Vec<ResourceMatcher>,
+    pub conditions: Vec<ConditionMatcher>,
+    pub include_composite_as_resource: bool,
+    pub include_extra_resources: bool,
+}
+
+/// A pattern of resources' names.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct ResourceMatcher {
+    pub name: String,
+}
+
+/// What a condition must be. The message is a pattern that may capture.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct ConditionMatcher {
+    pub r#type: String,
+    pub status: Option<String>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct SetCondition {
+    pub target: String,
+    pub force: bool,
+    pub condition: Condition,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    pub r#type: String,
+    pub status: String,
+    pub reason: String,
+    pub message: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct CreateEvent {
+    pub target: String,
+    pub event: Event,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    pub r#type: Option<String>,
+    pub reason: Option<String>,
+    pub message: String,
+}
