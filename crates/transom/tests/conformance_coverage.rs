@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const FOLDERS: [&str; 2] = ["kubernetes", "smd"];
+const FOLDERS: [&str; 3] = ["functions", "kubernetes", "smd"];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -37,7 +37,10 @@ fn unclaimed() -> Vec<Entry> {
 /// Whether a source file has a test of this name.
 fn has_test(file: &str, name: &str) -> bool {
     let Ok(text) = std::fs::read_to_string(repository().join(file)) else { return false };
-    text.split("#[test]").skip(1).any(|rest| rest.trim_start().starts_with(&format!("fn {name}()")))
+    [("#[test]", "fn"), ("#[tokio::test]", "async fn")].iter().any(|(attribute, keyword)| {
+        let start = format!("{keyword} {name}()");
+        text.split(attribute).skip(1).any(|rest| rest.trim_start().starts_with(&start))
+    })
 }
 
 #[test]

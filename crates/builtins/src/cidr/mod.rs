@@ -96,13 +96,13 @@ fn calculate(input: &Parameters, sources: &Sources<'_>) -> Result<Value, String>
             let number = number(input.net_num, &input.net_num_field, "netnum", sources)?;
             network.subnet(new_bits, number).map_err(in_subnet)?.to_string().into()
         }
-        "cidrsubnets" => list(network.subnets(&new_bits(input, sources)?).map_err(in_subnets)?),
-        _ => list(subnets_in_loop(network, input, sources).map_err(in_subnet)?),
+        "cidrsubnets" => list(&network.subnets(&new_bits(input, sources)?).map_err(in_subnets)?),
+        _ => list(&subnets_in_loop(network, input, sources).map_err(in_subnet)?),
     })
 }
 
 /// Networks as a list; none are no list.
-fn list(networks: Vec<Network>) -> Value {
+fn list(networks: &[Network]) -> Value {
     if networks.is_empty() {
         return Value::Null;
     }
@@ -164,7 +164,7 @@ fn subnets_by_prefix(input: &Parameters, sources: &Sources<'_>) -> Result<Value,
         let skipped = usize::from(entry.offset > 0);
         let new_bits: Vec<i64> = [entry.offset].into_iter().take(skipped).chain(entry.new_bits).collect();
         let subnets = network.subnets(&new_bits)?.split_off(skipped);
-        by_prefix.insert(entry.prefix, list(subnets));
+        by_prefix.insert(entry.prefix, list(&subnets));
     }
     Ok(by_prefix.into())
 }

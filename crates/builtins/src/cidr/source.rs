@@ -55,7 +55,7 @@ impl<'a> Sources<'a> {
     /// or `context.`.
     pub fn prefix(&self, field: &str) -> Result<String, String> {
         if let Some(rest) = field.strip_prefix("context.") {
-            return self.from_context(rest);
+            return self.in_context(rest);
         }
         if field.starts_with("desired.composite.") {
             let nothing = Resource::default();
@@ -65,7 +65,7 @@ impl<'a> Sources<'a> {
             return prefix_in(desired, &path, field);
         }
         if let Some(rest) = field.strip_prefix("desired.resources.") {
-            return self.from_composed(rest, field);
+            return self.in_composed(rest, field);
         }
         if field.starts_with("desired.") {
             return Ok(String::new());
@@ -73,7 +73,7 @@ impl<'a> Sources<'a> {
         prefix_in(self.composite, field, field)
     }
 
-    fn from_composed(&self, rest: &str, field: &str) -> Result<String, String> {
+    fn in_composed(&self, rest: &str, field: &str) -> Result<String, String> {
         let name = first_key(rest);
         let desired = self.response.desired.as_ref().and_then(|desired| desired.resources.get(&name));
         let Some(desired) = desired else {
@@ -86,7 +86,7 @@ impl<'a> Sources<'a> {
         })
     }
 
-    fn from_context(&self, path: &str) -> Result<String, String> {
+    fn in_context(&self, path: &str) -> Result<String, String> {
         let context = self.response.context.as_ref().ok_or("No context available")?;
         let found = segments(path).try_fold(context.as_value(), |here, segment| match here {
             Value::Array(items) => items.get(segment.parse::<usize>().ok()?),

@@ -84,7 +84,9 @@ fn name(of: &str) -> String {
     if full.len() <= MAX_NAME {
         return full;
     }
-    let start = &of[..of.floor_char_boundary(MAX_NAME - suffix.len() - 1)];
+    let room = MAX_NAME - suffix.len() - 1;
+    let start: String =
+        of.char_indices().take_while(|(i, c)| i + c.len_utf8() <= room).map(|(_, c)| c).collect();
     let hyphen = if start.ends_with('-') { "" } else { "-" };
     format!("{start}{hyphen}{suffix}")
 }

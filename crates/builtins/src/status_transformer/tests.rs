@@ -20,7 +20,7 @@ async fn transform_with(hooks: Json) -> RunFunctionResponse {
     run(&StatusTransformer, request, &[]).await
 }
 
-fn hook(matchers: Json) -> Json {
+fn hook(matchers: &Json) -> Json {
     let condition =
         json!({"type": "Custom", "status": "False", "reason": "R", "message": "{{ .Zone }} down"});
     json!([{"matchers": matchers, "setConditions": [{"condition": condition}]}])
@@ -28,7 +28,7 @@ fn hook(matchers: Json) -> Json {
 
 /// The message of the condition that the hook sets, when it does.
 async fn message(matcher: Json) -> Option<String> {
-    let response = transform_with(hook(json!([matcher]))).await;
+    let response = transform_with(hook(&json!([matcher]))).await;
     assert_eq!(response.conditions.last().unwrap().r#type, SUCCESS);
     let set = response.conditions.iter().find(|condition| condition.r#type == "Custom");
     set.map(|condition| condition.message.clone().unwrap())
@@ -108,13 +108,13 @@ async fn problems_are_conditions() {
     let sets = |message: &str| json!([{"matchers": composite, "setConditions": [{"condition": {"type": "C", "message": message}}]}]);
     for (hooks, reason, expected) in [
         (
-            hook(json!([{"resources": [{"name": "("}]}])),
+            hook(&json!([{"resources": [{"name": "("}]}])),
             "MatchFailure",
             "cannot match resources, statusConditionHookIndex: 0, matchConditionIndex: 0: cannot compile resource key regex, resourcesIndex: 0: error parsing regexp: missing closing ): `(`",
         ),
         (
             hook(
-                json!([{"resources": [{"name": "one"}], "conditions": [{"type": "Synced", "message": "["}]}]),
+                &json!([{"resources": [{"name": "one"}], "conditions": [{"type": "Synced", "message": "["}]}]),
             ),
             "MatchFailure",
             "cannot match resources, statusConditionHookIndex: 0, matchConditionIndex: 0: cannot compile message regex: error parsing regexp: missing closing ]: `[`",

@@ -152,6 +152,20 @@ fn upstream_tables_of_resources() {
     }
 }
 
+#[test]
+fn the_upstream_list_of_kinds_is_ours() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/conformance/functions/function-tag-manager/filter/tag-support.json"
+    );
+    let Ok(list) = std::fs::read(path) else { return };
+    let list: std::collections::BTreeMap<String, bool> = serde_json::from_slice(&list).unwrap();
+    for (name, expected) in list {
+        let (group, kind) = name.split_once('/').unwrap();
+        assert_eq!(taggable::is_taggable(group, kind), expected, "{name}");
+    }
+}
+
 fn updates(value: &Value) -> Updates {
     let read = |list: &str| serde_json::from_value(value.get(list).cloned().unwrap_or_default()).unwrap();
     Updates { retain: read("Retain"), replace: read("Replace") }
