@@ -107,6 +107,43 @@ impl Condition {
         Self::new(condition::RESPONSIVE, "True", reason::WATCH_CIRCUIT_CLOSED)
     }
 
+    /// Of a package whose current revision is active.
+    pub fn package_active() -> Self {
+        Self::new(condition::INSTALLED, "True", reason::ACTIVE_PACKAGE_REVISION)
+    }
+
+    /// Of a package none of whose revisions is active.
+    pub fn package_inactive() -> Self {
+        Self::new(condition::INSTALLED, "False", reason::INACTIVE_PACKAGE_REVISION)
+    }
+
+    /// Of a package that is being fetched.
+    pub fn package_unpacking() -> Self {
+        Self::new(condition::INSTALLED, "False", reason::UNPACKING_PACKAGE)
+    }
+
+    /// Of a package revision whose content was installed.
+    pub fn revision_healthy() -> Self {
+        Self::new(condition::REVISION_HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION)
+    }
+
+    /// Of a package revision whose content was not installed, for the reason in the message.
+    pub fn revision_unhealthy(message: impl Into<String>) -> Self {
+        let condition = Self::new(condition::REVISION_HEALTHY, "False", reason::UNHEALTHY_PACKAGE_REVISION);
+        condition.with_message(message)
+    }
+
+    /// Of a package revision that runs.
+    pub fn runtime_healthy() -> Self {
+        Self::new(condition::RUNTIME_HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION)
+    }
+
+    /// Of a package revision that does not run, for the reason in the message.
+    pub fn runtime_unhealthy(message: impl Into<String>) -> Self {
+        let condition = Self::new(condition::RUNTIME_HEALTHY, "False", reason::UNHEALTHY_PACKAGE_REVISION);
+        condition.with_message(message)
+    }
+
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();

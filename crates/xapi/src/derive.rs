@@ -249,6 +249,10 @@ fn defaulted(crd: &Value) -> Value {
     if let Some(spec) = spec.as_object_mut() {
         spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
         spec.remove("preserveUnknownFields");
+        let service = spec.get_mut("conversion").and_then(|c| c.pointer_mut("/webhook/clientConfig/service"));
+        if let Some(service) = service.and_then(Value::as_object_mut) {
+            service.entry("port").or_insert_with(|| 443.into());
+        }
         for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
             default_version(version);
         }

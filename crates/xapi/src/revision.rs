@@ -109,18 +109,23 @@ pub fn plan(
             return Err(AlreadyControlled { name, kind: other.kind, owner: other.name, uid: other.uid });
         }
     }
-    let latest = revisions.iter().map(|r| r.spec.revision).max().unwrap_or_default().max(0);
     let hash = hash(composition);
+    let is_current =
+        |r: &CompositionRevision| r.metadata.label(label::COMPOSITION_HASH) == Some(hash_label(&hash));
+    let latest = revisions.iter().map(|r| r.spec.revision).max().unwrap_or_default().max(0);
+    let latest_other = revisions.iter().filter(|r| !is_current(r)).map(|r| r.spec.revision).max();
     let mut exists = false;
     let mut steps = Vec::new();
     for revision in revisions {
         let adopt = revision.metadata.controller().is_none();
-        let current = revision.metadata.label(label::COMPOSITION_HASH) == Some(hash_label(&hash));
         let mut number = revision.spec.revision;
-        if current && !exists && (number != latest || number < 1) {
-            number = latest + 1;
+        if is_current(revision) && !exists {
+            exists = true;
+            // Of two with the same number nobody could tell which is the latest.
+            if number < 1 || latest_other.is_some_and(|other| number <= other) {
+                number = latest + 1;
+            }
         }
-        exists |= current;
         if adopt || number != revision.spec.revision {
             steps.push(Step::Update { name: revision.metadata.name.clone(), adopt, number });
         }
