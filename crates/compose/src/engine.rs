@@ -1,7 +1,7 @@
 //! The decision itself: run the pipeline, then compare what it wants with what exists.
 
 use crate::child_name::field_owner;
-use crate::composite::{Reference, Schema, identity, references, with_references};
+use crate::composite::{identity, reference_to, references, with_references};
 use crate::failure::{Cause, Failure};
 use crate::inputs::Inputs;
 use crate::pipeline::{self, Progress};
@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use transom_function::{Ready, Resource, State};
 use transom_object::{GroupKind, meta};
+use transom_xapi::composite::Schema;
 use transom_xapi::constants::label;
 use transom_xapi::{PipelineStep, conditions};
 
@@ -40,7 +41,8 @@ pub async fn compose(
 /// What every step is told exists.
 fn observed_state(inputs: &Inputs<'_>) -> Result<State, Cause> {
     let not_an_object = |e: transom_function::NotAnObject| Cause::Resources(e.to_string());
-    let composite = resource(inputs.xr.clone(), inputs.connection_details.clone()).map_err(not_an_object)?;
+    let composite = resource(inputs.shown.unwrap_or(inputs.xr).clone(), inputs.connection_details.clone())
+        .map_err(not_an_object)?;
     let mut resources = BTreeMap::new();
     for (name, observed) in inputs.observed {
         let composed =
@@ -61,7 +63,7 @@ async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -
     }
     let wanted = |name: &str| apply.binary_search_by(|a| a.name.as_str().cmp(name)).is_ok();
     let delete = deletions(inputs, wanted)?;
-    let refs = apply.iter().map(|application| Reference::to(&application.object)).collect();
+    let refs = apply.iter().map(|application| reference_to(&application.object)).collect();
     let object = with_references(inputs.xr, inputs.schema, refs);
     let changed = references(&object, inputs.schema) != references(inputs.xr, inputs.schema);
     let composite = desired.composite.unwrap_or_default();
@@ -72,6 +74,7 @@ async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -
         apply,
         field_owner: field_owner(meta::name(inputs.xr), &group_kind),
         status: status(inputs, &composite),
+        composite: composite.resource.clone(),
         ready: match composite.ready() {
             Ready::True => Some(true),
             Ready::False => Some(false),
@@ -95,12 +98,12 @@ fn deletions(inputs: &Inputs<'_>, wanted: impl Fn(&str) -> bool) -> Result<Vec<D
     let mut deletions = Vec::new();
     for (name, observed) in inputs.observed.iter().filter(|(name, _)| !wanted(name)) {
         match meta::controller_of(&observed.object) {
-            None => {}
+            None if !inputs.options.delete_uncontrolled => {}
             Some(owner) if owner.uid != meta::uid(inputs.xr) => {
                 let (name, kind) = (name.clone(), owner.kind);
                 return Err(Cause::Controlled { name, kind, owner: owner.name });
             }
-            Some(_) => deletions.push(Deletion {
+            _ => deletions.push(Deletion {
                 name: name.clone(),
                 object: disown(observed.object.clone()),
                 reason: Reason::Unwanted,

@@ -1,17 +1,19 @@
 //! What a composition is decided from.
 
-use crate::composite::Schema;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_function::ResourceSelector;
 use transom_object::time::Timestamp;
 use transom_xapi::CompositionSpec;
+use transom_xapi::composite::Schema;
 
 /// Everything the engine knows before it calls the first function.
 #[derive(Clone, Debug)]
 pub struct Inputs<'a> {
     /// The composite resource, with the conditions that are already known but not yet written.
     pub xr: &'a Value,
+    /// What functions are shown in its place, if anything else.
+    pub shown: Option<&'a Value>,
     /// Where it keeps what belongs to Crossplane.
     pub schema: Schema,
     /// Its connection details, when it is a legacy one and has published some.
@@ -35,11 +37,14 @@ pub struct Inputs<'a> {
 pub struct Options {
     /// How often a step is called again because it requires something new.
     pub max_iterations: usize,
+    /// Deletes what is observed, no longer wanted and controlled by nobody, too. Crossplane did so once; somebody may
+    /// have let go of it on purpose.
+    pub delete_uncontrolled: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_iterations: 5 }
+        Self { max_iterations: 5, delete_uncontrolled: false }
     }
 }
 

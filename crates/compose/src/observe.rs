@@ -1,13 +1,15 @@
 //! Reading what exists: a composite resource's references, and nothing else, say which composed resources do.
 
-use crate::composite::{Reference, Schema, references};
+use crate::composite::references;
 use crate::inputs::{Observed, ObservedResource};
 use crate::world::{Kind, World, WorldError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_object::meta;
 use transom_xapi::CompositionSpec;
+use transom_xapi::composite::Schema;
 use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
+use transom_xapi::metadata::TypedReference;
 
 /// Why the composed resources cannot be observed.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +20,7 @@ pub enum ObserveError {
     #[error(
         "cannot get existing composed resources: encountered composed resource without required {COMPOSITION_RESOURCE_NAME:?} annotation"
     )]
-    Anonymous(Reference),
+    Anonymous(TypedReference),
     #[error(
         "cannot get existing composed resources: cannot fetch connection details for composed resource {name:?} (a {kind} named {object}): {why}"
     )]

@@ -1,6 +1,5 @@
 //! What the composite resource is told in the end, once it is known what could be applied.
 
-use crate::Schema;
 use crate::condition::{Event, EventType, Target, TargetedCondition};
 use crate::failure::Failure;
 use crate::plan::Plan;
@@ -8,6 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use transom_object::quote::quote;
 use transom_object::time::Timestamp;
+use transom_xapi::composite::Schema;
 use transom_xapi::constants::{event, reason};
 use transom_xapi::{Condition, conditions};
 

@@ -26,6 +26,8 @@ pub struct Plan {
     /// Fourth: the composite resource with the status that is wanted and the conditions known so far, applied to its
     /// status. The uid in it is a precondition.
     pub status: Value,
+    /// The composite resource as the last step wants it. Only its status counts.
+    pub composite: Option<Struct>,
     /// Conditions that functions set; [`conclude`](Self::conclude) adds the system's own.
     pub conditions: Vec<TargetedCondition>,
     /// Events, in order.

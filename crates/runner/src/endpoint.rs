@@ -1,7 +1,7 @@
 //! Where a function listens, and how to get there.
 
 use std::time::Duration;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity, Uri};
+use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Identity};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -60,21 +60,20 @@ impl Endpoint {
             .find_map(|scheme| self.address.strip_prefix(scheme))
             .unwrap_or(&self.address);
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let uri = match target {
-            unix if unix.starts_with("unix:") => unix.to_owned(),
-            url if url.starts_with("http://") || url.starts_with("https://") => url.to_owned(),
+        let url = match target {
+            url if url.starts_with("unix:") || url.starts_with("http://") || url.starts_with("https://") => {
+                url.to_owned()
+            }
             port if port.starts_with(':') => format!("{scheme}://localhost{port}"),
             authority => format!("{scheme}://{authority}"),
         };
-        let uri: Uri = uri.parse().map_err(|e| failed(format!("{e}")))?;
-        let host = uri.host().unwrap_or_default().to_owned();
-        if uri.scheme_str() != Some("unix") && (host.is_empty() || uri.port().is_none()) {
+        let endpoint = transport::Endpoint::from_shared(url).map_err(|e| failed(chain(&e)))?;
+        let host = endpoint.uri().host().unwrap_or_default().to_owned();
+        if !target.starts_with("unix:") && (host.is_empty() || endpoint.uri().port().is_none()) {
             return Err(failed("it needs a host and a port".to_owned()));
         }
-        let mut endpoint = Channel::builder(uri)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_nodelay(true)
-            .http2_keep_alive_interval(KEEP_ALIVE);
+        let mut endpoint =
+            endpoint.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true).http2_keep_alive_interval(KEEP_ALIVE);
         if let Some(tls) = &self.tls {
             let config = ClientTlsConfig::new()
                 .ca_certificate(Certificate::from_pem(&tls.ca))

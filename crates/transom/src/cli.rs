@@ -1,8 +1,10 @@
 //! The command line.
 
+use crate::render::Render;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// A Crossplane-compatible composition control plane in one binary.
@@ -19,6 +21,48 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Db(Db),
     Bench(Bench),
+    Render(Box<Render>),
+    #[command(subcommand)]
+    Function(Function),
+    #[command(subcommand, hide = true)]
+    Composition(Composition),
+    #[command(subcommand, hide = true)]
+    Beta(Beta),
+}
+
+/// Work with Compositions.
+#[derive(Subcommand)]
+pub(crate) enum Composition {
+    Render(Box<Render>),
+}
+
+/// Where commands were before they were finished.
+#[derive(Subcommand)]
+pub(crate) enum Beta {
+    Render(Box<Render>),
+}
+
+/// Work with the functions that are built in.
+#[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  transom function list
+  transom function serve function-auto-ready --insecure")]
+pub(crate) enum Function {
+    /// List the functions that are built in
+    List,
+    Serve(ServeFunction),
+}
+
+/// Serve a built-in function over gRPC, as its own image would
+#[derive(Args)]
+pub(crate) struct ServeFunction {
+    /// Which one; see `transom function list`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) options: transom_function::ServeOptions,
 }
 
 /// Run the control plane: an embedded Kubernetes API server on a durable store.
@@ -128,8 +172,18 @@ pub(crate) enum BenchFormat {
     Json,
 }
 
+/// What the wrong use of a command exits with, as Crossplane's own command line does.
+const USAGE: u8 = 80;
+
+/// Prints help to stdout, and what is wrong with the command line to stderr.
+pub(crate) fn explain(usage: &clap::Error) -> ExitCode {
+    // Nobody is left to hear that printing failed.
+    let _ = usage.print();
+    if usage.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
 /// Go's durations, which Kubernetes users write: `90s`, `5m`, `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let nanos = transom_object::time::parse_duration(text)
         .map_err(|_| format!("{text:?} is not a duration; write it like 90s, 5m or 1h30m"))?;
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| "a duration cannot be negative".to_owned())

@@ -4,7 +4,9 @@ mod bench;
 mod cli;
 mod db;
 mod failure;
+mod function;
 mod logging;
+mod render;
 mod up;
 
 use clap::Parser;
@@ -14,11 +16,18 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return cli::explain(&usage),
+    };
     let outcome = match cli.command {
         cli::Command::Up(options) => up::run(*options),
         cli::Command::Db(command) => db::run(command),
         cli::Command::Bench(options) => bench::run(&options),
+        cli::Command::Render(options)
+        | cli::Command::Composition(cli::Composition::Render(options))
+        | cli::Command::Beta(cli::Beta::Render(options)) => render::run(*options),
+        cli::Command::Function(command) => function::run(command),
     };
     match outcome {
         Ok(code) => code,

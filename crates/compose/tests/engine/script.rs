@@ -1,0 +1,186 @@
+//! Test doubles: a runner that answers as told and remembers what it was asked, and a composite resource to compose.
+
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use transom_compose::{
+    Failure, FunctionRunner, Inputs, Objects, Observed, ObservedResource, Options, Plan, Requirements,
+    RunError, Schema, StepRef, compose,
+};
+use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_object::time::{self, Timestamp};
+use transom_xapi::CompositionSpec;
+
+type Answer = Box<dyn Fn(&RunFunctionRequest) -> Result<RunFunctionResponse, RunError> + Send + Sync>;
+
+/// Answers each call with the next answer; the last one answers all that follow.
+#[derive(Default)]
+pub struct Script {
+    answers: Vec<Answer>,
+    pub calls: Mutex<Vec<Call>>,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub step: String,
+    pub function: String,
+    pub index: usize,
+    pub iteration: usize,
+    pub request: RunFunctionRequest,
+}
+
+impl Script {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn then(
+        mut self,
+        answer: impl Fn(&RunFunctionRequest) -> RunFunctionResponse + Send + Sync + 'static,
+    ) -> Self {
+        self.answers.push(Box::new(move |request| Ok(answer(request))));
+        self
+    }
+
+    pub fn then_fail(mut self, message: &'static str) -> Self {
+        self.answers.push(Box::new(move |_| {
+            let (function, code) = ("f".to_owned(), "Unavailable".to_owned());
+            Err(RunError::Failed { function, code, message: message.to_owned() })
+        }));
+        self
+    }
+
+    pub fn calls(&self) -> Vec<Call> {
+        self.calls.lock().expect("no test panicked").clone()
+    }
+}
+
+#[async_trait]
+impl FunctionRunner for Script {
+    async fn run(
+        &self,
+        step: StepRef<'_>,
+        request: RunFunctionRequest,
+    ) -> Result<RunFunctionResponse, RunError> {
+        let made = {
+            let mut calls = self.calls.lock().expect("no test panicked");
+            calls.push(Call {
+                step: step.name.to_owned(),
+                function: step.function.to_owned(),
+                index: step.index,
+                iteration: step.iteration,
+                request: request.clone(),
+            });
+            calls.len() - 1
+        };
+        let answer = self.answers.get(made).or(self.answers.last()).expect("the script has an answer");
+        answer(&request)
+    }
+}
+
+/// Something to compose, to be changed by each test.
+pub struct Case {
+    pub xr: Value,
+    pub schema: Schema,
+    pub composition: CompositionSpec,
+    pub observed: Observed,
+    pub seeds: Requirements,
+    pub world: Objects,
+    pub options: Options,
+}
+
+impl Case {
+    /// A namespaced composite resource and a pipeline of so many steps named a, b, c, …
+    pub fn steps(count: u8) -> Self {
+        let steps: Vec<Value> = (b'a'..b'a' + count)
+            .map(|step| json!({"step": char::from(step).to_string(), "functionRef": {"name": "function"}}))
+            .collect();
+        Self::new(&json!({"pipeline": steps}))
+    }
+
+    pub fn new(composition: &Value) -> Self {
+        let xr = json!({
+            "apiVersion": "example.org/v1", "kind": "XThing",
+            "metadata": {
+                "name": "thing", "namespace": "team", "uid": "uid-123", "generation": 4,
+                "labels": {"crossplane.io/composite": "thing"},
+            },
+            "spec": {"size": 3},
+        });
+        Self {
+            xr,
+            schema: Schema::Modern,
+            composition: serde_json::from_value(composition.clone()).expect("a composition"),
+            observed: Observed::new(),
+            seeds: Requirements::new(),
+            world: Objects::new(),
+            options: Options::default(),
+        }
+    }
+
+    /// Makes the composite resource a legacy one, which is cluster-scoped.
+    pub fn legacy(mut self) -> Self {
+        self.schema = Schema::Legacy;
+        self.cluster()
+    }
+
+    pub fn cluster(mut self) -> Self {
+        transom_object::meta::set_namespace(&mut self.xr, "");
+        self
+    }
+
+    pub fn observe(mut self, name: &str, object: Value) -> Self {
+        self.observed.insert(name.to_owned(), ObservedResource { object, ..ObservedResource::default() });
+        self
+    }
+
+    pub async fn run(&self, script: &Script) -> Result<Plan, Failure> {
+        let inputs = Inputs {
+            xr: &self.xr,
+            shown: None,
+            schema: self.schema,
+            connection_details: Default::default(),
+            composition: &self.composition,
+            observed: &self.observed,
+            seeds: &self.seeds,
+            context: Default::default(),
+            now: now(),
+            options: self.options,
+        };
+        compose(inputs, script, &self.world).await
+    }
+}
+
+pub fn now() -> Timestamp {
+    time::parse("2024-01-01T00:00:00Z").expect("a time")
+}
+
+/// An object, controlled by the composite resource of [`Case`] when `controlled`.
+pub fn object(kind: &str, name: &str, controlled: bool) -> Value {
+    let mut object = json!({
+        "apiVersion": "example.org/v1", "kind": kind,
+        "metadata": {
+            "name": name, "namespace": "team", "uid": format!("uid-of-{name}"),
+            "labels": {"crossplane.io/composite": "thing", "own": "label"},
+            "annotations": {"crossplane.io/composition-resource-name": name},
+        },
+    });
+    if controlled {
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "example.org/v1", "kind": "XThing", "name": "thing", "uid": "uid-123", "controller": true,
+        }]);
+    }
+    object
+}
+
+/// A desired resource of a kind, with nothing else.
+pub fn resource(kind: &str) -> Resource {
+    Resource::new(json!({"apiVersion": "example.org/v1", "kind": kind})).expect("an object")
+}
+
+/// An answer that wants one more resource.
+pub fn wanting(request: &RunFunctionRequest, name: &str, kind: &str) -> RunFunctionResponse {
+    let mut response = request.copy_response();
+    response.set_composed(name, resource(kind));
+    response
+}

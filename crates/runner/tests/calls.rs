@@ -1,0 +1,238 @@
+//! Calling functions: in this process, over the network, and those that do not behave.
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use transom_compose::{FunctionRunner, RunError, StepRef};
+use transom_function::proto::v1beta1::function_runner_service_server as beta;
+use transom_function::testing::RequestBuilder;
+use transom_function::{
+    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
+};
+use transom_runner::{Endpoint, Functions, Options, Tls};
+
+/// Does what its input says.
+struct Actor;
+
+#[expect(clippy::panic, reason = "the runner must survive a function that panics")]
+#[async_trait]
+impl Function for Actor {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        match request.input.as_ref().and_then(|input| input.fields()["do"].as_str()) {
+            Some("panic") => panic!("as told"),
+            Some("hang") => std::future::pending().await,
+            Some("swell") => {
+                let mut response = request.start_response();
+                response.set_context("big", "x".repeat(1 << 20));
+                Ok(response)
+            }
+            _ => Ok(request.start_response()),
+        }
+    }
+}
+
+fn request(action: &str) -> RunFunctionRequest {
+    RequestBuilder::new(json!({"kind": "XR"}))
+        .input(json!({ "do": action }))
+        .desired("a", json!({"spec": {"count": 3}}))
+        .build()
+}
+
+fn step(function: &str) -> StepRef<'_> {
+    StepRef { name: "step", index: 0, iteration: 0, function }
+}
+
+fn options() -> Options {
+    Options {
+        deadline: Duration::from_millis(500),
+        patience: Duration::from_millis(100),
+        max_message_size: 1 << 19,
+    }
+}
+
+async fn serve(options: ServeOptions) -> (SocketAddr, oneshot::Sender<()>) {
+    let server =
+        Server::bind(&ServeOptions { address: "127.0.0.1:0".to_owned(), ..options }).await.expect("binds");
+    let address = server.local_addr().expect("a TCP server has an address");
+    let (stop, stopped) = oneshot::channel();
+    tokio::spawn(server.run(Actor, async {
+        let _ = stopped.await;
+    }));
+    (address, stop)
+}
+
+fn insecure() -> ServeOptions {
+    ServeOptions { insecure: true, ..ServeOptions::default() }
+}
+
+/// Functions with one that is called at an address.
+fn at(address: impl ToString, options: Options) -> Functions {
+    let functions = Functions::new(options);
+    functions.call_at("f", Endpoint::plaintext(address.to_string())).expect("an address");
+    functions
+}
+
+#[tokio::test]
+async fn functions_run_in_this_process_and_elsewhere() {
+    let (address, _stop) = serve(insecure()).await;
+    let functions = at(address, options());
+    functions.run_in_process("local", Arc::new(Actor));
+    for name in ["f", "local"] {
+        let response = functions.run(step(name), request("echo")).await.unwrap();
+        assert_eq!(response.desired, request("echo").desired);
+        let error = functions.run(step(name), request("panic")).await.unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("the function panicked: as told"), "{error}");
+        let error = functions.run(step(name), request("hang")).await.unwrap_err();
+        assert!(matches!(error, RunError::Deadline { .. }), "{error}");
+        assert!(functions.run(step(name), request("echo")).await.is_ok(), "one bad call ends one call only");
+    }
+}
+
+#[tokio::test]
+async fn unknown_functions_are_named() {
+    let functions = Functions::new(options());
+    let error = functions.run(step("nobody"), request("echo")).await.unwrap_err();
+    assert_eq!(error.to_string(), r#"there is no function "nobody": no such Function is installed"#);
+    functions.run_in_process("nobody", Arc::new(Actor));
+    assert!(functions.run(step("nobody"), request("echo")).await.is_ok());
+    functions.remove("nobody");
+    assert!(functions.run(step("nobody"), request("echo")).await.is_err());
+}
+
+#[tokio::test]
+async fn answers_that_are_too_large_are_refused() {
+    let (address, _stop) = serve(insecure()).await;
+    let error = at(address, options()).run(step("f"), request("swell")).await.unwrap_err().to_string();
+    assert!(error.contains(r#"function "f""#) && error.contains("too large"), "{error}");
+    let generous = Options { max_message_size: 4 << 20, ..options() };
+    assert!(at(address, generous).run(step("f"), request("swell")).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_connection_is_kept() {
+    let (address, _stop) = serve(insecure()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let front = listener.local_addr().unwrap();
+    let (counted, mut count) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut inbound, _)) = listener.accept().await {
+            let _ = counted.send(());
+            tokio::spawn(async move {
+                let mut outbound = tokio::net::TcpStream::connect(address).await.expect("connects");
+                let _ = tokio::io::copy_bidirectional(&mut inbound, &mut outbound).await;
+            });
+        }
+    });
+    let functions = at(front, options());
+    for _ in 0..5 {
+        functions.run(step("f"), request("echo")).await.unwrap();
+        // What is said again changes nothing.
+        functions.call_at("f", Endpoint::plaintext(front.to_string())).unwrap();
+    }
+    assert!(count.try_recv().is_ok());
+    assert!(count.try_recv().is_err(), "one connection carries all calls");
+}
+
+#[tokio::test]
+async fn a_function_may_start_late_but_not_never() {
+    let reserved = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let started = Instant::now();
+    let error = at(address, options()).run(step("f"), request("echo")).await.unwrap_err().to_string();
+    assert!(error.contains("Unavailable") && error.contains(&address.to_string()), "{error}");
+    assert!(started.elapsed() < Duration::from_millis(450), "patience ends before the deadline");
+    let patient = Options { patience: Duration::from_secs(5), deadline: Duration::from_secs(5), ..options() };
+    let functions = at(address, patient);
+    let (answer, _server) = tokio::join!(functions.run(step("f"), request("echo")), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let options = ServeOptions { address: address.to_string(), ..insecure() };
+        let server = Server::bind(&options).await.expect("binds");
+        tokio::spawn(server.run(Actor, std::future::pending()))
+    });
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
+/// A server of the old version only.
+struct Old;
+
+#[async_trait]
+impl beta::FunctionRunnerService for Old {
+    async fn run_function(
+        &self,
+        request: tonic::Request<RunFunctionRequest>,
+    ) -> Result<tonic::Response<RunFunctionResponse>, tonic::Status> {
+        Ok(tonic::Response::new(request.into_inner().start_response()))
+    }
+}
+
+#[tokio::test]
+async fn the_old_version_is_spoken_where_the_new_is_not() {
+    let incoming = tonic::transport::server::TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = incoming.local_addr().unwrap();
+    let service = beta::FunctionRunnerServiceServer::new(Old);
+    let server = tonic::transport::Server::builder().add_service(service);
+    tokio::spawn(server.serve_with_incoming(incoming));
+    let response = at(address, options()).run(step("f"), request("echo")).await.unwrap();
+    assert_eq!(response.desired, request("echo").desired);
+}
+
+#[tokio::test]
+async fn garbage_is_an_error() {
+    for garbage in
+        [&b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"[..], b"\0\0\0\xff\xff\xff\xff\xff", b""]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.write_all(garbage).await;
+                let _ = stream.read(&mut [0; 64]).await;
+            }
+        });
+        let error = at(address, options()).run(step("f"), request("echo")).await.unwrap_err().to_string();
+        assert!(error.contains(r#"function "f""#), "{error}");
+    }
+}
+
+/// Writes what a function's certificate directory holds, and returns what its caller needs.
+fn certificates(dir: &Path) -> Tls {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let issue = |name: &str| {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &ca).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    };
+    let (certificate, key) = issue("localhost");
+    std::fs::write(dir.join("tls.crt"), certificate).unwrap();
+    std::fs::write(dir.join("tls.key"), key).unwrap();
+    std::fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
+    let (certificate, key) = issue("client");
+    Tls { ca: ca.pem().into_bytes(), certificate: certificate.into_bytes(), key: key.into_bytes() }
+}
+
+#[tokio::test]
+async fn certificates_are_shown_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    let tls = certificates(dir.path());
+    let options_with = ServeOptions { tls_certs_dir: Some(dir.path().to_owned()), ..ServeOptions::default() };
+    let (address, _stop) = serve(options_with).await;
+    let target = format!("dns:///localhost:{}", address.port());
+    let functions = Functions::new(options());
+    functions.call_at("f", Endpoint::mutual_tls(&target, tls)).unwrap();
+    assert!(functions.run(step("f"), request("echo")).await.is_ok());
+    let strangers = tempfile::tempdir().unwrap();
+    functions.call_at("f", Endpoint::mutual_tls(&target, certificates(strangers.path()))).unwrap();
+    assert!(functions.run(step("f"), request("echo")).await.is_err());
+    functions.call_at("f", Endpoint::plaintext(&target)).unwrap();
+    assert!(functions.run(step("f"), request("echo")).await.is_err());
+}

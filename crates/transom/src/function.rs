@@ -1,0 +1,32 @@
+//! `transom function`: the functions that are built in, for others to use.
+
+use crate::cli::{Function, ServeFunction};
+use crate::failure::Failure;
+use std::process::ExitCode;
+use transom_function::serve;
+
+pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
+    match command {
+        Function::List => {
+            transom_builtins::names().for_each(|name| anstream::println!("{name}"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Function::Serve(options) => serve_built_in(&options),
+    }
+}
+
+fn serve_built_in(ServeFunction { name, options }: &ServeFunction) -> Result<ExitCode, Failure> {
+    let function = transom_builtins::find(name).ok_or_else(|| {
+        let known: Vec<&str> = transom_builtins::names().collect();
+        Failure::new(format!("there is no built-in function {name:?}"))
+            .remedy(format!("there are {}", known.join(", ")))
+    })?;
+    options.init_logging();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
+    let served = runtime.block_on(serve(function, options));
+    served.map_err(|e| Failure::new(e.to_string()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,110 @@
+//! What `crossplane render` printed up to version 2.2, byte for byte: most examples and golden files in the wild show
+//! it. It ran the pipeline only: functions saw the composite resource as it is in its file, nothing was named, deleted
+//! or referenced.
+
+use super::documents::{TIME, classic_result, context, settle_times};
+use super::options::Render;
+use serde_json::{Value, json};
+use transom_compose::{
+    Failure, FunctionRunner, Inputs, NamedBy, Observed, ObservedResource, Options, Plan, Requirements,
+    Schema, World, compose,
+};
+use transom_object::time::Timestamp;
+use transom_object::{meta, time};
+use transom_xapi::composition::Composition;
+use transom_xapi::constants::{annotation, label};
+use transom_xapi::{Condition, conditions};
+
+pub(crate) struct Classic<'a> {
+    pub(crate) xr: &'a Value,
+    pub(crate) schema: Schema,
+    pub(crate) composition: &'a Composition,
+    pub(crate) observed: &'a [Value],
+    pub(crate) context: serde_json::Map<String, Value>,
+}
+
+impl Classic<'_> {
+    pub(crate) async fn run(&self, runner: &dyn FunctionRunner, world: &dyn World) -> Result<Plan, Failure> {
+        let owner = owner(self.xr);
+        let observed: Observed = self.observed.iter().map(by_name).collect();
+        let inputs = Inputs {
+            xr: &owner,
+            shown: Some(self.xr),
+            schema: self.schema,
+            connection_details: Default::default(),
+            composition: &self.composition.spec,
+            observed: &observed,
+            seeds: &Requirements::new(),
+            context: self.context.clone(),
+            now: now(),
+            options: Options { delete_uncontrolled: true, ..Options::default() },
+        };
+        compose(inputs, runner, world).await
+    }
+}
+
+fn now() -> Timestamp {
+    time::parse(TIME).unwrap_or_default()
+}
+
+fn by_name(object: &Value) -> (String, ObservedResource) {
+    let name = meta::annotation(object, annotation::COMPOSITION_RESOURCE_NAME).unwrap_or_default();
+    (name.to_owned(), ObservedResource { object: object.clone(), ..ObservedResource::default() })
+}
+
+/// The composite resource with the labels that its composed resources inherit.
+fn owner(xr: &Value) -> Value {
+    let mut owner = xr.clone();
+    let has = |key| meta::label(xr, key).is_some_and(|value| !value.is_empty());
+    if !has(label::COMPOSITE) {
+        meta::set_label(&mut owner, label::COMPOSITE, meta::name(xr));
+    }
+    let claim =
+        xr.pointer("/spec/claimRef").filter(|_| !has(label::CLAIM_NAME) || !has(label::CLAIM_NAMESPACE));
+    if let Some(claim) = claim {
+        let text = |field| claim.get(field).and_then(Value::as_str).unwrap_or_default();
+        meta::set_label(&mut owner, label::CLAIM_NAME, text("name"));
+        meta::set_label(&mut owner, label::CLAIM_NAMESPACE, text("namespace"));
+    }
+    owner
+}
+
+/// The documents for one composite resource, in order.
+pub(crate) fn documents(options: &Render, input: &Value, plan: Plan) -> Vec<Value> {
+    let mut documents = vec![composite(options, input, &plan)];
+    for application in plan.apply {
+        let mut object = application.object;
+        if application.named_by == NamedBy::Engine {
+            meta::set(&mut object, "name", Value::Null);
+        }
+        documents.push(object);
+    }
+    documents.iter_mut().for_each(settle_times);
+    if options.include_function_results {
+        documents.extend(plan.events.iter().filter(|event| event.step.is_some()).map(classic_result));
+    }
+    if options.include_context {
+        documents.push(context(plan.context));
+    }
+    documents
+}
+
+/// What the pipeline wants of the composite resource, readiness first among the conditions.
+fn composite(options: &Render, input: &Value, plan: &Plan) -> Value {
+    let mut xr = plan.composite.clone().unwrap_or_default().into_value();
+    xr["apiVersion"] = meta::api_version(input).into();
+    xr["kind"] = meta::kind(input).into();
+    meta::set_name(&mut xr, meta::name(input));
+    meta::set_namespace(&mut xr, meta::namespace(input));
+    let outcome = plan.conclude(&Default::default());
+    let all = || outcome.conditions.iter().map(|targeted| targeted.condition.clone());
+    let ready = |condition: &Condition| condition.kind == "Ready";
+    conditions::mark(&mut xr, all().filter(ready), now());
+    conditions::mark(&mut xr, all().filter(|condition| !conditions::is_system(&condition.kind)), now());
+    if options.include_full_xr {
+        for part in ["spec", "metadata"] {
+            xr[part] = input.get(part).cloned().unwrap_or_else(|| json!({}));
+        }
+    }
+    xr
+}

@@ -1,0 +1,168 @@
+//! The fields that manifests may have, to find the misspelt ones before they are silently ignored.
+
+use super::manifests::Manifest;
+use crate::failure::Failure;
+use serde_json::Value;
+
+/// What a value looks like.
+enum Shape {
+    Anything,
+    Text,
+    Fields(&'static [(&'static str, &'static Shape)]),
+    List(&'static Shape),
+}
+
+use Shape::{Anything, Fields, List, Text};
+
+const TYPE: Shape = Fields(&[("apiVersion", &Text), ("kind", &Text)]);
+const NAME: Shape = Fields(&[("name", &Text)]);
+const OBJECT: Shape = Fields(&[("name", &Text), ("namespace", &Text)]);
+
+const STEP: Shape = Fields(&[
+    ("step", &Text),
+    ("functionRef", &NAME),
+    ("input", &Anything),
+    ("credentials", &List(&Fields(&[("name", &Text), ("source", &Text), ("secretRef", &OBJECT)]))),
+    (
+        "requirements",
+        &Fields(&[
+            (
+                "requiredResources",
+                &List(&Fields(&[
+                    ("requirementName", &Text),
+                    ("apiVersion", &Text),
+                    ("kind", &Text),
+                    ("namespace", &Text),
+                    ("name", &Text),
+                    ("matchLabels", &Anything),
+                ])),
+            ),
+            (
+                "requiredSchemas",
+                &List(&Fields(&[("requirementName", &Text), ("apiVersion", &Text), ("kind", &Text)])),
+            ),
+        ]),
+    ),
+    ("functionRevisionRef", &NAME),
+    ("functionRevisionSelector", &Fields(&[("matchLabels", &Anything)])),
+    ("inputRef", &Fields(&[("apiVersion", &Text), ("kind", &Text), ("name", &Text), ("namespace", &Text)])),
+    ("allowedExtraResources", &List(&Anything)),
+    ("maxIterations", &Anything),
+]);
+
+const COMPOSITION: Shape = Fields(&[
+    ("apiVersion", &Text),
+    ("kind", &Text),
+    ("metadata", &Anything),
+    ("status", &Anything),
+    (
+        "spec",
+        &Fields(&[
+            ("compositeTypeRef", &TYPE),
+            ("mode", &Text),
+            ("pipeline", &List(&STEP)),
+            ("resources", &List(&Anything)),
+            ("patchSets", &List(&Anything)),
+            ("environment", &Anything),
+            ("writeConnectionSecretsToNamespace", &Text),
+            ("publishConnectionDetailsWithStoreConfigRef", &Anything),
+        ]),
+    ),
+]);
+
+/// Finds a field of a Composition that does not exist, or has the wrong type.
+pub(crate) fn check_composition(manifest: &Manifest) -> Result<(), Failure> {
+    check(manifest, &manifest.object, &COMPOSITION, "")
+}
+
+fn check(manifest: &Manifest, value: &Value, shape: &Shape, pointer: &str) -> Result<(), Failure> {
+    let wrong = |expected: &str| {
+        let field = pointer.rsplit('/').next().unwrap_or_default();
+        Err(manifest.wrong(pointer, format!("{} is {}, not {expected}", name(field), kind(value))))
+    };
+    match (shape, value) {
+        (Anything, _) | (_, Value::Null) | (Text, Value::String(_)) => Ok(()),
+        (Fields(known), Value::Object(fields)) => {
+            for (name, value) in fields {
+                let inner = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                match known.iter().find(|(field, _)| field == name) {
+                    Some((_, shape)) => check(manifest, value, shape, &inner)?,
+                    None => return Err(unknown(manifest, &inner, name, known)),
+                }
+            }
+            Ok(())
+        }
+        (List(shape), Value::Array(items)) => {
+            let mut items = items.iter().enumerate();
+            items.try_for_each(|(i, item)| check(manifest, item, shape, &format!("{pointer}/{i}")))
+        }
+        (Fields(_), _) => wrong("an object"),
+        (List(_), _) => wrong("a list"),
+        (Text, _) => wrong("a text"),
+    }
+}
+
+/// An item of a list has no name, but a number.
+fn name(field: &str) -> String {
+    match field.parse::<usize>() {
+        Ok(index) => format!("item {index}"),
+        Err(_) => format!("{field:?}"),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn unknown(
+    manifest: &Manifest,
+    pointer: &str,
+    name: &str,
+    known: &[(&'static str, &'static Shape)],
+) -> Failure {
+    let failure = manifest.wrong(pointer, format!("unknown field {name:?}"));
+    let nearest = known.iter().map(|(field, _)| (distance(name, field), *field)).min();
+    match nearest {
+        Some((distance, field)) if distance <= 3 => failure.remedy(format!("did you mean {field}?")),
+        _ => {
+            let fields: Vec<&str> = known.iter().map(|(field, _)| *field).collect();
+            failure.remedy(format!("known here: {}", fields.join(", ")))
+        }
+    }
+}
+
+/// How many characters to change, whatever their case, to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_lowercase(), b.to_lowercase());
+    let width = b.chars().count();
+    let mut row: Vec<usize> = (0..=width).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.chars().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[width]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_a_distance() {
+        assert_eq!(distance("functionref", "functionRef"), 0);
+        assert_eq!(distance("pipelines", "pipeline"), 1);
+        assert_eq!(distance("", "mode"), 4);
+    }
+}

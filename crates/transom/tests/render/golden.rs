@@ -1,0 +1,163 @@
+//! Reconciles recorded from the genuine engine with the genuine functions, on compositions found in the wild.
+//!
+//! A golden whose pipeline needs a function we do not have is left out by that rule. What differs otherwise is named,
+//! with its reason, in `known_differences.txt`; a named case that passes fails the test, too.
+
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use transom_compose::{Objects, Simulated, Simulation, SimulationError, schema_for, simulate};
+use transom_runner::{Functions, Options};
+use transom_xapi::Composition;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/render/golden");
+const KNOWN: &str = include_str!("known_differences.txt");
+
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// The functions of a golden's pipeline, or the first one that is not built in.
+fn functions(golden: &Value) -> Result<Functions, String> {
+    let functions = Functions::new(Options::default());
+    for (name, package) in golden["functions"].as_object().into_iter().flatten() {
+        let package = package.as_str().unwrap_or_default();
+        let built_in = transom_builtins::find(package).ok_or_else(|| package.to_owned())?;
+        functions.run_in_process(name, built_in);
+    }
+    Ok(functions)
+}
+
+fn objects(list: &Value) -> Vec<Value> {
+    list.as_array().cloned().unwrap_or_default()
+}
+
+async fn run(input: &Value, functions: &Functions) -> Result<Simulated, SimulationError> {
+    let composition: Composition =
+        serde_json::from_value(input["composition"].clone()).expect("a composition");
+    let observed = objects(&input["observedResources"]);
+    let mut world: Objects = observed.iter().cloned().collect();
+    world.extend(objects(&input["requiredResources"]));
+    for mut secret in objects(&input["credentials"]) {
+        secret["apiVersion"] = "v1".into();
+        secret["kind"] = "Secret".into();
+        world.add(secret);
+    }
+    let xr = &input["compositeResource"];
+    let definition = input.get("compositeResourceDefinition");
+    let simulation = Simulation {
+        xr,
+        schema: schema_for(xr, definition).expect("a definition for this kind"),
+        composition: &composition,
+        observed: &observed,
+        context: Map::new(),
+        now: transom_object::time::parse("2024-01-01T00:00:00Z").expect("a time"),
+    };
+    simulate(&simulation, functions, &world).await
+}
+
+/// Objects and events in an order that does not matter.
+fn sorted(mut values: Vec<Value>) -> Vec<Value> {
+    values.sort_by_cached_key(Value::to_string);
+    values
+}
+
+fn output(simulated: &Simulated) -> Value {
+    let events = simulated.events.iter();
+    let events =
+        events.map(|e| json!({"type": e.r#type.as_str(), "reason": e.reason, "message": e.text()})).collect();
+    let composed = simulated.plan.apply.iter().map(|a| a.object.clone()).collect();
+    let deleted = simulated.plan.delete.iter().map(|d| d.object.clone()).collect();
+    json!({
+        "compositeResource": simulated.xr,
+        "composedResources": sorted(composed),
+        "deletedResources": sorted(deleted),
+        "events": sorted(events),
+    })
+}
+
+/// The recorded output in the same form; times in it are all the same.
+fn expected(golden: &Value) -> Value {
+    let expected = &golden["expected"];
+    json!({
+        "compositeResource": expected["compositeResource"],
+        "composedResources": sorted(objects(&expected["composedResources"])),
+        "deletedResources": sorted(objects(&expected["deletedResources"])),
+        "events": sorted(objects(&expected["events"])),
+    })
+}
+
+/// The first difference, by path.
+fn difference(path: &str, ours: &Value, theirs: &Value) -> Option<String> {
+    match (ours, theirs) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            let at = |key: &&String| {
+                let path = format!("{path}.{key}");
+                match (a.get(*key), b.get(*key)) {
+                    (Some(a), Some(b)) => difference(&path, a, b),
+                    (a, b) => Some(format!("{path}: {a:?} instead of {b:?}")),
+                }
+            };
+            keys.iter().find_map(at)
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let at = |(i, (a, b)): (usize, (&Value, &Value))| difference(&format!("{path}[{i}]"), a, b);
+            a.iter().zip(b).enumerate().find_map(at)
+        }
+        (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => None,
+        (a, b) if a == b => None,
+        (a, b) => Some(format!("{path}: {a} instead of {b}")),
+    }
+}
+
+async fn check(golden: &Value, functions: &Functions) -> Result<(), String> {
+    let error = golden["error"].as_str();
+    match (run(&golden["input"], functions).await, error) {
+        (Ok(simulated), None) => difference("", &output(&simulated), &expected(golden)).map_or(Ok(()), Err),
+        (Ok(_), Some(error)) => Err(format!("succeeds, but should fail: {error}")),
+        (Err(ours), None) => Err(format!("fails: {ours}")),
+        (Err(ours), Some(theirs)) if ours.to_string() != theirs => {
+            Err(format!("fails differently: {ours} instead of: {theirs}"))
+        }
+        (Err(SimulationError::Compose { so_far, .. }), Some(_)) if !golden["expected"].is_null() => {
+            difference("", &output(&so_far), &expected(golden)).map_or(Ok(()), Err)
+        }
+        (Err(_), Some(_)) => Ok(()),
+    }
+}
+
+#[tokio::test]
+async fn recorded_reconciles_are_reproduced() {
+    let mut paths = Vec::new();
+    files(Path::new(FOLDER), &mut paths);
+    paths.sort();
+    let known: BTreeMap<&str, &str> =
+        KNOWN.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once('\t')).collect();
+    let (mut passed, mut problems, mut lacking) = (0, Vec::new(), BTreeMap::<String, usize>::new());
+    for path in &paths {
+        let golden: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let name = path.strip_prefix(FOLDER).unwrap().display().to_string();
+        let functions = match functions(&golden) {
+            Ok(functions) => functions,
+            Err(function) => {
+                *lacking.entry(function).or_default() += 1;
+                continue;
+            }
+        };
+        match (check(&golden, &functions).await, known.contains_key(name.as_str())) {
+            (Ok(()), false) | (Err(_), true) => passed += 1,
+            (Ok(()), true) => problems.push(format!("{name}: passes; remove it from known_differences.txt")),
+            (Err(difference), false) => problems.push(format!("{name}: {difference}")),
+        }
+    }
+    println!("{passed} of {} reproduced; not built in: {lacking:?}", paths.len());
+    assert!(problems.is_empty(), "{} differences:\n{}", problems.len(), problems.join("\n"));
+}

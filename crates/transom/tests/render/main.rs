@@ -1,0 +1,3 @@
+//! Rendering: what a composition makes of a composite resource.
+
+mod golden;
