@@ -72,7 +72,7 @@ fn insecure() -> ServeOptions {
 }
 
 /// Functions with one that is called at an address.
-fn at(address: impl ToString, options: Options) -> Functions {
+fn at(address: SocketAddr, options: Options) -> Functions {
     let functions = Functions::new(options);
     functions.call_at("f", Endpoint::plaintext(address.to_string())).expect("an address");
     functions
@@ -150,12 +150,13 @@ async fn a_function_may_start_late_but_not_never() {
     assert!(started.elapsed() < Duration::from_millis(450), "patience ends before the deadline");
     let patient = Options { patience: Duration::from_secs(5), deadline: Duration::from_secs(5), ..options() };
     let functions = at(address, patient);
-    let (answer, _server) = tokio::join!(functions.run(step("f"), request("echo")), async {
+    tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let options = ServeOptions { address: address.to_string(), ..insecure() };
         let server = Server::bind(&options).await.expect("binds");
-        tokio::spawn(server.run(Actor, std::future::pending()))
+        server.run(Actor, std::future::pending()).await
     });
+    let answer = functions.run(step("f"), request("echo")).await;
     assert!(answer.is_ok(), "{answer:?}");
 }
 
@@ -203,19 +204,22 @@ async fn garbage_is_an_error() {
 
 /// Writes what a function's certificate directory holds, and returns what its caller needs.
 fn certificates(dir: &Path) -> Tls {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    let mut params = CertificateParams::new(Vec::new()).expect("certificates are made and written");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let ca =
+        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("certificates are made and written"))
+            .expect("certificates are made and written");
     let issue = |name: &str| {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &ca).unwrap();
+        let key = KeyPair::generate().expect("certificates are made and written");
+        let params =
+            CertificateParams::new(vec![name.to_owned()]).expect("certificates are made and written");
+        let certificate = params.signed_by(&key, &ca).expect("certificates are made and written");
         (certificate.pem(), key.serialize_pem())
     };
     let (certificate, key) = issue("localhost");
-    std::fs::write(dir.join("tls.crt"), certificate).unwrap();
-    std::fs::write(dir.join("tls.key"), key).unwrap();
-    std::fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
+    std::fs::write(dir.join("tls.crt"), certificate).expect("certificates are made and written");
+    std::fs::write(dir.join("tls.key"), key).expect("certificates are made and written");
+    std::fs::write(dir.join("ca.crt"), ca.pem()).expect("certificates are made and written");
     let (certificate, key) = issue("client");
     Tls { ca: ca.pem().into_bytes(), certificate: certificate.into_bytes(), key: key.into_bytes() }
 }

@@ -1,3 +1,7 @@
 //! Rendering: what a composition makes of a composite resource.
 
+mod command;
+mod fixtures;
 mod golden;
+mod mistakes;
+mod served;

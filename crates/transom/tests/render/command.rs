@@ -1,0 +1,149 @@
+//! What `transom render` prints for what it is given.
+
+use crate::fixtures::{Files, documents};
+use serde_json::{Value, json};
+
+fn kinds(documents: &[Value]) -> Vec<&str> {
+    documents.iter().map(|document| document["kind"].as_str().unwrap_or_default()).collect()
+}
+
+const RUN: &[&str] = &["xr.yaml", "composition.yaml"];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [RUN, more].concat()
+}
+
+#[test]
+fn the_example_is_rendered_byte_for_byte_the_same() {
+    let files = Files::new();
+    let run = |arguments: &[&str]| files.run(arguments).stdout;
+    let first = run(&["render", "xr.yaml", "composition.yaml"]);
+    assert!(first.starts_with(b"---\n"));
+    for same in [
+        &["render", "xr.yaml", "composition.yaml"][..],
+        &["render", "xr.yaml", "composition.yaml", "functions.yaml"],
+        &["composition", "render", "xr.yaml", "composition.yaml", "functions.yaml"],
+        &["beta", "render", "xr.yaml", "composition.yaml"],
+        &["render", "xr.yaml", "composition.yaml", "-o", "yaml"],
+    ] {
+        assert_eq!(run(same), first, "{same:?}");
+    }
+    let printed = documents(&first);
+    assert_eq!(kinds(&printed), ["App", "Deployment", "Service"]);
+    assert_eq!(printed[1]["spec"]["replicas"], 2);
+    assert_eq!(printed[2]["metadata"]["labels"]["region"], "eu-central-1");
+    let references = printed[0]["spec"]["crossplane"]["resourceRefs"].as_array().unwrap();
+    assert_eq!(references[0]["name"], printed[1]["metadata"]["name"]);
+}
+
+#[test]
+fn json_is_printed_on_demand() {
+    let files = Files::new();
+    for format in [&["-o", "json"][..], &["--output", "json"]] {
+        let output = files.run(&[&["render"], RUN, format].concat());
+        let stream = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+        let printed: Vec<Value> = stream.map(|document| document.expect("JSON")).collect();
+        assert_eq!(printed, files.render(RUN));
+    }
+}
+
+#[test]
+fn results_context_and_the_full_xr_are_included_on_demand() {
+    let files = Files::new();
+    let context = r#"config={"a": [1]}"#;
+    let printed = files.render(&with(&["-r", "-c", "-x", "--context-values", context]));
+    assert_eq!(kinds(&printed), ["App", "Deployment", "Service", "Result", "Result", "Result", "Context"]);
+    assert_eq!(printed[0]["spec"]["image"], "nginx:1.27", "the input");
+    assert!(printed[0]["spec"]["crossplane"]["resourceRefs"].is_array(), "and the output");
+    assert_eq!(
+        printed[3],
+        json!({
+            "apiVersion": "render.crossplane.io/v1beta1", "kind": "Result", "severity": "Normal",
+            "reason": "SelectComposition", "message": "Successfully selected composition: app",
+        })
+    );
+    assert_eq!(printed[6]["fields"]["config"], json!({"a": [1]}));
+    files.write("value.yaml", "from: file\n");
+    let both = files.render(&with(&[
+        "-c",
+        "--context-files",
+        "a=value.yaml",
+        "--context-files",
+        "b=value.yaml",
+        "--context-values",
+        "b=2",
+    ]));
+    assert_eq!(both[3]["fields"], json!({"a": {"from": "file"}, "b": 2}), "values win over files");
+}
+
+#[test]
+fn the_classic_form_has_neither_names_nor_references() {
+    let files = Files::new();
+    let printed = files.render(&with(&["--classic-output"]));
+    assert_eq!(
+        printed[0],
+        json!({
+            "apiVersion": "example.org/v1", "kind": "App", "metadata": {"name": "shop", "namespace": "demo"},
+            "status": {"conditions": [{
+                "lastTransitionTime": "2024-01-01T00:00:00Z", "message": "Unready resources: deployment, service",
+                "reason": "Creating", "status": "False", "type": "Ready",
+            }]},
+        })
+    );
+    let metadata = &printed[1]["metadata"];
+    assert_eq!((metadata.get("name"), &metadata["generateName"]), (None, &json!("shop-")));
+    assert_eq!(metadata["ownerReferences"][0]["uid"], "");
+    let full = files.render(&with(&["--classic-output", "-x"]));
+    assert_eq!(full[0]["spec"], json!({"image": "nginx:1.27", "replicas": 2, "region": "eu"}));
+}
+
+#[test]
+fn observed_resources_exist_already() {
+    let files = Files::new();
+    files.write(
+        "observed/deployment.yaml",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: existing\n  namespace: demo\n  annotations:\n    crossplane.io/composition-resource-name: deployment\nstatus:\n  availableReplicas: 2\n  conditions:\n  - type: Available\n    status: \"True\"\n",
+    );
+    for form in [&[][..], &["--classic-output"]] {
+        let printed = files.render(&[RUN, &["-o", "observed"], form].concat());
+        assert_eq!(printed[1]["metadata"]["name"], "existing");
+        assert_eq!(printed[0]["status"]["replicas"], 2, "patched from what is observed");
+    }
+}
+
+#[test]
+fn several_composite_resources_are_rendered_in_turn() {
+    let files = Files::new();
+    files.change("xr.yaml", "xrs/2.yaml", "shop", "second").change("xr.yaml", "xrs/1.yaml", "shop", "first");
+    files.write("xrs/readme.txt", "not YAML: [");
+    let printed = files.render(&["xrs", "composition.yaml"]);
+    assert_eq!(kinds(&printed), ["App", "Deployment", "Service", "App", "Deployment", "Service"]);
+    assert_eq!(
+        (&printed[0]["metadata"]["name"], &printed[3]["metadata"]["name"]),
+        (&json!("first"), &json!("second"))
+    );
+}
+
+#[test]
+fn the_definition_gives_defaults_and_the_layout() {
+    let files = Files::new();
+    files.change("xr.yaml", "short.yaml", "  replicas: 2\n", "").write(
+        "xrd.yaml",
+        "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositeResourceDefinition\nmetadata:\n  name: apps.example.org\nspec:\n  group: example.org\n  names:\n    kind: App\n    plural: apps\n  versions:\n  - name: v1\n    served: true\n    referenceable: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            properties:\n              image: {type: string}\n              region: {type: string}\n              replicas: {type: integer, default: 7}\n",
+    );
+    let printed = files.render(&["short.yaml", "composition.yaml", "--xrd", "xrd.yaml"]);
+    assert_eq!(printed[1]["spec"]["replicas"], 7);
+    assert!(printed[0]["spec"]["resourceRefs"].is_array(), "a v1 definition without a scope is a legacy one");
+}
+
+#[test]
+fn templates_of_the_first_version_are_rendered() {
+    let files = Files::new();
+    files.write(
+        "templates.yaml",
+        "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata:\n  name: templates\nspec:\n  compositeTypeRef:\n    apiVersion: example.org/v1\n    kind: App\n  mode: Resources\n  resources:\n  - base:\n      apiVersion: v1\n      kind: ConfigMap\n    patches:\n    - fromFieldPath: spec.image\n      toFieldPath: data.image\n      transforms:\n      - string:\n          fmt: \"image %s\"\n        type: string\n",
+    );
+    let printed = files.render(&["xr.yaml", "templates.yaml"]);
+    assert_eq!(printed[1]["data"]["image"], "image nginx:1.27");
+    assert_eq!(printed[1]["metadata"]["annotations"]["crossplane.io/composition-resource-name"], "0");
+}
