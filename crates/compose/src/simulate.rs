@@ -83,10 +83,15 @@ pub async fn simulate(
 ) -> Result<Simulated, SimulationError> {
     let Simulation { schema, composition, now, .. } = *simulation;
     let mut composite = admit(simulation)?;
+    let mut stored = composite.object.clone();
     conditions::mark_observed(&mut composite.object, [Condition::watch_circuit_closed()], now);
     let mut simulated = Simulated { events: select(&mut composite, composition), ..Simulated::default() };
     let updated = configure(&mut composite, composition)?;
     let xr = composite.object;
+    // What was chosen in memory only is written along with what was lacking.
+    if updated {
+        stored.clone_from(&xr);
+    }
     let connection_details = match schema {
         Schema::Legacy => connection_details(&xr, world).await.map_err(SimulationError::Connection)?,
         Schema::Modern => Default::default(),
@@ -110,12 +115,14 @@ pub async fn simulate(
             simulated.succeed(plan, schema, now);
             // The last write counts. When the status stays as it was, that is the one that configured.
             if updated && simulated.xr.get("status") == simulation.xr.get("status") {
-                simulated.xr = xr;
+                simulated.xr = stored;
             }
             Ok(simulated)
         }
         Err(failure) => {
             simulated.fail(&failure, xr, schema, now);
+            stored["status"] = simulated.xr["status"].take();
+            simulated.xr = stored;
             Err(SimulationError::Compose { failure: Box::new(failure), so_far: Box::new(simulated) })
         }
     }

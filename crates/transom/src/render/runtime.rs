@@ -48,7 +48,8 @@ pub(crate) fn resolve(
     functions: Option<&[Manifest]>,
     deadline: Duration,
 ) -> Result<Functions, Failure> {
-    let runner = Functions::new(Options { deadline, patience: PATIENCE.min(deadline), ..Options::default() });
+    let runner =
+        Functions::new(Options { deadline, patience: PATIENCE.min(deadline / 2), ..Options::default() });
     if spec.spec.is_resources_mode() {
         let built_in = transom_builtins::find(resources_mode::FUNCTION).ok_or_else(|| {
             composition.wrong("/spec/resources", "mode Resources needs function-patch-and-transform built in")
