@@ -83,6 +83,31 @@ def openapi():
     return _once(f"openapi-{key}", build) / "openapi"
 
 
+def crank():
+    """The real `crossplane` command line, of the version that `render/go.mod` pins."""
+    source = HERE / "render"
+    key = _fingerprint(source / "go.mod", source / "go.sum")
+
+    def build(folder):
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-tags", "peers", "-ldflags", "-s -w",
+             "-o", folder / "crank", "github.com/crossplane/crossplane/v2/cmd/crank", cwd=source,
+             log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
+
+    return _once(f"crank-{key}", build) / "crank"
+
+
+def python_function():
+    """The Python interpreter of a virtual environment that has the SDK for functions."""
+    version = VERSIONS["python-function-sdk"]
+
+    def build(folder):
+        log = folder / "install.log"
+        _run(sys.executable, "-m", "venv", folder / "venv", log=log)
+        _run(folder / "venv/bin/pip", "install", "--quiet", f"crossplane-function-sdk-python=={version}", log=log)
+
+    return _once(f"python-function-sdk-{version}", build) / "venv/bin/python"
+
+
 def python():
     """The Python interpreter of a virtual environment that has the `kubernetes` client."""
     version = VERSIONS["python-kubernetes"]

@@ -24,6 +24,24 @@ fn read(file: &Path) -> Value {
     transom_object::yaml::read(&text).expect("an example that is YAML")
 }
 
+/// The arguments of the command that the README renders its example with.
+fn rendered() -> Vec<String> {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
+    let command = readme.lines().find_map(|l| l.strip_prefix("cargo run --release -- render "));
+    command.expect("the README renders an example").split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_readmes_example_is_rendered_in_one_command() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_transom"));
+    let output = command.arg("render").args(rendered()).current_dir(root()).output().expect("transom runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let documents = transom_object::yaml::read_documents(&text).expect("YAML");
+    let kinds: Vec<&Value> = documents.iter().map(|document| &document.value["kind"]).collect();
+    assert_eq!(kinds, ["App", "Deployment", "Service"]);
+}
+
 #[tokio::test]
 async fn the_readmes_manifests_are_accepted_and_survive() {
     let home = Home::new();
