@@ -84,7 +84,12 @@ pub(crate) fn documents(options: &Render, input: &Value, plan: Plan) -> Vec<Valu
         documents.extend(plan.events.iter().filter(|event| event.step.is_some()).map(classic_result));
     }
     if options.include_context {
-        documents.push(context(plan.context));
+        let mut context = context(plan.context);
+        // Go does not tell an empty map that came over the wire from none.
+        if context["fields"].as_object().is_some_and(serde_json::Map::is_empty) {
+            context["fields"] = Value::Null;
+        }
+        documents.push(context);
     }
     documents
 }
