@@ -54,7 +54,7 @@ STATUS = record({"phase": TEXT, "ready": FLAG, "replicas": {"type": "integer"}, 
                                      **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]})})
 
 GAUGE_SPEC = record({
-    "ratio": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "multipleOf": 0.5},
+    "ratio": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "multipleOf": 2},
     "huge": {"type": "integer", "format": "int64"},
     "when": {"type": "string", "format": "date-time"},
     "address": {"type": "string", "format": "ipv4"},
@@ -128,7 +128,7 @@ def instance(schema, rng, depth=0):
         low, high = schema.get("minimum", 0), schema.get("maximum", 12)
         return rng.randint(low, high)
     if kind == "number":
-        return rng.choice((0.5, 1, 2.5, 3.0))
+        return rng.choice((2, 4.0, 6, 2.5))
     if kind == "boolean":
         return rng.random() < 0.5
     return _text(schema, rng)

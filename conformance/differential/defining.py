@@ -59,6 +59,9 @@ def refused(rng, scope):
     group = f"{scope.name}.example.org"
     for body in rng.sample(broken(group), 30):
         yield Operation("create.broken customresourcedefinitions", "POST", kinds.CRD.collection(), {"dryRun": "All"}, body)
+    step = record({"step": {"type": "number", "multipleOf": 0.5, "default": 3}})
+    yield Operation("create.factor customresourcedefinitions", "POST", kinds.CRD.collection(), {"dryRun": "All"},
+                    definition("things", "Thing", [version("v1", record({"spec": step}))], group=group))
     for each in customs.DEFINITIONS:
         for _ in range(4):
             body = copy.deepcopy(each)

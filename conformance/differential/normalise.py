@@ -24,6 +24,8 @@ NUMBERED = [
     (re.compile(r"\b10\.\d+\.\d+\.\d+\b"), "<ip>"),
 ]
 QUOTED_OBJECT = re.compile(r'"\{(?:[^"\\]|\\.)*\}"')
+# The reference's controllers run in a binary of the suite's own.
+PROGRAMS = {"controllers": "kube-controller-manager"}
 # Made by controllers in every namespace; their content is the installation's own.
 AUTOMATIC = ("kube-root-ca.crt", "default")
 ADDRESSES = {"clusterIP", "nodePort", "healthCheckNodePort"}
@@ -75,11 +77,15 @@ class Normaliser:
 
     @staticmethod
     def quoted(found):
-        """An object quoted in a message, with its fields in alphabetical order."""
+        """An object quoted in a message, with its fields in alphabetical order and its managers likewise."""
         try:
-            return json.dumps(json.dumps(json.loads(json.loads(found.group())), sort_keys=True))
+            quoted = json.loads(json.loads(found.group()))
         except ValueError:
             return found.group()
+        managers = quoted.get("metadata", {}).get("managedFields") if isinstance(quoted.get("metadata"), dict) else None
+        if isinstance(managers, list):
+            managers.sort(key=lambda entry: _text({key: part for key, part in entry.items() if key != "time"}) if isinstance(entry, dict) else "")
+        return json.dumps(_text(quoted))
 
     def value(self, value, key=""):
         if isinstance(value, str):
@@ -88,7 +94,8 @@ class Normaliser:
             if key == "clusterIPs":
                 return [item if item == "None" else "<ip>" for item in value]
             found = [self.value(item) for item in value]
-            return sorted(found, key=_text) if key == "managedFields" else found
+            named = {"managedFields": _by_manager, "parameters": _by_name}.get(key)
+            return named(found) if named else found
         if not isinstance(value, dict):
             return value
         if value.get("kind") == "Status" and value.get("apiVersion") == "v1":
@@ -166,6 +173,14 @@ class Normaliser:
         return found
 
 
+def meet(normalisers):
+    """Lets the next uid and version of every name have the same token everywhere, whatever each has seen so far."""
+    for counted in {key for each in normalisers for key in each.counts}:
+        most = max(each.counts[counted] for each in normalisers)
+        for each in normalisers:
+            each.counts[counted] = most
+
+
 def _continuation(token):
     try:
         decoded = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
@@ -177,6 +192,26 @@ def _continuation(token):
 def _name(value):
     meta = value.get("metadata")
     return meta.get("name") if isinstance(meta, dict) else None
+
+
+def _by_manager(entries):
+    """managedFields by who, how and through what: their order depends on the second in which they were written."""
+    found = {}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            return entries
+        manager = PROGRAMS.get(entry.get("manager"), entry.get("manager"))
+        parts = [manager, *(entry.get(part, "-") for part in ("operation", "apiVersion", "subresource"))]
+        found[" ".join(str(part) for part in parts)] = {**entry, "manager": manager}
+    return found if len(found) == len(entries) else sorted(entries, key=_text)
+
+
+def _by_name(parameters):
+    """The parameters of an OpenAPI operation by place and name: their order means nothing."""
+    try:
+        return {f"{each['in']} {each['name']}": each for each in parameters}
+    except (KeyError, TypeError):
+        return parameters
 
 
 def _text(entry):

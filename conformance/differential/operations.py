@@ -29,6 +29,17 @@ class Operation:
     compare: bool = True
     pick: Optional[Callable] = None  # the part of the body that is compared
 
+    def subject(self):
+        """The object that the request is about; None for collections and what is no resource."""
+        start = 3 if self.path.startswith("/apis/") else 2
+        parts = self.path.strip("/").split("/")
+        if self.method == "POST":
+            name = self.remember.rpartition("/")[2] if self.remember else None
+            return Subject("/".join(["", *parts, name]), self.remember) if name else None
+        inner = parts[start:start + 1] == ["namespaces"] and parts[start + 2:start + 3] not in ([], ["status"], ["finalize"])
+        end = start + (4 if inner else 2)
+        return Subject("/".join(["", *parts[:end]]), self.remember) if len(parts) >= end else None
+
     def describe(self):
         query = "&".join(f"{key}={value}" for key, value in self.query.items())
         lines = [f"{self.method} {self.path}{'?' + query if query else ''}"]
@@ -36,6 +47,14 @@ class Operation:
         if self.body is not None:
             lines.append(self.body if isinstance(self.body, str) else json.dumps(self.body))
         return "\n".join(lines)
+
+
+@dataclasses.dataclass
+class Subject:
+    """One object: where it is, and under which key answers about it are remembered."""
+
+    path: str
+    key: Optional[str]
 
 
 def as_yaml(value, indent=""):
@@ -61,6 +80,9 @@ class Memory:
     def learn(self, key, body):
         if key and isinstance(body, dict) and body.get("kind") != "Status":
             self.known[key] = body
+
+    def forget(self, key):
+        self.known.pop(key, None)
 
     def fill(self, value):
         if isinstance(value, str):

@@ -1,7 +1,7 @@
 //! What the server itself asks of every write, whatever the kind: namespaces must exist and live, definitions
 //! settle their names, and the objects that others hang on do not vanish before them.
 
-use crate::resource::Resource;
+use crate::resource::{NAMESPACES, Resource};
 use crate::server::Inner;
 use crate::strategy::Face;
 use crate::write::timestamp;
@@ -12,7 +12,6 @@ use transom_object::status::{Cause, Details};
 use transom_object::{GroupResource, Status};
 use transom_store::{Committed, Key, Write, WriteError, WriteOp};
 
-pub(crate) const NAMESPACES: &str = "namespaces";
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
@@ -51,7 +50,7 @@ impl Inner {
 
     pub(crate) fn admit_delete(&self, resource: &Resource, live: &Value) -> Result<(), Status> {
         let name = live["metadata"]["name"].as_str().unwrap_or_default();
-        if is_namespace(resource) && IMMORTAL.contains(&name) {
+        if resource.is_namespace() && IMMORTAL.contains(&name) {
             return Err(Status::forbidden(
                 &resource.group_resource(),
                 name,
@@ -63,7 +62,7 @@ impl Inner {
 
     /// Whether nothing but finalizers keeps an object that is being deleted.
     pub(crate) fn may_vanish(&self, resource: &Resource, value: &Value) -> bool {
-        if is_namespace(resource) {
+        if resource.is_namespace() {
             return value["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
         }
         // A definition goes only after its instances: the first deletion adds the finalizer for that.
@@ -72,7 +71,7 @@ impl Inner {
 
     /// What a deletion that has to wait does to the object besides its metadata.
     pub(crate) fn mark_terminating(&self, resource: &Resource, value: &mut Value) {
-        if is_namespace(resource) {
+        if resource.is_namespace() {
             value["status"]["phase"] = "Terminating".into();
         } else if crd::is_definition(resource) {
             crd::mark_terminating(value, &timestamp());
@@ -120,10 +119,6 @@ impl Inner {
         }
         result
     }
-}
-
-fn is_namespace(resource: &Resource) -> bool {
-    resource.group.is_empty() && resource.names.plural == NAMESPACES
 }
 
 fn namespace_terminating(resource: &Resource, namespace: &str, name: &str) -> Status {

@@ -3,6 +3,7 @@
 //! The legacy documents are read by people too (`kubectl get --raw`), so their fields come in upstream's order.
 
 use crate::body::ApiBody;
+use crate::crd;
 use crate::negotiate::{Accept, header_text};
 use crate::registry::Served;
 use crate::resource::{Access, Resource};
@@ -56,8 +57,16 @@ pub(crate) fn answer(server: &Inner, segments: &[&str], parts: &Parts, accept: &
             }
             response
         }
-        None if segments[0] == "api" => respond::render_error(&Status::no_such_resource(), accept),
+        None if is_built_in(&served, segments) => respond::render_error(&Status::no_such_resource(), accept),
         None => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+/// Groups of built-in kinds know their versions; of others nobody can say.
+fn is_built_in(served: &Served, segments: &[&str]) -> bool {
+    match segments {
+        ["apis", group, ..] => served.all().any(|r| r.group == *group && r.definition.is_none()),
+        segments => segments.first() == Some(&"api"),
     }
 }
 
@@ -210,13 +219,14 @@ pub(crate) fn verbs(r: &Resource) -> Vec<&'static str> {
         return vec!["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
     }
     // Namespaces are deleted one at a time.
-    let all_at_once = !(r.group.is_empty() && r.names.plural == "namespaces");
-    r.verbs().iter().copied().filter(|v| all_at_once || *v != "deletecollection").collect()
+    r.verbs().iter().copied().filter(|v| !r.is_namespace() || *v != "deletecollection").collect()
 }
 
 /// Eight bytes that change when the stored form changes, as upstream publishes them.
 fn storage_hash(r: &Resource) -> String {
-    let hash = Sha256::digest(format!("{}/{}/{}", r.group, r.strategy.storage_version(), r.names.kind));
+    // Definitions are of the one group whose storage version upstream never raised.
+    let version = if crd::is_definition(r) { "v1beta1" } else { r.strategy.storage_version() };
+    let hash = Sha256::digest(format!("{}/{version}/{}", r.group, r.names.kind));
     STANDARD.encode(&hash[..8])
 }
 
@@ -250,6 +260,10 @@ fn subresources(r: &Resource) -> Vec<Subresource> {
             _ => own(name, &["update"]),
         });
     }
+    let status = r.status.then(|| own("status", &["get", "patch", "update"]));
+    // Upstream's order: by name for built-in kinds, as the definition has them for custom ones.
+    let (first, last) = if r.definition.is_some() { (status, None) } else { (None, status) };
+    all.extend(first);
     if r.scale.is_some() {
         all.push(Subresource {
             name: "scale",
@@ -259,9 +273,7 @@ fn subresources(r: &Resource) -> Vec<Subresource> {
             verbs: &["get", "patch", "update"],
         });
     }
-    if r.status {
-        all.push(own("status", &["get", "patch", "update"]));
-    }
+    all.extend(last);
     all
 }
 

@@ -9,6 +9,9 @@ use transom_object::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, S
 use transom_schema::Schema;
 use transom_store::{Durability, Entry, Key};
 
+/// The plural, and the store's name, of namespaces.
+pub(crate) const NAMESPACES: &str = "namespaces";
+
 /// What a resource is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
@@ -86,6 +89,11 @@ impl Resource {
     pub fn group_kind(&self) -> GroupKind {
         let group = if &*self.store_key == "events" { "" } else { &*self.group };
         GroupKind::new(group, &*self.names.kind)
+    }
+
+    /// Whether its objects are the namespaces themselves.
+    pub fn is_namespace(&self) -> bool {
+        self.group.is_empty() && self.names.plural == NAMESPACES
     }
 
     pub fn key(&self, namespace: &str, name: &str) -> Key {

@@ -206,7 +206,7 @@ impl Server {
             return if known { Err(Status::no_such_resource()) } else { Ok(page_not_found()) };
         };
         let cluster_wide_list = target.name.is_empty() && matches!(verb, Verb::List | Verb::Watch);
-        let is_namespace = resource.group.is_empty() && resource.names.plural == "namespaces";
+        let is_namespace = resource.is_namespace();
         let scope_fits = if resource.namespaced {
             !target.namespace.is_empty() || cluster_wide_list || resource.access == Access::CreateOnly
         } else {
@@ -218,6 +218,10 @@ impl Server {
             } else {
                 Err(Status::no_such_resource())
             };
+        }
+        if parts.method == Method::HEAD && resource.definition.is_none() {
+            // Custom kinds answer it as they answer GET.
+            return Err(Status::method_not_allowed());
         }
         let accept = accept.map_err(|e| e.status(resource.definition.is_some()))?;
         let target = if is_namespace { Target { namespace: String::new(), ..target } } else { target };

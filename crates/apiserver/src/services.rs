@@ -17,6 +17,9 @@ pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) {
     if ty == "ExternalName" {
         return;
     }
+    if let Some(old) = old {
+        pair_addresses(&mut new["spec"], &old["spec"]);
+    }
     let kept =
         old.map(|o| o["spec"]["clusterIP"].clone()).filter(|ip| ip.as_str().is_some_and(|s| !s.is_empty()));
     let given = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
@@ -29,6 +32,20 @@ pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) {
     kinds::default(new, &GroupVersionKind::new("", "v1", "Service"));
     if matches!(ty.as_str(), "NodePort" | "LoadBalancer") {
         allocate_node_ports(server, new, old);
+    }
+}
+
+/// `clusterIP` is the first of `clusterIPs`: a client that knows only one of the two changes both.
+fn pair_addresses(new: &mut Value, old: &Value) {
+    let Some(spec) = new.as_object_mut() else { return };
+    let one = |spec: Option<&Value>| spec.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (was, is) = (one(old.get("clusterIP")), one(spec.get("clusterIP")));
+    let same = spec.get("clusterIPs") == old.get("clusterIPs");
+    if was != is && same {
+        spec.remove("clusterIPs");
+        if !is.is_empty() {
+            spec.insert("clusterIPs".into(), json!([is]));
+        }
     }
 }
 

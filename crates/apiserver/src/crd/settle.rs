@@ -61,6 +61,12 @@ pub(crate) fn mark_terminating(definition: &mut Value, now: &str) {
         finalizers.push(CLEANUP.into());
     }
     definition["metadata"]["finalizers"] = finalizers.into();
+    let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(definition, condition("Terminating", "True", "InstanceDeletionPending", message, now));
+}
+
+/// Its instances are being deleted, and some take their time.
+pub(crate) fn mark_emptying(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     set_condition(definition, condition("Terminating", "True", "InstanceDeletionInProgress", message, now));
 }

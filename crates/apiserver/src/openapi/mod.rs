@@ -46,7 +46,8 @@ pub(crate) async fn answer(
     let served = server.registry.served();
     match segments {
         ["v2"] => second(server, &served, parts).await,
-        ["v3"] => cached(index(server, &served).await.into(), JSON, parts),
+        // JSON that upstream does not call so, and clients do not ask.
+        ["v3"] => cached(index(server, &served).await.into(), "text/plain; charset=utf-8", parts),
         ["v3", "api", version] => third(server, &served, "", version, parts, query).await,
         ["v3", "apis", group, version] => third(server, &served, group, version, parts, query).await,
         _ => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
@@ -81,7 +82,9 @@ async fn third(
     query: &Query,
 ) -> Response<ApiBody> {
     if served.in_version(group, version).is_empty() {
-        return respond::text(StatusCode::NOT_FOUND, "404 page not found\n");
+        let mut nothing = Response::new(ApiBody::empty());
+        *nothing.status_mut() = StatusCode::NOT_FOUND;
+        return nothing;
     }
     if accepted(parts, &[(JSON, JSON)]).is_none() {
         return respond::text(StatusCode::NOT_ACCEPTABLE, "");

@@ -115,6 +115,10 @@ impl Subject<'_> {
         paths
     }
 
+    fn is_custom(&self) -> bool {
+        self.resource.definition.is_some()
+    }
+
     fn gvk(&self) -> Value {
         let r = self.resource;
         json!({"group": r.group, "version": r.version, "kind": r.names.kind})
@@ -155,7 +159,11 @@ impl Subject<'_> {
             method: "get",
             action: "list",
             verb: "list",
-            description: format!("list or watch objects of kind {}", self.resource.names.kind),
+            description: if self.is_custom() {
+                format!("list objects of kind {}", self.resource.names.kind)
+            } else {
+                format!("list or watch objects of kind {}", self.resource.names.kind)
+            },
             query: &[SELECT, WATCH],
             body: None,
             body_required: false,
@@ -184,8 +192,9 @@ impl Subject<'_> {
             action: "deletecollection",
             verb: "delete",
             description: format!("delete collection of {}", self.resource.names.kind),
-            query: &[DELETE, SELECT],
-            body: Some(DELETE_OPTIONS),
+            // Custom kinds take options here too, which upstream does not tell.
+            query: if self.is_custom() { &[SELECT, WATCH] } else { &[DELETE, SELECT] },
+            body: (!self.is_custom()).then_some(DELETE_OPTIONS),
             body_required: false,
             answer: STATUS,
             codes: OK,
@@ -198,7 +207,7 @@ impl Subject<'_> {
             action: "get",
             verb: "read",
             description: format!("read{} the specified {}", part_of(sub), self.resource.names.kind),
-            query: if self.resource.definition.is_some() { &[VERSION] } else { &[] },
+            query: if self.is_custom() { &[VERSION] } else { &[] },
             body: None,
             body_required: false,
             answer: sub.schema,
@@ -249,8 +258,8 @@ impl Subject<'_> {
             body: Some(PATCH),
             body_required: true,
             answer: sub.schema,
-            // An apply may create.
-            codes: OK_CREATED,
+            // An apply may create, also where upstream does not tell.
+            codes: if self.is_custom() { OK } else { OK_CREATED },
         }
     }
 

@@ -18,18 +18,43 @@ const SHARED: [&str; 6] = [
     STATUS,
     "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta",
     "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
-    "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
+    WATCH_EVENT,
 ];
+const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+const RAW: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 pub(super) fn document(server: &Inner, resources: &[Arc<Resource>]) -> Built {
-    let described = describe(server, resources, Dialect::V3);
+    let mut described = describe(server, resources, Dialect::V3);
+    let custom = resources.iter().any(|r| r.definition.is_some());
+    let info = if custom {
+        for watched in [WATCH_EVENT, RAW] {
+            described.schemas.remove(watched);
+        }
+        json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"})
+    } else {
+        if let Some(r) = resources.first() {
+            keep_version(&mut described.schemas, &r.group, &r.version);
+        }
+        json!({"title": "Kubernetes", "version": format!("v1.{MINOR}.0")})
+    };
     let document = json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": format!("v1.{MINOR}.0")},
+        "info": info,
         "paths": described.paths,
         "components": {"schemas": described.schemas},
     });
     Built { document, settled: described.settled }
+}
+
+/// Of a kind that every version has, such as DeleteOptions, a document names its own and that of the core.
+fn keep_version(schemas: &mut BTreeMap<String, Value>, group: &str, version: &str) {
+    for schema in schemas.values_mut() {
+        let Some(Value::Array(kinds)) = schema.get_mut("x-kubernetes-group-version-kind") else { continue };
+        if kinds.len() > 1 {
+            let is_own = |kind: &Value| kind["group"] == *group && kind["version"] == *version;
+            kinds.retain(|kind| kind["group"] == "" || is_own(kind));
+        }
+    }
 }
 
 /// The paths of some resources and every schema they refer to.

@@ -14,6 +14,8 @@ pub enum Verb {
     Patch,
     Delete,
     DeleteCollection,
+    /// A method that no verb stands for, such as OPTIONS.
+    Unknown,
 }
 
 impl Verb {
@@ -28,11 +30,12 @@ impl Verb {
             Self::Patch => "patch",
             Self::Delete => "delete",
             Self::DeleteCollection => "deletecollection",
+            Self::Unknown => "",
         }
     }
 
     pub fn mutates(self) -> bool {
-        !matches!(self, Self::Get | Self::List | Self::Watch)
+        !matches!(self, Self::Get | Self::List | Self::Watch | Self::Unknown)
     }
 }
 
@@ -77,9 +80,7 @@ impl RequestInfo {
         }
         let name = tail.first().cloned().unwrap_or_default();
         let subresource = tail.get(1).cloned().unwrap_or_default();
-        let Some(verb) = verb_of(method, name.is_empty(), watch || legacy_watch) else {
-            return Err(Status::method_not_allowed());
-        };
+        let verb = verb_of(method, name.is_empty(), watch || legacy_watch);
         let gvr = GroupVersionResource { group: gv.0, version: gv.1, resource: resource.to_owned() };
         Ok(Self::Resource {
             verb,
@@ -124,8 +125,8 @@ fn split_namespace(rest: &[String]) -> Option<(&str, &str, &[String])> {
     }
 }
 
-fn verb_of(method: &Method, collection: bool, watch: bool) -> Option<Verb> {
-    Some(match *method {
+fn verb_of(method: &Method, collection: bool, watch: bool) -> Verb {
+    match *method {
         Method::GET | Method::HEAD if watch => Verb::Watch,
         Method::GET | Method::HEAD if collection => Verb::List,
         Method::GET | Method::HEAD => Verb::Get,
@@ -134,8 +135,8 @@ fn verb_of(method: &Method, collection: bool, watch: bool) -> Option<Verb> {
         Method::PATCH => Verb::Patch,
         Method::DELETE if collection => Verb::DeleteCollection,
         Method::DELETE => Verb::Delete,
-        _ => return None,
-    })
+        _ => Verb::Unknown,
+    }
 }
 
 #[cfg(test)]
@@ -177,7 +178,7 @@ mod tests {
             (Method::GET, "/healthz", "other healthz"),
             (Method::GET, "/api/v1/namespaces/a%2Fb", "400 BadRequest"),
             (Method::GET, "/api/v1/namespaces/%2e%2e/secrets", "400 BadRequest"),
-            (Method::TRACE, "/api/v1/namespaces", "405 MethodNotAllowed"),
+            (Method::TRACE, "/api/v1/namespaces", " /v1/namespaces ns= name= sub="),
         ] {
             assert_eq!(parse(&method, path), want, "{path}");
         }

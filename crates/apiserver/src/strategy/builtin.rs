@@ -1,7 +1,7 @@
 //! Kinds compiled in: one table says what each of them is, `kinds` knows their types.
 
 use super::custom::copy_field;
-use super::{Column, Face, Strategy, events};
+use super::{Column, Face, Strategy, events, generation};
 use crate::resource::{Access, Names, Resource, ScalePaths};
 use crate::{crd, kinds};
 use base64::Engine;
@@ -365,7 +365,7 @@ impl Strategy for Builtin {
 
     fn prepare_create(&self, new: &mut Value) {
         if self.facts.counts_generation {
-            new["metadata"]["generation"] = 1.into();
+            generation::begin(new);
         }
         match self.facts.kind {
             "Namespace" => {
@@ -414,9 +414,9 @@ impl Strategy for Builtin {
         // Annotations of a Deployment are handed on to what it makes.
         let annotated = self.facts.kind == "Deployment"
             && new["metadata"].get("annotations") != old["metadata"].get("annotations");
-        if self.facts.counts_generation && face != Face::Status && (annotated || spec_changed(new, old)) {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
-            new["metadata"]["generation"] = generation.into();
+        let counts = self.facts.counts_generation && face != Face::Status;
+        if counts && (annotated || generation::differs(new, old, &["status"])) {
+            generation::advance(new, old);
         }
     }
 
@@ -550,14 +550,4 @@ fn set_or_remove(value: &mut Value, key: &str, to: Option<Value>) {
             None => map.remove(key),
         };
     }
-}
-
-/// Everything but metadata and status.
-fn spec_changed(new: &Value, old: &Value) -> bool {
-    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
-    let counts = |k: &String| k != "metadata" && k != "status";
-    let some_differ = |a: &Map<String, Value>, b: &Map<String, Value>| {
-        a.iter().any(|(k, v)| counts(k) && b.get(k) != Some(v))
-    };
-    some_differ(new, old) || some_differ(old, new)
 }

@@ -1,13 +1,13 @@
 //! Kinds described by a CustomResourceDefinition.
 
-use super::{Column, Face, Strategy};
+use super::{Column, Face, Strategy, generation};
 use crate::resource::ScalePaths;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transom_object::field::{self, Path};
-use transom_object::json::go_type;
+use transom_object::json::{go_type, strings};
 use transom_object::{jsonpath, meta, names};
 use transom_schema::normalize::{self, MalformedFields};
 use transom_schema::{Schema, cel, own, patch, validate};
@@ -125,7 +125,7 @@ impl Strategy for Custom {
         {
             map.remove("status");
         }
-        new["metadata"]["generation"] = 1.into();
+        generation::begin(new);
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, face: Face) {
@@ -136,9 +136,8 @@ impl Strategy for Custom {
         if self.keeps_status(face) {
             copy_field(new, old, "status");
         }
-        if changed_outside_metadata(new, old) {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
-            new["metadata"]["generation"] = generation.into();
+        if generation::differs(new, old, &[]) {
+            generation::advance(new, old);
         }
     }
 
@@ -150,6 +149,10 @@ impl Strategy for Custom {
         found: &[field::Error],
     ) -> Vec<field::Error> {
         self.validate_value(new, old, face, found)
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        finalizer_warnings(new, old)
     }
 
     fn name_rule(&self) -> meta::NameRule {
@@ -208,6 +211,25 @@ fn normalize_by(value: &mut Value, schema: &Schema) -> Result<Vec<String>, Strin
     normalize::drop_nulls(value, schema);
     normalize::default(value, schema);
     Ok(unknown)
+}
+
+/// What a finalizer should be called, of those that are new.
+fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let of = |value: &Value| strings(&value["metadata"]["finalizers"]).into_iter().collect::<BTreeSet<_>>();
+    let before = old.map(of).unwrap_or_default();
+    of(new).difference(&before).flat_map(|name| finalizer_advice(name)).collect()
+}
+
+fn finalizer_advice(name: &str) -> Vec<String> {
+    let mut advice = names::is_qualified_name(name);
+    let standard = ["kubernetes", meta::FINALIZER_ORPHAN, meta::FINALIZER_FOREGROUND].contains(&name);
+    if !standard && !name.contains('/') {
+        let path = if name.contains('.') { " including a path (/)" } else { "" };
+        advice.push(format!(
+            "prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+        ));
+    }
+    advice.into_iter().map(|advice| format!("metadata.finalizers: {name:?}: {advice}")).collect()
 }
 
 /// The count that the scale subresource shows must be one.
@@ -291,12 +313,6 @@ pub(crate) fn copy_field(new: &mut Value, old: &Value, key: &str) {
             None => map.remove(key),
         };
     }
-}
-
-fn changed_outside_metadata(new: &Value, old: &Value) -> bool {
-    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
-    let outside = |m: &'_ Map<String, Value>| m.len() - usize::from(m.contains_key("metadata"));
-    outside(new) != outside(old) || new.iter().any(|(k, v)| k != "metadata" && old.get(k) != Some(v))
 }
 
 #[cfg(test)]

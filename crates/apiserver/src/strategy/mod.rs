@@ -6,6 +6,7 @@
 pub(crate) mod builtin;
 pub(crate) mod custom;
 mod events;
+mod generation;
 
 use serde_json::Value;
 use std::borrow::Cow;

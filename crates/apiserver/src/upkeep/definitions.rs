@@ -2,10 +2,13 @@
 
 use super::owners::{remove_finalizer, resource_of};
 use super::{Work, settled};
-use crate::crd::{CLEANUP, STORE_KEY};
+use crate::crd::{self, CLEANUP, STORE_KEY};
 use crate::request::{Preconditions, Propagation};
+use crate::resource::Resource;
 use crate::server::Inner;
+use crate::strategy::Face;
 use crate::write::{self, DeleteRequest};
+use serde_json::Value;
 use std::sync::Arc;
 use transom_object::Status;
 use transom_store::{Event, Key};
@@ -57,9 +60,10 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
         }
     }
     if server.store.snapshot(name).objects.is_empty() {
-        remove_finalizer(server, &resource, &definition, CLEANUP).await?;
+        remove_finalizer(server, &resource, &definition, CLEANUP).await
+    } else {
+        rewrite_status(server, &resource, name, |value, now| crd::mark_emptying(value, now)).await
     }
-    Ok(())
 }
 
 /// A write that changes nothing in their spec makes the other definitions of the group claim their names again.
@@ -70,21 +74,32 @@ async fn settle_others(server: &Arc<Inner>, gone: &str) -> Result<(), Status> {
         if entry.header.name.split_once('.').map(|(_, g)| g) != group {
             continue;
         }
-        let request = write::Update {
-            namespace: "",
-            name: &entry.header.name,
-            face: crate::strategy::Face::Status,
-            manager: None,
-            dry_run: false,
-            create_missing: false,
-            require_version: false,
-            pins_version: false,
-        };
-        let again = write::update(server, &resource, &request, |existing| {
-            let gone = || Status::not_found(&resource.group_resource(), request.name);
-            existing.value.cloned().ok_or_else(gone)
-        });
-        settled(again.await.map(drop))?;
+        rewrite_status(server, &resource, &entry.header.name, |_, _| {}).await?;
     }
     Ok(())
+}
+
+async fn rewrite_status(
+    server: &Arc<Inner>,
+    resource: &Resource,
+    name: &str,
+    change: impl Fn(&mut Value, &str),
+) -> Result<(), Status> {
+    let request = write::Update {
+        namespace: "",
+        name,
+        face: Face::Status,
+        manager: None,
+        dry_run: false,
+        create_missing: false,
+        require_version: false,
+        pins_version: false,
+    };
+    let written = write::update(server, resource, &request, |existing| {
+        let gone = || Status::not_found(&resource.group_resource(), name);
+        let mut value = existing.value.cloned().ok_or_else(gone)?;
+        change(&mut value, existing.now);
+        Ok(value)
+    });
+    settled(written.await.map(drop))
 }

@@ -1,9 +1,10 @@
 //! Namespaces: what every new one gets, and how a deleted one is emptied.
 
 use super::{Work, settled};
-use crate::admission::{NAMESPACES, condition};
+use crate::admission::condition;
 use crate::crd::set_condition;
 use crate::request::{Preconditions, Propagation};
+use crate::resource::NAMESPACES;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::strategy::Face;

@@ -9,15 +9,36 @@ use crate::write::{self, Existing, Update};
 use crate::{decode, ownership};
 use serde_json::Value;
 use transom_object::status::Details;
-use transom_object::{GroupKind, Status, field};
-use transom_schema::patch;
+use transom_object::{GroupKind, GroupVersionKind, Status, field};
+use transom_schema::{Schema, patch};
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-enum Patch {
+/// How a patch is written, by its media type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Form {
+    pub(super) fn of(call: &Call) -> Result<Self, Status> {
+        match call.content_type() {
+            JSON => Ok(Self::Json),
+            MERGE => Ok(Self::Merge),
+            STRATEGIC if call.resource.strategy.patch_schema().is_some() => Ok(Self::Strategic),
+            APPLY => Ok(Self::Apply),
+            _ => Err(unsupported(call)),
+        }
+    }
+}
+
+pub(super) enum Patch {
     Json(Value),
     Merge(Value),
     Strategic(Value),
@@ -25,21 +46,41 @@ enum Patch {
 }
 
 impl Patch {
-    fn parse(call: &Call, body: &[u8]) -> Result<Self, Status> {
+    pub(super) fn parse(form: Form, body: &[u8]) -> Result<Self, Status> {
         let json = |prefix: &str| {
             let decoded = transom_object::json::decode(body)
                 .map_err(|e| Status::bad_request(format!("{prefix}{e}")))?;
             Ok(decoded.value)
         };
-        match call.content_type() {
-            JSON => Ok(Self::Json(json("error decoding patch: ")?)),
-            MERGE => Ok(Self::Merge(json("error decoding patch: ")?)),
-            STRATEGIC if call.resource.strategy.patch_schema().is_some() => Ok(Self::Strategic(json("")?)),
-            APPLY => {
+        match form {
+            Form::Json => Ok(Self::Json(json("error decoding patch: ")?)),
+            Form::Merge => Ok(Self::Merge(json("error decoding patch: ")?)),
+            Form::Strategic => Ok(Self::Strategic(json("")?)),
+            Form::Apply => {
                 let decoded = decode::yaml_value(body)?;
                 Ok(Self::Apply { config: decoded.value, duplicates: decoded.duplicates })
             }
-            _ => Err(unsupported(call)),
+        }
+    }
+
+    /// What a patch that is no apply makes of an object; `schema` is what a strategic merge goes by.
+    pub(super) fn change(&self, live: &Value, schema: Option<&Schema>) -> Result<Value, Status> {
+        match (self, schema) {
+            (Self::Json(p), _) => {
+                expect(p, p.is_array(), "[]handlers.jsonPatchOp")?;
+                patch::json_patch(live, p).map_err(|e| refused(&e))
+            }
+            (Self::Strategic(p), Some(schema)) => {
+                patch::strategic_merge_patch(live, p, schema).map_err(|e| match e {
+                    // Not one of the errors upstream foresees, so it answers without a reason.
+                    patch::PatchError::Inapplicable(why) => Status::new(500, "", why),
+                    other => refused(&other),
+                })
+            }
+            (Self::Merge(p) | Self::Strategic(p) | Self::Apply { config: p, .. }, _) => {
+                expect(p, p.is_object(), "map[string]interface {}")?;
+                patch::merge_patch(live, p).map_err(|e| refused(&e))
+            }
         }
     }
 }
@@ -56,11 +97,16 @@ pub(super) fn shown(patched: &Value) -> String {
 }
 
 pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer, Status> {
-    let patch = Patch::parse(call, body)?;
-    let is_apply = matches!(patch, Patch::Apply { .. });
+    let form = Form::of(call)?;
+    super::expect_name(call)?;
+    let is_apply = form == Form::Apply;
     let options = WriteOptions::parse(&call.query, "PatchOptions", call.user_agent(), is_apply)?;
+    if !is_apply {
+        super::expect_live(call)?;
+    }
+    let patch = Patch::parse(form, body)?;
     if let Patch::Apply { config, duplicates } = &patch {
-        check_config(call, config)?;
+        check_config(config, &call.resource.gvk())?;
         decode::judge(&call.resource, duplicates, &[], options.field_validation)?;
     }
     let request = Update {
@@ -75,21 +121,24 @@ pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer
     };
     let mut unknown = Vec::new();
     let done = write::update(&call.server, &call.resource, &request, |existing| {
-        let mut new = apply(call, &patch, existing, &options, face)?;
-        unknown =
-            decode::normalize(&call.resource, &mut new, &[], options.field_validation).map_err(|status| {
-                let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
-                match &patch {
-                    Patch::Apply { .. } => status,
-                    Patch::Strategic(p) => undecodable(patch::go_text(p), why),
-                    // Normalising spoilt it: made again, it is as the patch left it.
-                    Patch::Json(_) | Patch::Merge(_) => match apply(call, &patch, existing, &options, face) {
-                        Ok(patched) => undecodable(shown(&patched), why),
-                        Err(status) => status,
-                    },
-                }
-            })?;
-        Ok(new)
+        let value = apply(call, &patch, existing, &options, face)?;
+        let mut new = decode::Decoded { value, ..Default::default() };
+        unknown.clear();
+        let normalized =
+            decode::normalize(&call.resource, &mut new, &[], options.field_validation, &mut unknown);
+        normalized.map_err(|status| {
+            let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
+            match &patch {
+                Patch::Apply { .. } => status,
+                Patch::Strategic(p) => undecodable(patch::go_text(p), why),
+                // Normalising spoilt it: made again, it is as the patch left it.
+                Patch::Json(_) | Patch::Merge(_) => match apply(call, &patch, existing, &options, face) {
+                    Ok(patched) => undecodable(shown(&patched), why),
+                    Err(status) => status,
+                },
+            }
+        })?;
+        Ok(new.value)
     })
     .await;
     // What is unknown is told even when something else is wrong.
@@ -106,33 +155,13 @@ fn apply(
     options: &WriteOptions,
     face: Face,
 ) -> Result<Value, Status> {
-    let missing = || Status::not_found(&call.resource.group_resource(), &call.target.name);
-    match patch {
-        Patch::Apply { config, .. } => {
-            let manager = &options.field_manager;
-            let force = options.force.unwrap_or(false);
-            ownership::apply(&call.resource, face, existing.value, config, manager, force, existing.now)
-        }
-        Patch::Json(p) => {
-            let live = existing.value.ok_or_else(missing)?;
-            expect(p, p.is_array(), "[]handlers.jsonPatchOp")?;
-            patch::json_patch(live, p).map_err(|e| refused(&e))
-        }
-        Patch::Merge(p) => {
-            let live = existing.value.ok_or_else(missing)?;
-            expect(p, p.is_object(), "map[string]interface {}")?;
-            patch::merge_patch(live, p).map_err(|e| refused(&e))
-        }
-        Patch::Strategic(p) => {
-            let schema = call.resource.strategy.patch_schema().ok_or_else(|| unsupported(call))?;
-            patch::strategic_merge_patch(existing.value.ok_or_else(missing)?, p, &schema).map_err(|e| match e
-            {
-                // Not one of the errors upstream foresees, so it answers without a reason.
-                patch::PatchError::Inapplicable(why) => Status::new(500, "", why),
-                other => refused(&other),
-            })
-        }
+    let resource = &call.resource;
+    if let Patch::Apply { config, .. } = patch {
+        let (manager, force) = (&options.field_manager, options.force.unwrap_or(false));
+        return ownership::apply(resource, face, existing.value, config, manager, force, existing.now);
     }
+    let live = existing.value.ok_or_else(|| super::missing(call))?;
+    patch.change(live, resource.strategy.patch_schema().as_deref())
 }
 
 /// A patch of another shape than its kind has, in the words of Go's decoder.
@@ -146,7 +175,8 @@ fn expect(patch: &Value, fits: bool, ty: &str) -> Result<(), Status> {
     )))
 }
 
-fn check_config(call: &Call, config: &Value) -> Result<(), Status> {
+/// An applied configuration is an object of the kind that it is applied to, and says so.
+pub(super) fn check_config(config: &Value, expected: &GroupVersionKind) -> Result<(), Status> {
     if !config.is_object() {
         return Err(Status::bad_request("error decoding YAML: the applied configuration is not an object"));
     }
@@ -155,14 +185,15 @@ fn check_config(call: &Call, config: &Value) -> Result<(), Status> {
     }
     let (api_version, kind) =
         (config["apiVersion"].as_str().unwrap_or_default(), config["kind"].as_str().unwrap_or_default());
-    let expected = call.resource.gvk();
     if api_version != expected.api_version() || kind != expected.kind {
-        return Err(Status::bad_request(format!("invalid object type: {api_version}, Kind={kind}")));
+        // The core group's name is empty, and what parts it from its version is not.
+        let slash = if api_version.contains('/') || api_version.is_empty() { "" } else { "/" };
+        return Err(Status::bad_request(format!("invalid object type: {slash}{api_version}, Kind={kind}")));
     }
     Ok(())
 }
 
-pub(super) fn refused(error: &patch::PatchError) -> Status {
+fn refused(error: &patch::PatchError) -> Status {
     match error {
         patch::PatchError::Malformed(why) => Status::bad_request(why.clone()),
         patch::PatchError::TooLarge(why) => Status::too_large(why.clone()),

@@ -4,7 +4,7 @@ use super::not_supported;
 use crate::auth::{Action, Identity};
 use crate::call::Call;
 use crate::negotiate::Representation;
-use crate::request::{Target, Verb};
+use crate::request::{FieldValidation, Target, Verb};
 use crate::respond::Answer;
 use crate::{decode, negotiate};
 use http::StatusCode;
@@ -18,9 +18,12 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
             "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         ));
     }
-    let mut value =
-        decode::value(body, negotiate::body_type(&call.headers, true)?, &call.resource.names.kind)?.value;
-    decode::normalize(&call.resource, &mut value, &[], crate::request::FieldValidation::Warn)?;
+    let body_type = negotiate::body_type(&call.headers, true)?;
+    let mut decoded = decode::value(body, body_type, &call.resource.names.kind)?;
+    let mut warnings = Vec::new();
+    decode::normalize(&call.resource, &mut decoded, &[], FieldValidation::Warn, &mut warnings)?;
+    call.warn(warnings);
+    let mut value = decoded.value;
     check(call, &value["spec"])?;
     let status = match call.resource.names.kind.as_str() {
         "SelfSubjectReview" => json!({"userInfo": user_info(&call.who)}),

@@ -3,10 +3,10 @@
 //! A Scale is made from the object when it is asked for. Writing one changes the object's replica count, and the
 //! owners of the count in the Scale's managedFields are carried back to the object's.
 
-use super::not_supported;
-use super::patch::{refused, shown, undecodable};
+use super::patch::{Form, Patch, check_config, shown, undecodable};
+use super::{expect_live, missing, not_supported};
 use crate::call::Call;
-use crate::negotiate::{BodyType, Representation};
+use crate::negotiate::Representation;
 use crate::request::{Verb, WriteOptions};
 use crate::resource::ScalePaths;
 use crate::respond::Answer;
@@ -15,11 +15,14 @@ use crate::write::{self, Outcome, Update};
 use crate::{decode, kinds, negotiate, ownership};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use transom_object::{GroupKind, Status, field};
-use transom_schema::{own, patch};
+use transom_object::{GroupKind, GroupVersionKind, Status, field};
+use transom_schema::own;
 
 const API_VERSION: &str = "autoscaling/v1";
 const TYPE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+/// Stands for a count that the object does not have while a Scale is changed: smaller than any count can be.
+const NONE: i64 = i32::MIN as i64;
 
 pub(super) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status> {
     let paths = call.resource.scale.as_ref().ok_or_else(|| not_supported(call))?;
@@ -27,68 +30,69 @@ pub(super) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status>
         Verb::Get => {
             let key = call.resource.key(&call.target.namespace, &call.target.name);
             let entry = call.server.store.get(&key).ok_or_else(|| missing(call))?;
-            Ok(answer(call, scale_of(&call.resource.decode(&entry)?, paths)))
+            let object = call.resource.decode(&entry)?;
+            if lacks_count(call, &object, paths) {
+                let path = spelt(&paths.spec_replicas);
+                return Err(Status::internal(format!("the spec replicas field {path:?} does not exist")));
+            }
+            Ok(answer(call, scale_of(&object, paths)))
         }
         Verb::Update => {
             let body_type = negotiate::body_type(&call.headers, true)?;
             let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
-            let given = decode::value(&body, body_type, "Scale")?.value;
+            let mut given = decode::value(&body, body_type, "Scale")?.value;
+            write::settle_place(&mut given, &call.target.namespace, Some(&call.target.name))?;
             write_scale(call, paths, &options, &Change::Replace(given)).await
         }
         Verb::Patch => {
-            let change = Change::parse(call, &body)?;
-            let apply = matches!(change, Change::Apply(_));
+            let form = Form::of(call)?;
+            let apply = form == Form::Apply;
             let options = WriteOptions::parse(&call.query, "PatchOptions", call.user_agent(), apply)?;
-            write_scale(call, paths, &options, &change).await
+            expect_live(call)?;
+            let patch = Patch::parse(form, &body)?;
+            if let Patch::Apply { config, .. } = &patch {
+                check_config(config, &GroupVersionKind::new("autoscaling", "v1", "Scale"))?;
+            }
+            write_scale(call, paths, &options, &Change::Patch(patch)).await
         }
         _ => Err(not_supported(call)),
     }
 }
 
-fn missing(call: &Call) -> Status {
-    Status::not_found(&call.resource.group_resource(), &call.target.name)
+/// Custom objects may have no count, which is not the same as none wanted.
+fn lacks_count(call: &Call, object: &Value, paths: &ScalePaths) -> bool {
+    call.resource.definition.is_some() && get(object, &paths.spec_replicas).is_none_or(Value::is_null)
+}
+
+/// A path as definitions write it.
+fn spelt(path: &[String]) -> String {
+    format!(".{}", path.join("."))
 }
 
 enum Change {
     Replace(Value),
-    Json(Value),
-    /// A Scale has neither lists nor atomic maps, so that a strategic merge comes down to a merge.
-    Merge(Value),
-    Apply(Value),
+    Patch(Patch),
 }
 
 impl Change {
-    fn parse(call: &Call, body: &[u8]) -> Result<Self, Status> {
-        let json = || decode::value(body, BodyType::Json, "Scale").map(|d| d.value);
-        match call.content_type() {
-            "application/json-patch+json" => Ok(Self::Json(json()?)),
-            "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-                Ok(Self::Merge(json()?))
-            }
-            "application/apply-patch+yaml" => Ok(Self::Apply(decode::yaml_value(body)?.value)),
-            _ => Err(Status::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-            )),
-        }
-    }
-
     /// The changed Scale, with managedFields that tell who owns the count now.
     fn apply(&self, scale: &Value, options: &WriteOptions, now: &str) -> Result<Value, Status> {
         let manager = &options.field_manager;
         let mut new = match self {
-            Self::Apply(config) => {
+            Self::Patch(Patch::Apply { config, .. }) => {
                 let force = options.force.unwrap_or(false);
                 return with_context(now, |ctx| own::apply(ctx, Some(scale), config, manager, force))
                     .map_err(|e| e.to_status());
             }
             Self::Replace(given) => given.clone(),
-            Self::Json(p) => patch::json_patch(scale, p).map_err(|e| refused(&e))?,
-            Self::Merge(p) => patch::merge_patch(scale, p).map_err(|e| refused(&e))?,
+            Self::Patch(patch) => patch.change(scale, kinds::schema(TYPE).as_deref())?,
         };
         let changed = new.clone();
         kinds::normalize(&mut new, TYPE).map_err(|e| match self {
-            Self::Json(_) | Self::Merge(_) => undecodable(shown(&changed), &e.to_string()),
-            _ => Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {e}")),
+            Self::Patch(_) => undecodable(shown(&changed), &e.to_string()),
+            Self::Replace(_) => {
+                Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {e}"))
+            }
         })?;
         with_context(now, |ctx| own::update(ctx, Some(scale), &mut new, manager));
         Ok(new)
@@ -119,6 +123,9 @@ async fn write_scale(
         let live = existing.value.ok_or_else(|| missing(call))?;
         let owners = replica_paths(call, paths);
         let mut scale = scale_of(live, paths);
+        if lacks_count(call, live, paths) {
+            scale["spec"]["replicas"] = NONE.into();
+        }
         let managed = live["metadata"].get("managedFields");
         set_or_remove(
             &mut scale["metadata"],
@@ -126,7 +133,7 @@ async fn write_scale(
         );
         let scale = change.apply(&scale, options, existing.now)?;
         let mut next = live.clone();
-        set(&mut next, &paths.spec_replicas, replicas(&scale, &call.target.name)?.into());
+        set(&mut next, &paths.spec_replicas, replicas(call, &scale, paths)?.into());
         let of_scale = scale["metadata"].get("managedFields");
         let back = own::scale::to_parent(managed, of_scale, &call.resource.api_version(), &owners)
             .map_err(Status::internal)?;
@@ -159,14 +166,20 @@ fn set_or_remove(metadata: &mut Value, managed_fields: Option<Value>) {
     }
 }
 
-fn replicas(scale: &Value, name: &str) -> Result<i64, Status> {
-    let path = field::Path::new("spec").child("replicas");
+/// The count that a Scale asks for. Custom kinds judge it as part of the object.
+fn replicas(call: &Call, scale: &Value, paths: &ScalePaths) -> Result<i64, Status> {
     let n = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+    if call.resource.definition.is_some() {
+        let path = spelt(&paths.spec_replicas);
+        let empty = || Status::bad_request(format!("the spec replicas field {path:?} cannot be empty"));
+        return if n == NONE { Err(empty()) } else { Ok(n) };
+    }
     if n >= 0 {
         return Ok(n);
     }
+    let path = field::Path::new("spec").child("replicas");
     let error = field::Error::invalid(&path, n, "must be greater than or equal to 0");
-    Err(Status::invalid(&GroupKind::new("autoscaling", "Scale"), name, &[error]))
+    Err(Status::invalid(&GroupKind::new("autoscaling", "Scale"), &call.target.name, &[error]))
 }
 
 fn scale_of(value: &Value, paths: &ScalePaths) -> Value {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use transom_object::Status;
 
 pub(super) async fn update(call: &Call, body: &[u8], face: Face) -> Result<Answer, Status> {
+    super::expect_name(call)?;
     let strategy = &call.resource.strategy;
     let (value, options) = decode_body(call, body)?;
     let request = Update {

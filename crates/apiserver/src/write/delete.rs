@@ -104,7 +104,7 @@ fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Opt
     if !marked {
         value["metadata"]["deletionTimestamp"] = timestamp().into();
         // Namespaces and definitions have a way of their own to be deleted, which tells neither.
-        if resource.names.kind != "Namespace" && !crd::is_definition(resource) {
+        if !resource.is_namespace() && !crd::is_definition(resource) {
             value["metadata"]["deletionGracePeriodSeconds"] = 0.into();
             if let Some(generation) = value["metadata"]["generation"].as_i64().filter(|g| *g > 0) {
                 value["metadata"]["generation"] = (generation + 1).into();

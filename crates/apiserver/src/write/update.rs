@@ -80,18 +80,19 @@ async fn create_missing(
         return Err(Status::not_found(&resource.group_resource(), request.name));
     }
     let mut value = change(&Existing { value: None, now })?;
-    settle_place(&mut value, request.namespace, Some(request.name))?;
-    if request.pins_version {
-        // PUT of a missing object creates it whatever version the client last saw.
-        super::meta::metadata_mut(&mut value).remove("resourceVersion");
-    }
-    if !text(&value, "uid").is_empty() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: ",
-            text(&value, "uid")
-        );
+    let uid = text(&value, "uid");
+    if !uid.is_empty() {
+        let why = if request.pins_version {
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ")
+        } else {
+            format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found")
+        };
         return Err(Status::conflict(&resource.group_resource(), request.name, why));
     }
+    settle_place(&mut value, request.namespace, Some(request.name))?;
+    // A missing object is created whatever version the client last saw, as long as it is one.
+    expect_version(text(&value, "resourceVersion"))?;
+    super::meta::metadata_mut(&mut value).remove("resourceVersion");
     let create_request =
         Create { value, namespace: request.namespace, manager: request.manager, dry_run: request.dry_run };
     let (mut outcome, warnings) = create(server, resource, create_request).await?;
@@ -116,7 +117,8 @@ fn check_identity(
     let gr = resource.group_resource();
     let (given, live) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
     let uid = text(new, "uid");
-    if !uid.is_empty() && uid != text(old, "uid") {
+    // In a patched object another uid is an attempt to change it, which validation refuses.
+    if request.pins_version && !uid.is_empty() && uid != text(old, "uid") {
         let why = format!(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
             text(old, "uid")
@@ -129,14 +131,19 @@ fn check_identity(
         let kind = GroupKind::new(&*resource.group, &*resource.names.plural);
         return Err(Status::invalid(&kind, request.name, &[error]));
     }
-    if !given.is_empty() && given.parse::<u64>().is_err() {
-        let why = format!("strconv.ParseUint: parsing {given:?}: invalid syntax");
-        return Err(Status::new(500, "", why));
-    }
+    expect_version(given)?;
     if !given.is_empty() && given != live {
         return Err(Status::conflict(&gr, request.name, MODIFIED));
     }
     Ok(!given.is_empty() && request.pins_version)
+}
+
+/// A version, if given, is a number.
+fn expect_version(given: &str) -> Result<(), Status> {
+    if given.is_empty() || given.parse::<u64>().is_ok() {
+        return Ok(());
+    }
+    Err(Status::new(500, "", format!("strconv.ParseUint: parsing {given:?}: invalid syntax")))
 }
 
 /// Fix-ups, ownership and validation of the new object.

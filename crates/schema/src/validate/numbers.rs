@@ -54,7 +54,7 @@ impl Num {
     pub(super) fn fits(self, schema: &Schema) -> bool {
         let format = numeric_format(schema);
         match schema.ty {
-            Type::Integer if format.is_some() => {
+            Type::Integer => {
                 let whole = match self {
                     Num::Int(i) => Some(i),
                     Num::Float(f) => (f.fract() == 0.0 && f.abs() < 9.2e18).then_some(f as i64),

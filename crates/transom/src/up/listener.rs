@@ -1,5 +1,6 @@
 //! HTTPS: accepts connections, vouches for client certificates, and hands requests to the server.
 
+use super::heads::{Heads, Heard};
 use super::pki::Authority;
 use crate::failure::Failure;
 use http::Request;
@@ -14,7 +15,6 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -22,7 +22,10 @@ use tokio_rustls::TlsAcceptor;
 use transom_apiserver::{Identity, Server};
 
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// For the head of a request from its first byte, and for the first request of a connection.
 const HEADERS: Duration = Duration::from_secs(15);
+/// Between two requests on an HTTP/1 connection, as long as clients keep them.
+const IDLE: Duration = Duration::from_secs(180);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const HEADER_BYTES: u32 = 64 * 1024;
 /// Clients keep hundreds of watches on one connection.
@@ -117,31 +120,45 @@ async fn connection(
     let identity =
         tls.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|c| identity_of(c));
     let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
-    let asked = Arc::new(AtomicBool::new(false));
+    let heads = Heads::new();
     let service = service_fn({
-        let asked = Arc::clone(&asked);
+        let heads = Arc::clone(&heads);
         move |mut request: Request<Incoming>| {
-            asked.store(true, Ordering::Relaxed);
+            let serving = heads.complete();
             if let Some(identity) = &identity {
                 request.extensions_mut().insert(identity.clone());
             }
             let server = server.clone();
-            async move { Ok::<_, std::convert::Infallible>(server.handle(request).await) }
+            async move {
+                let response = server.handle(request).await;
+                drop(serving);
+                Ok::<_, std::convert::Infallible>(response)
+            }
         }
     });
     let builder = http_builder(is_http2);
-    let serving = watcher.watch(builder.serve_connection(TokioIo::new(tls), service).into_owned());
+    let stream = TokioIo::new(Heard { stream: tls, heads: Arc::clone(&heads) });
+    let serving = watcher.watch(builder.serve_connection(stream, service).into_owned());
     let mut serving = std::pin::pin!(serving);
     if let Ok(ended) = tokio::time::timeout(HEADERS, &mut serving).await {
         return ended;
     }
-    // HTTP/2 has no time limit of its own for a client that never asks for anything.
-    if asked.load(Ordering::Relaxed) { serving.await } else { Err("no request came in time".into()) }
+    if !heads.any() {
+        return Err("no request came in time".into());
+    }
+    if is_http2 {
+        // Its frames come at any time; its library closes connections that do not answer.
+        return serving.await;
+    }
+    tokio::select! {
+        ended = &mut serving => ended,
+        () = heads.overdue(HEADERS) => Err("a request did not come to its end in time".into()),
+    }
 }
 
 fn http_builder(is_http2: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(HEADER_BYTES as usize);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(HEADER_BYTES as usize);
     builder
         .http2()
         .timer(TokioTimer::new())

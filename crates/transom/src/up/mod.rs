@@ -3,6 +3,7 @@
 //! Stages, each returning what the next one needs: data directory → store → certificates → server → listener →
 //! kubeconfig → wait. Stopping goes the other way.
 
+mod heads;
 mod kubeconfig;
 mod listener;
 mod pki;

@@ -3,13 +3,37 @@
 use crate::{BUSY, CONFIG_MAPS, Dice, Siege};
 use http::Method;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// The server hangs up, with or without a last word, before `limit`.
 async fn is_closed(mut stream: impl AsyncRead + Unpin, limit: Duration) -> bool {
     let mut answer = Vec::new();
     tokio::time::timeout(limit, stream.read_to_end(&mut answer)).await.is_ok()
+}
+
+/// One request on a connection that is kept, and its answer.
+async fn exchange(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    stream.write_all(b"GET /version HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("the connection is open");
+    stream.flush().await.expect("the connection is open");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"}") && !answer.ends_with(b"}\n") {
+        let mut part = [0; 4096];
+        let n = stream.read(&mut part).await.expect("the connection is open");
+        assert!(n > 0, "the connection was closed after {:?}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&part[..n]);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_connection_may_rest() {
+    let siege = Siege::begin().await;
+    let mut kept = siege.plane.access.dial("http/1.1").await.unwrap();
+    exchange(&mut kept).await;
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    exchange(&mut kept).await;
+    siege.survived().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,6 +60,13 @@ async fn connections_that_dawdle_are_closed_and_hold_nobody_up() {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             ("a slow request", false)
+        });
+        let mut tired = siege.plane.access.dial("http/1.1").await.unwrap();
+        dawdlers.spawn(async move {
+            exchange(&mut tired).await;
+            tired.write_all(b"GET /version HTTP/1.1\r\nhos").await.expect("half a head is taken");
+            tired.flush().await.expect("half a head is taken");
+            ("half a second request", is_closed(tired, limit).await)
         });
         let mut half = siege.plane.access.dial("h2").await.unwrap();
         dawdlers.spawn(async move {

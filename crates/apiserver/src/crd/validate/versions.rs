@@ -373,7 +373,14 @@ pub(super) fn stored(stored: &Value, spec: &Spec<'_>, path: &Path) -> Vec<Error>
     if list.is_empty() {
         return vec![Error::invalid(path, stored.clone(), "must have at least one stored version")];
     }
-    let missing = spec.versions.iter().filter(|v| v.storage && !list.contains(&v.name));
+    // Each stored version is accounted for once, so that the second of two versions of a name misses it.
+    let repeated = |at: usize, name: &str| spec.versions[..at].iter().any(|v| v.name == name);
+    let missing = spec
+        .versions
+        .iter()
+        .enumerate()
+        .filter(|(at, v)| v.storage && (!list.contains(&v.name) || repeated(*at, v.name)))
+        .map(|(_, v)| v);
     let mut errors: Vec<Error> = missing
         .map(|v| Error::invalid(path, stored.clone(), format!("must have the storage version {}", v.name)))
         .collect();

@@ -1,5 +1,7 @@
 //! Request bodies → normalised objects, with the strictness the client asked for.
 
+mod order;
+
 use crate::kinds;
 use crate::negotiate::BodyType;
 use crate::request::FieldValidation;
@@ -9,6 +11,7 @@ use transom_object::{GroupKind, GroupVersion, GroupVersionKind, Status, field, j
 use transom_schema::own;
 
 /// A decoded body with what a strict decoder would object to.
+#[derive(Default)]
 pub struct Decoded {
     pub value: Value,
     pub duplicates: Vec<String>,
@@ -54,7 +57,7 @@ pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
         }
         BodyType::Protobuf => {
             let value = kinds::decode_protobuf(body).map_err(|e| unrecognized(body, kind, &e.to_string()))?;
-            Ok(Decoded { value, duplicates: Vec::new() })
+            Ok(Decoded { value, ..Decoded::default() })
         }
     }
 }
@@ -101,7 +104,7 @@ fn yaml_document(body: &[u8]) -> Result<Decoded, String> {
         return Err("the body holds more than one document".into());
     }
     let Some(document) = documents.pop() else {
-        return Ok(Decoded { value: Value::Null, duplicates: Vec::new() });
+        return Ok(Decoded::default());
     };
     Ok(Decoded { value: document.value, duplicates: document.duplicates })
 }
@@ -119,17 +122,34 @@ fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
     ))
 }
 
-/// Brings a decoded body into served form. Returns the warnings for the client, or fails when it asked for
-/// strictness.
+/// Brings a decoded body into served form, or fails when the client asked for strictness. Warnings are for the
+/// client whatever comes of the request. `json` is the body where it was one: a strict decoder complains in its
+/// order.
 pub fn normalize(
     resource: &Resource,
-    value: &mut Value,
-    duplicates: &[String],
+    decoded: &mut Decoded,
+    json: &[u8],
     validation: FieldValidation,
-) -> Result<Vec<String>, Status> {
-    expect_kind(resource, value)?;
-    let unknown = shape(resource, value).map_err(|why| Status::bad_request(handled_as(resource, &why)))?;
-    judge(resource, duplicates, &unknown, validation)
+    warnings: &mut Vec<String>,
+) -> Result<(), Status> {
+    let typed = resource.strategy.is_typed();
+    if typed {
+        expect_kind(resource, &mut decoded.value)?;
+    }
+    let claimed = typed || claims_kind(resource, &decoded.value);
+    let mut unknown =
+        shape(resource, &mut decoded.value).map_err(|why| Status::bad_request(handled_as(resource, &why)))?;
+    if !claimed {
+        // Another kind's fields are another schema's; metadata is everybody's.
+        unknown.retain(|path| path.starts_with("metadata."));
+    }
+    let mut problems = complaints(&decoded.duplicates, &unknown, validation);
+    if typed && problems.len() > 1 {
+        order::as_written(json, &mut problems);
+    }
+    warnings.extend(tell(resource, &problems, validation)?);
+    // Without a type to decode into, what the body claims to be is looked at last.
+    if typed { Ok(()) } else { expect_kind(resource, &mut decoded.value) }
 }
 
 /// The strategy's normalisation, keeping a client's wish to reset managedFields: a list with an empty entry, and
@@ -145,26 +165,47 @@ pub fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, Stri
     Ok(unknown)
 }
 
-/// What to do about unknown and duplicate fields.
+/// Something a strict decoder objects to: what, and at which path.
+struct Complaint {
+    duplicate: bool,
+    path: String,
+}
+
+impl std::fmt::Display for Complaint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} field {:?}", if self.duplicate { "duplicate" } else { "unknown" }, self.path)
+    }
+}
+
+fn complaints(duplicates: &[String], unknown: &[String], validation: FieldValidation) -> Vec<Complaint> {
+    if validation == FieldValidation::Ignore {
+        return Vec::new();
+    }
+    let complain = |duplicate| move |path: &String| Complaint { duplicate, path: path.clone() };
+    duplicates.iter().map(complain(true)).chain(unknown.iter().map(complain(false))).collect()
+}
+
+/// What to do about duplicate and unknown fields: warnings, or an error when the client asked for strictness.
 pub fn judge(
     resource: &Resource,
     duplicates: &[String],
     unknown: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
-    if validation == FieldValidation::Ignore || (duplicates.is_empty() && unknown.is_empty()) {
-        return Ok(Vec::new());
+    tell(resource, &complaints(duplicates, unknown, validation), validation)
+}
+
+fn tell(
+    resource: &Resource,
+    problems: &[Complaint],
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let problems: Vec<String> = problems.iter().map(Complaint::to_string).collect();
+    if problems.is_empty() || validation != FieldValidation::Strict {
+        return Ok(problems);
     }
-    let duplicate = duplicates.iter().map(|p| format!("duplicate field {p:?}"));
-    let problems: Vec<String> =
-        duplicate.chain(unknown.iter().map(|p| format!("unknown field {p:?}"))).collect();
-    match validation {
-        FieldValidation::Strict => Err(Status::bad_request(handled_as(
-            resource,
-            &format!("strict decoding error: {}", problems.join(", ")),
-        ))),
-        _ => Ok(problems),
-    }
+    let why = format!("strict decoding error: {}", problems.join(", "));
+    Err(Status::bad_request(handled_as(resource, &why)))
 }
 
 /// `Widget in version "v1" cannot be handled as a Widget: …`
@@ -180,6 +221,12 @@ fn unregistered(version: &str, kind: &str, expected: &GroupVersionKind) -> Optio
     let kind = if kind.is_empty() { &*expected.kind } else { kind };
     let claimed = GroupVersion::parse(version).unwrap_or_default().with_kind(kind);
     (version != expected_version || kinds::type_of(&claimed).is_empty()).then_some(claimed)
+}
+
+/// Whether a body says that it is of the endpoint's kind, in whatever version.
+fn claims_kind(resource: &Resource, value: &Value) -> bool {
+    let version = value["apiVersion"].as_str().and_then(GroupVersion::parse);
+    version.is_some_and(|v| v.group == resource.group) && value["kind"] == *resource.names.kind
 }
 
 /// A body may leave out apiVersion and kind only where they are typed; given, they must be the endpoint's.
