@@ -17,6 +17,11 @@ pub(crate) struct Filter {
     decodes: bool,
 }
 
+/// Namespaces and custom kinds beside them have none to select by; other kinds do not mind.
+fn has_namespace_label(resource: &Resource) -> bool {
+    resource.namespaced || (resource.definition.is_none() && !resource.is_namespace())
+}
+
 impl Filter {
     pub(crate) fn new(
         resource: Arc<Resource>,
@@ -29,7 +34,8 @@ impl Filter {
         let mut decodes = false;
         for requirement in fields.requirements() {
             match requirement.field.as_str() {
-                "metadata.name" | "metadata.namespace" => {}
+                "metadata.name" => {}
+                "metadata.namespace" if has_namespace_label(&resource) => {}
                 label if resource.strategy.selectable_fields().iter().any(|f| f == label) => decodes = true,
                 label if resource.strategy.is_typed() && resource.strategy.selectable_fields().is_empty() => {
                     return Err(Status::bad_request(format!(

@@ -166,6 +166,10 @@ impl Server {
         query: &Query,
         accept: &Accept,
     ) -> Response<ApiBody> {
+        let routed = matches!(segments, [first] if first == "version" || first == "api");
+        if routed && parts.method != Method::GET {
+            return respond::render_error(&Status::method_not_allowed(), accept);
+        }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             return page_not_found();
         }

@@ -61,7 +61,7 @@ fn drop_foreign(new: &mut Value, old: Option<&Value>, ty: &str) {
     }
     if matches!(ty, "ClusterIP" | "ExternalName") {
         let before: Vec<Value> = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
-        for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        for port in ports_mut(new) {
             let same = before.iter().any(|p| p["nodePort"] == port["nodePort"]);
             if same && let Some(port) = port.as_object_mut() {
                 port.remove("nodePort");
@@ -70,12 +70,55 @@ fn drop_foreign(new: &mut Value, old: Option<&Value>, ty: &str) {
     }
 }
 
+fn ports_mut(service: &mut Value) -> impl Iterator<Item = &mut Value> {
+    service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// What a service asks for that is ignored or on its way out.
+pub(crate) fn warnings(service: &Value) -> Vec<String> {
+    let spec = &service["spec"];
+    let text = |key: &str| spec[key].as_str().unwrap_or_default();
+    let external = text("type") == "ExternalName";
+    let headless = !external && text("clusterIP") == "None";
+    let addressed = spec["externalIPs"].as_array().is_some_and(|ips| !ips.is_empty());
+    let hints = "service.kubernetes.io/topology-aware-hints";
+    let advice = [
+        (
+            service["metadata"]["annotations"].get(hints).is_some(),
+            "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use service.kubernetes.io/topology-mode instead",
+        ),
+        (
+            headless && !text("loadBalancerIP").is_empty(),
+            "spec.loadBalancerIP is ignored for headless services",
+        ),
+        (headless && addressed, "spec.externalIPs is ignored for headless services"),
+        (
+            headless && text("sessionAffinity") != "None",
+            "spec.SessionAffinity is ignored for headless services",
+        ),
+        (
+            addressed && !headless && !external,
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+        ),
+        (external && addressed, "spec.externalIPs is ignored when spec.type is \"ExternalName\""),
+        (
+            !external && !text("externalName").is_empty(),
+            "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+        ),
+        (
+            text("trafficDistribution") == "PreferClose",
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+        ),
+    ];
+    advice.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned()).collect()
+}
+
 fn allocate_node_ports(server: &Inner, new: &mut Value, old: Option<&Value>) {
     let before: Vec<Value> = old.and_then(|o| o["spec"]["ports"].as_array().cloned()).unwrap_or_default();
     let mut taken = in_use(server, |spec| {
         spec["ports"].as_array().into_iter().flatten().filter_map(|p| p["nodePort"].as_i64()).collect()
     });
-    for port in new["spec"]["ports"].as_array_mut().into_iter().flatten() {
+    for port in ports_mut(new) {
         if port["nodePort"].as_i64().is_some_and(|n| n != 0) {
             continue;
         }

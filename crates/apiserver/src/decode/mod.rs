@@ -26,6 +26,9 @@ pub fn object(
 ) -> Result<Decoded, Status> {
     let kind = &resource.names.kind;
     let decoded = value(body, ty, kind)?;
+    if !resource.strategy.is_typed() {
+        expect_version(resource, &decoded.value, body)?;
+    }
     let says_kind = decoded.value["kind"].as_str().is_some_and(|k| !k.is_empty());
     if resource.strategy.is_typed() || says_kind {
         return Ok(decoded);
@@ -36,6 +39,20 @@ pub fn object(
         FieldValidation::Ignore => Status::bad_request(handled_as(resource, &why)),
         _ => unrecognized(body, kind, &why),
     })
+}
+
+/// A version that cannot be read is told before anything else about the object.
+fn expect_version(resource: &Resource, value: &Value, body: &[u8]) -> Result<(), Status> {
+    let kind = &resource.names.kind;
+    match value.get("apiVersion") {
+        Some(Value::Null) => Err(Status::bad_request(format!(
+            "{kind} in version \"\" cannot be handled as a {kind}: .apiVersion accessor error: <nil> is of the type <nil>, expected string"
+        ))),
+        Some(Value::String(version)) if GroupVersion::parse(version).is_none() => {
+            Err(unrecognized(body, kind, &format!("unexpected GroupVersion string: {version}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn missing_kind(body: &str) -> String {
@@ -136,18 +153,29 @@ pub fn normalize(
     if typed {
         expect_kind(resource, &mut decoded.value)?;
     }
-    let claimed = typed || claims_kind(resource, &decoded.value);
+    let claim = if typed { Claim::Served } else { Claim::of(resource, &decoded.value) };
+    let fields: Vec<String> =
+        decoded.value.as_object().into_iter().flatten().map(|(k, _)| k.clone()).collect();
     let mut unknown =
         shape(resource, &mut decoded.value).map_err(|why| Status::bad_request(handled_as(resource, &why)))?;
-    if !claimed {
+    if claim != Claim::Served {
         // Another kind's fields are another schema's; metadata is everybody's.
         unknown.retain(|path| path.starts_with("metadata."));
+    }
+    if claim == Claim::Unserved {
+        let own = |key: &String| !["apiVersion", "kind", "metadata"].contains(&key.as_str());
+        unknown.extend(fields.into_iter().filter(own));
     }
     let mut problems = complaints(&decoded.duplicates, &unknown, validation);
     if typed && problems.len() > 1 {
         order::as_written(json, &mut problems);
     }
-    warnings.extend(tell(resource, &problems, validation)?);
+    let version = match claim {
+        Claim::Unserved => decoded.value["apiVersion"].as_str().and_then(GroupVersion::parse),
+        _ => None,
+    };
+    let version = version.map_or_else(|| resource.version.clone(), |v| v.version);
+    warnings.extend(tell(resource, &version, &problems, validation)?);
     // Without a type to decode into, what the body claims to be is looked at last.
     if typed { Ok(()) } else { expect_kind(resource, &mut decoded.value) }
 }
@@ -192,11 +220,12 @@ pub fn judge(
     unknown: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
-    tell(resource, &complaints(duplicates, unknown, validation), validation)
+    tell(resource, &resource.version, &complaints(duplicates, unknown, validation), validation)
 }
 
 fn tell(
     resource: &Resource,
+    version: &str,
     problems: &[Complaint],
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
@@ -204,8 +233,10 @@ fn tell(
     if problems.is_empty() || validation != FieldValidation::Strict {
         return Ok(problems);
     }
-    let why = format!("strict decoding error: {}", problems.join(", "));
-    Err(Status::bad_request(handled_as(resource, &why)))
+    let (kind, problems) = (&resource.names.kind, problems.join(", "));
+    Err(Status::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {problems}"
+    )))
 }
 
 /// `Widget in version "v1" cannot be handled as a Widget: …`
@@ -223,10 +254,26 @@ fn unregistered(version: &str, kind: &str, expected: &GroupVersionKind) -> Optio
     (version != expected_version || kinds::type_of(&claimed).is_empty()).then_some(claimed)
 }
 
-/// Whether a body says that it is of the endpoint's kind, in whatever version.
-fn claims_kind(resource: &Resource, value: &Value) -> bool {
-    let version = value["apiVersion"].as_str().and_then(GroupVersion::parse);
-    version.is_some_and(|v| v.group == resource.group) && value["kind"] == *resource.names.kind
+/// What a body says that it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// The endpoint's kind in a version that has a schema.
+    Served,
+    /// The endpoint's kind in a version that nobody defined, and so without any field.
+    Unserved,
+    /// Another kind.
+    Other,
+}
+
+impl Claim {
+    fn of(resource: &Resource, value: &Value) -> Self {
+        let version = value["apiVersion"].as_str().unwrap_or_default();
+        let group = GroupVersion::parse(version).map(|v| v.group);
+        if group.is_none_or(|g| g != resource.group) || value["kind"] != *resource.names.kind {
+            return Self::Other;
+        }
+        if resource.schemas.contains_key(version) { Self::Served } else { Self::Unserved }
+    }
 }
 
 /// A body may leave out apiVersion and kind only where they are typed; given, they must be the endpoint's.

@@ -3,7 +3,7 @@
 use super::custom::copy_field;
 use super::{Column, Face, Strategy, events, generation};
 use crate::resource::{Access, Names, Resource, ScalePaths};
-use crate::{crd, kinds};
+use crate::{crd, kinds, services};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -364,6 +364,7 @@ impl Strategy for Builtin {
     }
 
     fn prepare_create(&self, new: &mut Value) {
+        // What does not count its generations keeps what it is told.
         if self.facts.counts_generation {
             generation::begin(new);
         }
@@ -434,15 +435,18 @@ impl Strategy for Builtin {
             Face::Status => kinds::validate_status(new, &self.gvk),
             _ => kinds::validate(new, old, &self.gvk),
         };
-        errors.extend(check_finalizers(new));
+        if self.facts.group != ADMISSION.group {
+            errors.extend(check_finalizers(new));
+        }
         errors
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        if self.facts.kind == "CustomResourceDefinition" {
-            return crd::warnings(new, old);
+        match self.facts.kind {
+            "CustomResourceDefinition" => crd::warnings(new, old),
+            "Service" => services::warnings(new),
+            _ => Vec::new(),
         }
-        Vec::new()
     }
 
     fn name_rule(&self) -> meta::NameRule {
@@ -527,7 +531,7 @@ fn forget_empty_rules(role: &mut Value) {
     }
 }
 
-/// Built-in kinds ask more of finalizers than the API machinery does.
+/// Most built-in kinds ask more of finalizers than the API machinery does.
 fn check_finalizers(value: &Value) -> Vec<field::Error> {
     let path = field::Path::new("metadata").child("finalizers");
     let names = value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);

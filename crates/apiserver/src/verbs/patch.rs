@@ -7,7 +7,7 @@ use crate::respond::Answer;
 use crate::strategy::Face;
 use crate::write::{self, Existing, Update};
 use crate::{decode, ownership};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use transom_object::status::Details;
 use transom_object::{GroupKind, GroupVersionKind, Status, field};
 use transom_schema::{Schema, patch};
@@ -122,6 +122,10 @@ pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer
     let mut unknown = Vec::new();
     let done = write::update(&call.server, &call.resource, &request, |existing| {
         let value = apply(call, &patch, existing, &options, face)?;
+        if is_apply && existing.value.is_some_and(|live| same_but_managers(live, &value)) {
+            // Nothing was merged, so nothing needs its defaults.
+            return Ok(value);
+        }
         let mut new = decode::Decoded { value, ..Default::default() };
         unknown.clear();
         let normalized =
@@ -129,6 +133,8 @@ pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer
         normalized.map_err(|status| {
             let why = status.message.split_once(": ").map_or(status.message.as_str(), |(_, why)| why);
             match &patch {
+                // Refused for what it is, not for how it reads.
+                _ if status.reason == "Invalid" => status,
                 Patch::Apply { .. } => status,
                 Patch::Strategic(p) => undecodable(patch::go_text(p), why),
                 // Normalising spoilt it: made again, it is as the patch left it.
@@ -146,6 +152,18 @@ pub(super) async fn patch(call: &Call, body: &[u8], face: Face) -> Result<Answer
     let (outcome, warnings) = done?;
     call.warn(warnings);
     written(call, &outcome)
+}
+
+fn same_but_managers(live: &Value, new: &Value) -> bool {
+    let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else { return false };
+    let metadata = |map: &Map<String, Value>| {
+        let mut metadata = map.get("metadata").cloned().unwrap_or_default();
+        metadata.as_object_mut().map(|m| m.remove("managedFields"));
+        metadata
+    };
+    live.len() == new.len()
+        && live.iter().all(|(key, value)| key == "metadata" || new.get(key) == Some(value))
+        && metadata(live) == metadata(new)
 }
 
 fn apply(
@@ -205,13 +223,13 @@ fn refused(error: &patch::PatchError) -> Status {
 }
 
 fn unsupported(call: &Call) -> Status {
-    let mut offered = vec![JSON, MERGE];
-    if call.resource.strategy.patch_schema().is_some() {
-        offered.push(STRATEGIC);
+    if call.resource.strategy.is_typed() {
+        // Its route has no such patch: said by the router, in its words.
+        return Status::unsupported_media_type("415: Unsupported Media Type")
+            .with_details(Details::default());
     }
-    offered.push(APPLY);
     Status::unsupported_media_type(format!(
         "the body of the request was in an unknown format - accepted media types include: {}",
-        offered.join(", ")
+        [JSON, MERGE, APPLY].join(", ")
     ))
 }

@@ -6,9 +6,7 @@ use transom_object::Status;
 /// Server-owned metadata that a client may not set on create.
 pub(super) fn fill_new(value: &mut Value, now: &str) {
     let m = metadata_mut(value);
-    for key in
-        ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation", "resourceVersion"]
-    {
+    for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         m.remove(key);
     }
     m.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
@@ -19,7 +17,6 @@ pub(super) fn fill_new(value: &mut Value, now: &str) {
 pub(super) fn keep_old(new: &mut Value, old: &Value) {
     let old = &old["metadata"];
     let m = metadata_mut(new);
-    m.remove("selfLink");
     for key in ["creationTimestamp", "generation"] {
         match old.get(key) {
             Some(v) => m.insert(key.into(), v.clone()),

@@ -92,15 +92,13 @@ async fn create_missing(
     settle_place(&mut value, request.namespace, Some(request.name))?;
     // A missing object is created whatever version the client last saw, as long as it is one.
     expect_version(text(&value, "resourceVersion"))?;
-    super::meta::metadata_mut(&mut value).remove("resourceVersion");
+    let version = super::meta::metadata_mut(&mut value).remove("resourceVersion");
     let create_request =
         Create { value, namespace: request.namespace, manager: request.manager, dry_run: request.dry_run };
     let (mut outcome, warnings) = create(server, resource, create_request).await?;
-    if let Outcome::Transient { value, .. } = &mut outcome
-        && request.pins_version
-    {
-        // Upstream's mark of a version that was given and is none.
-        value["metadata"]["resourceVersion"] = "0".into();
+    if let (Outcome::Transient { value, .. }, Some(version)) = (&mut outcome, version) {
+        // What is not stored gets no version, and keeps the one it came with.
+        value["metadata"]["resourceVersion"] = version;
     }
     Ok((outcome, warnings))
 }
@@ -202,6 +200,10 @@ async fn commit(
     mut new: Value,
 ) -> Result<Outcome, Lost> {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
+    if !request.dry_run {
+        // Set by nobody any more, and never stored.
+        super::meta::metadata_mut(&mut new).remove("selfLink");
+    }
     // Times in managedFields alone are no change: they are taken back, so that two managers applying in turn do
     // not write for ever.
     let unchanged = own::keep_timestamps(old, &mut new) || new == *old;

@@ -21,6 +21,8 @@ fn merge(mut map: Map<String, Value>, changes: &Map<String, Value>) -> Map<Strin
         }
         let merged = match (map.remove(key), change) {
             (Some(Value::Object(current)), Value::Object(nested)) => Value::Object(merge(current, nested)),
+            // What takes an object's place is taken as it is.
+            (Some(Value::Object(_)), other) => other.clone(),
             _ => without_nulls(change),
         };
         map.insert(key.clone(), merged);

@@ -169,9 +169,48 @@ fn pod_spec(spec: &At<'_>, errors: &mut Vec<Error>) {
     spec.get("terminationGracePeriodSeconds").not_negative(errors);
 }
 
+const VOLUME_SOURCES: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 fn volumes<'a>(volumes: &At<'a>, errors: &mut Vec<Error>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     for volume in volumes.items() {
+        // The first source in upstream's order is the one; each further one is too many.
+        let sources = VOLUME_SOURCES.iter().filter(|source| !volume.get(source).is_null());
+        errors.extend(sources.skip(1).map(|source| {
+            let path = volume.path.child(if *source == "downwardAPI" { "downwarAPI" } else { source });
+            Error::forbidden(&path, "may not specify more than 1 volume type")
+        }));
         let name = volume.get("name");
         label_name(&name, errors);
         if !name.str().is_empty() && !seen.insert(name.str()) {
