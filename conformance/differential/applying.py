@@ -87,6 +87,14 @@ LISTS = [
 ]
 
 
+def emptied(rng, scope):
+    """A map whose last entry goes with its owner, alone and together with a change that is refused."""
+    target = Handle(customs.WIDGET, f"{scope.name}-empty", scope.namespace)
+    for klass in ("same", "other"):
+        yield target.apply(customs.WIDGET.object(target.name, spec={"color": "red", "klass": "same", "settings": {"a": "1"}}), "red")
+        yield target.apply(customs.WIDGET.object(target.name, spec={"color": "red", "klass": klass}), "red")
+
+
 def ownership(rng, scope):
     """Shared sets, keyed lists, atomic and granular maps: who owns what, and what vanishes with whom."""
     target = Handle(customs.WIDGET, f"{scope.name}-own", scope.namespace)

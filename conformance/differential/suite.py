@@ -45,7 +45,7 @@ FAMILIES = (
     [writing.lifecycle(kind) for kind in NAMED] + [applying.contest(kind) for kind in NAMED] + [reading.listing(kind) for kind in NAMED]
     + [reading.watching(kind) for kind in (kinds.CONFIGMAP, kinds.SECRET, customs.WIDGET, customs.PLAIN, kinds.DEPLOYMENT)]
     + [deleting.finalizers(kind) for kind in NAMED if kind is not kinds.SERVICE]
-    + [writing.lifecycle(kind) for kind in customs.CUSTOM] * 2 + [applying.ownership] * 6
+    + [writing.lifecycle(kind) for kind in customs.CUSTOM] * 2 + [applying.ownership] * 6 + [applying.emptied, writing.orphans]
     + [writing.strategic, writing.encodings, reading.single, deleting.family, deleting.namespaces, defining.refused, defining.life,
        defining.documents, defining.built_in, defining.versions, refusing.protocol, writing.events, refusing.tokens]
 )

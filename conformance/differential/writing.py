@@ -100,6 +100,15 @@ def metadata(rng, scope):
     ))
 
 
+def orphans(rng, scope):
+    """Owner references that name nobody, on a kind with rules and on one without."""
+    for kind, content in ((customs.GAUGE, {"spec": {"count": 1}}), (kinds.CONFIGMAP, {})):
+        target = Handle(kind, f"{scope.name}-o", scope.namespace)
+        yield target.create(kind.object(target.name, **content))
+        for owner in ({"apiVersion": "v1", "kind": "ConfigMap", "name": "o"}, {"apiVersion": "", "kind": "", "name": "", "uid": ""}):
+            yield target.patch(PATCHES["merge"], {"metadata": {"ownerReferences": [owner]}}, "patch.metadata")
+
+
 def patch(kind, object_, rng):
     change = kind.change(rng)
     form = rng.choice(("merge", "merge", "json", "strategic"))

@@ -20,9 +20,12 @@ type source struct {
 
 type pkg struct {
 	types map[string]declaration
-	enums map[string][]string
+	enums map[string][]constant
 	texts map[string]string // string constants by name
 }
+
+// constant is a value of an enum: its name in Go, its text and its comment.
+type constant struct{ name, text, doc string }
 
 // declaration is a type or a field as written: its comment and markers.
 type declaration struct {
@@ -46,7 +49,7 @@ func (s *source) load(path string) *pkg {
 	if p, ok := s.packages[path]; ok {
 		return p
 	}
-	p := &pkg{types: map[string]declaration{}, enums: map[string][]string{}, texts: map[string]string{}}
+	p := &pkg{types: map[string]declaration{}, enums: map[string][]constant{}, texts: map[string]string{}}
 	s.packages[path] = p
 	if path == "" || !strings.Contains(path, ".") {
 		return p
@@ -85,7 +88,7 @@ func (p *pkg) read(g *ast.GenDecl) {
 			}
 			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				v, _ := strconv.Unquote(lit.Value)
-				p.enums[name.Name] = append(p.enums[name.Name], v)
+				p.enums[name.Name] = append(p.enums[name.Name], constant{spec.Names[0].Name, v, declare(spec.Doc, nil).doc})
 				p.texts[spec.Names[0].Name] = v
 			}
 		}
@@ -128,20 +131,45 @@ func (s *source) typeOf(t reflect.Type) declaration {
 	return s.load(t.PkgPath()).types[t.Name()]
 }
 
-// enumOf lists the constants of a "+enum" type, sorted, also through pointers and lists.
-func (s *source) enumOf(t reflect.Type) []string {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
+// constantsOf lists the constants of a "+enum" type.
+func (s *source) constantsOf(t reflect.Type) []constant {
 	if t.Kind() != reflect.String || t.PkgPath() == "" {
 		return nil
 	}
 	if _, ok := s.typeOf(t).markers["enum"]; !ok {
 		return nil
 	}
-	values := append([]string(nil), s.load(t.PkgPath()).enums[t.Name()]...)
+	return s.load(t.PkgPath()).enums[t.Name()]
+}
+
+// enumOf lists the values of a "+enum" type, sorted, also through pointers and lists.
+func (s *source) enumOf(t reflect.Type) []string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	var values []string
+	for _, c := range s.constantsOf(t) {
+		values = append(values, c.text)
+	}
 	sort.Strings(values)
 	return values
+}
+
+// enumDoc tells what each value of a "+enum" type means, as lines that continue the comment of a field of it.
+func (s *source) enumDoc(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var lines []string
+	for _, c := range s.constantsOf(t) {
+		meaning := strings.TrimPrefix(strings.TrimSpace(c.doc), c.name)
+		lines = append(lines, " - `"+strconv.Quote(c.text)+"` "+strings.Join(strings.Fields(meaning), " "))
+	}
+	if lines == nil {
+		return ""
+	}
+	sort.Strings(lines)
+	return "\nPossible enum values:\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // describe turns a comment into a description the way OpenAPI documents print it: markers and TODO

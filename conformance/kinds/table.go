@@ -106,7 +106,7 @@ func (t *table) add(g reflect.Type) {
 		}
 		fd := decl.fields[f.Name]
 		o.Fields = append(o.Fields, t.field(f, fd, g.PkgPath()))
-		if d := describe(fd.doc); d != "" && o.Fields[len(o.Fields)-1].Name != "" {
+		if d := describe(fd.doc + t.source.enumDoc(f.Type)); d != "" && o.Fields[len(o.Fields)-1].Name != "" {
 			docs[o.Fields[len(o.Fields)-1].Name] = d
 		}
 	}

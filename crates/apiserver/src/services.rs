@@ -150,3 +150,36 @@ fn in_use<T: Ord>(server: &Inner, read: impl Fn(&Value) -> Vec<T>) -> BTreeSet<T
     let bodies = services.values().filter_map(|e| serde_json::from_slice::<Value>(&e.body).ok());
     bodies.flat_map(|service| read(&service["spec"])).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_changes_with_the_other() {
+        let old = json!({"clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"]});
+        for (given, want) in [
+            (json!({"clusterIP": "None", "clusterIPs": ["10.96.0.9"]}), json!(["None"])),
+            (json!({"clusterIP": "", "clusterIPs": ["10.96.0.9"]}), Value::Null),
+            (json!({"clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"]}), json!(["10.96.0.9"])),
+            (json!({"clusterIP": "None", "clusterIPs": ["10.96.0.7"]}), json!(["10.96.0.7"])),
+        ] {
+            let mut new = given.clone();
+            pair_addresses(&mut new, &old);
+            assert_eq!(new["clusterIPs"], want, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_a_service_cannot_have_is_told() {
+        let headless =
+            json!({"spec": {"type": "ClusterIP", "clusterIP": "None", "sessionAffinity": "ClientIP"}});
+        assert_eq!(warnings(&headless), ["spec.SessionAffinity is ignored for headless services"]);
+        let named =
+            json!({"spec": {"type": "ExternalName", "externalName": "x", "externalIPs": ["1.2.3.4"]}});
+        assert_eq!(warnings(&named), ["spec.externalIPs is ignored when spec.type is \"ExternalName\""]);
+        let plain =
+            json!({"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.9", "sessionAffinity": "None"}});
+        assert!(warnings(&plain).is_empty());
+    }
+}

@@ -62,7 +62,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
     if server.store.snapshot(name).objects.is_empty() {
         remove_finalizer(server, &resource, &definition, CLEANUP).await
     } else {
-        rewrite_status(server, &resource, name, |value, now| crd::mark_emptying(value, now)).await
+        rewrite_status(server, &resource, name, crd::mark_emptying).await
     }
 }
 

@@ -126,6 +126,16 @@ mod tests {
     }
 
     #[test]
+    fn nulls_stay_only_in_what_takes_an_objects_place() {
+        let document = json!({"object": {"a": 1}, "list": [1], "text": "x"});
+        let list = json!([{"gone": null}, null]);
+        let patch = json!({"object": list, "list": list, "text": list, "new": list});
+        let pruned = json!([{}, null]);
+        let want = json!({"object": list, "list": pruned, "text": pruned, "new": pruned});
+        assert_eq!(merge_patch(&document, &patch), Ok(want));
+    }
+
+    #[test]
     fn a_patch_divides_into_deletions_and_values() {
         let patch = json!({"gone": null, "kept": 1, "list": [], "empty": {}, "deep": {"gone": null}, "both": {"a": null, "b": 1}});
         let (deletions, values) = halves(&patch);

@@ -155,6 +155,10 @@ mod tests {
         assert!(Num::Int(i32::MAX.into()).fits(&int32) && !Num::Int(1 << 31).fits(&int32));
         assert!(Num::Float(3.0).fits(&int32) && !Num::Float(3.5).fits(&int32));
         assert!(Num::Int(1 << 31).fits(&schema(Type::Integer, "unheard-of")));
+        let whole = Schema { ty: Type::Integer, ..Schema::default() };
+        assert!(
+            Num::Int(1 << 40).fits(&whole) && !Num::Float(1e30).fits(&whole) && !Num::Float(0.5).fits(&whole)
+        );
         assert!(!Num::Float(1e300).fits(&schema(Type::Number, "float")));
         assert!(Num::Float(1e300).fits(&schema(Type::Number, "double")));
     }

@@ -128,3 +128,20 @@ fn upstream_tables_of_objects() {
         }
     }
 }
+
+#[test]
+fn finalizers_that_are_new_are_advised_about() {
+    let kind = custom(true);
+    let object = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
+    let old = object(&["plain"]);
+    let new = object(&["plain", "nodomain", "no.path", "example.org/good", "orphan"]);
+    let told = kind.warnings(&new, Some(&old));
+    assert_eq!(
+        told,
+        [
+            r#"metadata.finalizers: "no.path": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"#,
+            r#"metadata.finalizers: "nodomain": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"#,
+        ]
+    );
+    assert_eq!(kind.warnings(&object(&["plain"]), None).len(), 1);
+}
