@@ -92,7 +92,7 @@ def emptied(rng, scope):
     target = Handle(customs.WIDGET, f"{scope.name}-empty", scope.namespace)
     for klass in ("same", "other"):
         yield target.apply(customs.WIDGET.object(target.name, spec={"color": "red", "klass": "same", "settings": {"a": "1"}}), "red")
-        yield target.apply(customs.WIDGET.object(target.name, spec={"color": "red", "klass": klass}), "red")
+        yield target.apply(customs.WIDGET.object(target.name, spec={"color": "red", "klass": klass, "settings": {}}), "red")
 
 
 def ownership(rng, scope):

@@ -71,7 +71,7 @@ def refused(rng, scope):
 
 
 def established(answer):
-    conditions = answer.body.get("status", {}).get("conditions", [])
+    conditions = answer.body.get("status", {}).get("conditions") or []
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 

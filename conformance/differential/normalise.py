@@ -163,11 +163,11 @@ class Normaliser:
         found = self.object(status)
         details = found.get("details")
         causes = isinstance(details, dict) and details.get("causes")
+        if causes:
+            details["causes"] = {f"{cause.get('field')}: {cause.get('message')}": cause.get("reason") for cause in causes}
         if causes and len(causes) > 1:
-            # Validation walks Go maps, so neither the order of causes nor that of the texts is defined.
+            # Validation walks Go maps, so neither the order of causes nor that of their texts in the message is defined.
             # The reference repeats a cause once for each layer that checks it.
-            texts = sorted({json.dumps(cause, sort_keys=True) for cause in causes})
-            details["causes"] = [json.loads(text) for text in texts]
             head, bracket, _ = found.get("message", "").partition("is invalid: [")
             found["message"] = head + bracket + ("<causes>]" if bracket else "")
         return found
@@ -179,6 +179,17 @@ def meet(normalisers):
         most = max(each.counts[counted] for each in normalisers)
         for each in normalisers:
             each.counts[counted] = most
+
+
+def agree(normalisers, answers):
+    """One token for the versions that an object has now, where the servers count them differently and may."""
+    metas = [answer.body.get("metadata") if isinstance(answer.body, dict) else None for answer in answers]
+    if all(isinstance(meta, dict) and str(meta.get("resourceVersion", "")).isdigit() for meta in metas):
+        name = metas[0].get("generateName") or metas[0].get("name")
+        count = 1 + max(each.counts["rv", name] for each in normalisers)
+        for each, meta in zip(normalisers, metas):
+            each.counts["rv", name] = count
+            each.versions[meta["resourceVersion"]] = f"rv{count}"
 
 
 def _continuation(token):

@@ -34,7 +34,7 @@ import refusing  # noqa: E402
 import servers  # noqa: E402
 import webhooks  # noqa: E402
 import writing  # noqa: E402
-from normalise import Normaliser, meet  # noqa: E402
+from normalise import Normaliser, agree, meet  # noqa: E402
 from operations import Handle, Memory, Operation  # noqa: E402
 
 SETTLE_WITHIN = 30  # seconds until an awaited state must have come
@@ -124,7 +124,7 @@ def verdict_of(answer):
     """A code with what a Status says about it."""
     body = answer["body"] if isinstance(answer["body"], dict) else {}
     causes = (body.get("details") or {}).get("causes") if body.get("kind") == "Status" else None
-    told = "; ".join(f"{cause.get('field')}: {cause.get('message')}" for cause in causes or []) or body.get("message", "")
+    told = "; ".join(causes or []) or body.get("message", "")
     return f"{answer['code']} {told}".strip()
 
 
@@ -221,6 +221,8 @@ def compare(operation, ends, record):
         return "parted"
     left, right = (end.normaliser.answer(picked(operation, answer)) for end, answer in zip(ends, answers))
     verdict = record(left, right)
+    if verdict == "known":
+        agree([end.normaliser for end in ends], answers)
     accepted = [answer["code"] < 300 for answer in (left, right)]
     wrote = operation.method != "GET" and any(accepted)
     return "parted" if wrote and (verdict == "differ" or verdict == "known" and not all(accepted)) else verdict

@@ -186,4 +186,63 @@ mod tests {
         ));
         assert!(!unchanged(json!({"extra": 1}), json!({"extra": 2})));
     }
+
+    /// The cases of a table of upstream's, where it is at hand.
+    fn table(path: &str) -> Vec<Value> {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes/cel");
+        let Ok(text) = std::fs::read(format!("{root}/{path}")) else { return Vec::new() };
+        let table: Value = serde_json::from_slice(&text).expect("a table");
+        table["cases"].as_array().cloned().expect("cases")
+    }
+
+    /// Upstream's schemas there leave out the types of objects and lists.
+    fn typed(schema: &mut Value) {
+        let ty = if schema.get("items").is_some() { "array" } else { "object" };
+        let map = schema.as_object_mut().expect("a schema");
+        map.entry("type").or_insert(ty.into());
+        map.get_mut("properties")
+            .and_then(Value::as_object_mut)
+            .into_iter()
+            .flatten()
+            .for_each(|(_, v)| typed(v));
+        for key in ["items", "additionalProperties"] {
+            map.get_mut(key).into_iter().for_each(typed);
+        }
+    }
+
+    #[test]
+    fn correlation_table() {
+        for case in table("common/equality/TestCorrelation.cases.json") {
+            let inputs = &case["inputs"];
+            let mut schema = inputs["Schema"]["Schema"].clone();
+            typed(&mut schema);
+            let schema = parse(&schema).unwrap_or_else(|e| panic!("{}: {e:?}", case["name"]));
+            let root = Correlated::new(&inputs["RootObject"], &inputs["RootOldObject"], &schema);
+            let path = inputs["KeyPath"].as_array().expect("a path");
+            let found = path.iter().try_fold(root, |at, step| match step.as_str() {
+                Some(name) => at.key(name),
+                None => at.items()?.get(step.as_u64()? as usize),
+            });
+            let found = found.map(|pair| (pair.new, pair.old));
+            let want = inputs.get("OldValue").map(|old| (&inputs["NewValue"], old));
+            assert_eq!(found, want, "{}", case["name"]);
+        }
+    }
+
+    #[test]
+    fn map_list_tables() {
+        for case in ["crd-validation", "openapi"]
+            .iter()
+            .flat_map(|of| table(&format!("{of}/maplist/TestMapList.json")))
+        {
+            let (inputs, sts) = (&case["inputs"], &case["inputs"]["sts"]);
+            let keyed = sts["x-kubernetes-list-type"] == "map";
+            let keys = sts["x-kubernetes-list-map-keys"].as_array().filter(|_| keyed);
+            let keys: Vec<String> =
+                keys.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+            let items = inputs["items"].as_array().cloned().unwrap_or_default();
+            let found = KeyedList::new(&keys, &items).find(&inputs["query"]);
+            assert_eq!(found, case["expected"].get("expected"), "{}", case["name"]);
+        }
+    }
 }

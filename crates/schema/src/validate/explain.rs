@@ -262,11 +262,11 @@ impl Walk<'_> {
         let (checks, trail) = (&self.schema.checks, self.trail);
         let num = Num::of(number);
         let fail = |message| Failure::invalid(trail, number.clone(), message);
-        if !num.fits(self.schema) {
+        if let Some(format) = numeric_format(self.schema)
+            && !num.fits(self.schema)
+        {
             let ty = self.schema.ty.name();
-            let format = numeric_format(self.schema)
-                .map_or_else(|| "(default format)".to_owned(), |format| format!("with format {format}"));
-            let message = format!("Checked value must be of type {ty} {format} in {trail}");
+            let message = format!("Checked value must be of type {ty} with format {format} in {trail}");
             outcome.fail(Failure { field: None, ..Failure::invalid(trail, "", message) });
         }
         if let Some(factor) = checks.multiple_of {
