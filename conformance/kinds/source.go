@@ -176,10 +176,11 @@ func (s *source) enumDoc(t reflect.Type) string {
 // lines go, the rest of a paragraph joins one line, indented lines keep their own, "---" ends it.
 func describe(doc string) string {
 	var b strings.Builder
+	// What ended a line gives way to what begins the next.
 	trimEnd := func() {
 		s := b.String()
 		b.Reset()
-		b.WriteString(strings.TrimSuffix(s, " "))
+		b.WriteString(s[:max(0, len(s)-1)])
 	}
 	for line := range strings.SplitSeq(doc, "\n") {
 		line = strings.TrimRight(line, " \t")
