@@ -1,7 +1,7 @@
 """Brings the real peers onto this machine, each once, into `.cache/` at the root of the repository.
 
 Everything comes through a package registry: kube-apiserver, etcd, kubectl and the controllers are
-compiled from the Go modules named in `peers/go.mod`; the Python client is installed in a virtual
+compiled from the Go modules named in `peers/go.mod`, functions each from its own module; the Python client is installed in a virtual
 environment; the JavaScript client is installed by npm. A folder is keyed by what it was made from and
 carries a `complete` file written last, so an interrupted install is redone and a finished one reused.
 """
@@ -130,3 +130,38 @@ def node():
         _run("npm", "install", "--no-audit", "--no-fund", "--silent", cwd=folder, log=folder / "install.log")
 
     return _once(f"node-client-{version}", build)
+
+
+class Unavailable(Exception):
+    """A peer cannot be had here."""
+
+
+def function(name):
+    """The server of a genuine composition function, such as function-auto-ready."""
+    version = VERSIONS["functions"][name]
+    module = f"github.com/crossplane-contrib/{name}"
+
+    def build(folder):
+        source = folder / "source"
+        got = subprocess.run(["go", "mod", "download", "-json", f"{module}@{version}"], cwd=folder, capture_output=True, text=True)
+        if got.returncode == 0:
+            # The module cache is read-only; a build may want to write beside its sources.
+            shutil.copytree(json.loads(got.stdout)["Dir"], source, copy_function=shutil.copyfile)
+            _run("chmod", "-R", "u+w", source, log=folder / "build.log")
+        else:
+            _clone(name, version, source)
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-ldflags", "-s -w", "-o", folder / name, ".",
+             cwd=source, log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false"})
+        shutil.rmtree(source)
+
+    return _once(f"{name}-{version}", build) / name
+
+
+def _clone(name, version, source):
+    """The sources of a module that the registry does not hand out, from a clone in TRANSOM_SOURCES if there is one."""
+    clone = pathlib.Path(os.environ.get("TRANSOM_SOURCES", "/nonexistent")) / name
+    if not clone.exists():
+        raise Unavailable(f"the registry has no {name} {version}, and TRANSOM_SOURCES no clone of it")
+    source.mkdir()
+    archive = subprocess.run(["git", "-C", clone, "archive", version], check=True, capture_output=True).stdout
+    subprocess.run(["tar", "-x", "-C", source], input=archive, check=True)

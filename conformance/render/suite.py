@@ -62,6 +62,8 @@ class Servers:
         return self.addresses[key]
 
     def genuine(self, name):
+        if name not in install.VERSIONS["functions"]:
+            raise install.Unavailable(f"no version of the genuine {name} is named")
         return self.start(("genuine", name), [install.function(name), *FLAGS.get(name, [])])
 
     def ours(self, name):
