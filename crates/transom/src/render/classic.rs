@@ -5,10 +5,12 @@
 use super::documents::{TIME, classic_result, context, settle_times};
 use super::options::Render;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use transom_compose::{
-    Failure, FunctionRunner, Inputs, NamedBy, Observed, ObservedResource, Options, Plan, Requirements,
-    Schema, World, compose,
+    Failure, FunctionRunner, Inputs, Kind, NamedBy, Objects, Observed, ObservedResource, Options, Plan,
+    Requirements, Schema, World, WorldError, compose,
 };
+use transom_function::async_trait;
 use transom_object::time::Timestamp;
 use transom_object::{meta, time};
 use transom_xapi::composition::Composition;
@@ -40,6 +42,57 @@ impl Classic<'_> {
             options: Options { delete_uncontrolled: true, ..Options::default() },
         };
         compose(inputs, runner, world).await
+    }
+}
+
+/// The resources that functions may require, as they were looked up: without regard to namespaces, and with an object
+/// that is given twice counted twice.
+pub(crate) struct Pool<'a> {
+    pub(crate) required: &'a [Value],
+    pub(crate) rest: &'a Objects,
+}
+
+impl Pool<'_> {
+    fn of_kind(&self, kind: Kind<'_>) -> Vec<&Value> {
+        let is_of = |object: &&Value| {
+            meta::api_version(object) == kind.api_version && meta::kind(object) == kind.kind
+        };
+        let mut found: Vec<&Value> = self.required.iter().filter(is_of).collect();
+        found.sort_by_key(|object| meta::name(object));
+        found
+    }
+}
+
+#[async_trait]
+impl World for Pool<'_> {
+    async fn get(&self, kind: Kind<'_>, _: &str, name: &str) -> Result<Option<Value>, WorldError> {
+        Ok(self.of_kind(kind).into_iter().find(|object| meta::name(object) == name).cloned())
+    }
+
+    async fn list(
+        &self,
+        kind: Kind<'_>,
+        _: Option<&str>,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Vec<Value>, WorldError> {
+        let selected = |object: &&Value| labels.iter().all(|(k, v)| meta::label(object, k) == Some(v));
+        Ok(self.of_kind(kind).into_iter().filter(selected).cloned().collect())
+    }
+
+    async fn schema(&self, kind: Kind<'_>) -> Result<Option<Value>, WorldError> {
+        self.rest.schema(kind).await
+    }
+
+    async fn secret(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<BTreeMap<String, Vec<u8>>>, WorldError> {
+        self.rest.secret(namespace, name).await
+    }
+
+    async fn is_namespaced(&self, kind: Kind<'_>) -> Result<bool, WorldError> {
+        self.rest.is_namespaced(kind).await
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Inputs {
     pub(crate) functions: Option<Vec<Manifest>>,
     pub(crate) definition: Option<Manifest>,
     pub(crate) observed: Vec<Value>,
+    /// The resources that functions may require, as given.
+    pub(crate) required: Vec<Value>,
     /// Observed and required resources, credentials and schemas.
     pub(crate) world: Objects,
     pub(crate) context: Map<String, Value>,
@@ -35,9 +37,11 @@ impl Inputs {
             functions.map(|path| runtime::load(path, &options.function_annotations)).transpose()?;
         let definition = options.xrd.as_deref().map(definition).transpose()?;
         let mut world = Objects::new();
+        let mut required = Vec::new();
         for path in &options.required_resources {
-            world.extend(objects(path, "required resources")?);
+            required.extend(objects(path, "required resources")?);
         }
+        world.extend(required.iter().cloned());
         if let Some(path) = &options.function_credentials {
             world.extend(objects(path, "credentials")?.into_iter().map(runtime::as_secret));
         }
@@ -50,7 +54,7 @@ impl Inputs {
             schemas(dir, &mut world)?;
         }
         let context = context(options)?;
-        Ok(Self { composites, compositions, functions, definition, observed, world, context })
+        Ok(Self { composites, compositions, functions, definition, observed, required, world, context })
     }
 
     /// The composition for a composite resource, checked as Crossplane does.

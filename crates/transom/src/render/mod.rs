@@ -15,7 +15,7 @@ mod shape;
 pub(crate) use options::Render;
 
 use crate::failure::Failure;
-use classic::Classic;
+use classic::{Classic, Pool};
 use inputs::Inputs;
 use manifests::Manifest;
 use serde_json::Value;
@@ -78,7 +78,8 @@ impl<'a> Job<'a> {
         let (observed, context) = (&inputs.observed, inputs.context.clone());
         if options.classic_output {
             let classic = Classic { xr, schema, composition, observed, context };
-            let plan = classic.run(&self.functions, &inputs.world).await;
+            let pool = Pool { required: &inputs.required, rest: &inputs.world };
+            let plan = classic.run(&self.functions, &pool).await;
             return match plan {
                 Ok(plan) => Ok(classic::documents(options, xr, plan)),
                 Err(failure) => Err(self.explain(&failure)),
