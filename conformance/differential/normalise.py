@@ -184,7 +184,7 @@ def meet(normalisers):
 def agree(normalisers, answers):
     """One token for the versions that an object has now, where the servers count them differently and may."""
     metas = [answer.body.get("metadata") if isinstance(answer.body, dict) else None for answer in answers]
-    if all(isinstance(meta, dict) and str(meta.get("resourceVersion", "")).isdigit() for meta in metas):
+    if all(isinstance(meta, dict) and meta.get("name") and str(meta.get("resourceVersion", "")).isdigit() for meta in metas):
         name = metas[0].get("generateName") or metas[0].get("name")
         count = 1 + max(each.counts["rv", name] for each in normalisers)
         for each, meta in zip(normalisers, metas):
