@@ -47,7 +47,7 @@ pub fn holds(source: &str, object: &Value) -> Result<bool, String> {
     let bindings = Bindings::new().with("object", expression::value(object));
     match program.eval(&bindings, expression::BUDGET) {
         Ok(value) => Ok(matches!(value, cel::Value::Bool(true))),
-        Err(error) => Err(format!("failed to eval the program: {error}")),
+        Err(error) => Err(format!("failed to eval the program: {}", expression::failure(&error))),
     }
 }
 

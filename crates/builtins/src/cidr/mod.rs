@@ -97,7 +97,7 @@ fn calculate(input: &Parameters, sources: &Sources<'_>) -> Result<Value, String>
             network.subnet(new_bits, number).map_err(in_subnet)?.to_string().into()
         }
         "cidrsubnets" => list(&network.subnets(&new_bits(input, sources)?).map_err(in_subnets)?),
-        _ => list(&subnets_in_loop(network, input, sources).map_err(in_subnet)?),
+        _ => list(&subnets_in_loop(network, input, sources, in_subnet)?),
     })
 }
 
@@ -137,6 +137,7 @@ fn subnets_in_loop(
     network: Network,
     input: &Parameters,
     sources: &Sources<'_>,
+    in_subnet: impl Fn(String) -> String,
 ) -> Result<Vec<Network>, String> {
     let new_bits = new_bits(input, sources)?;
     let offset = number(input.offset, &input.offset_field, "offset", sources)?;
@@ -150,10 +151,10 @@ fn subnets_in_loop(
     let count = input.net_num_count.max(i64::try_from(items).unwrap_or(i64::MAX));
     let count = number(count, &input.net_num_count_field, "netnumcount", sources)?;
     if count > MAX_LOOP {
-        return Err(format!("{count} subnets are more than the {MAX_LOOP} that are allowed"));
+        return Err(in_subnet(format!("{count} subnets are more than the {MAX_LOOP} that are allowed")));
     }
     let subnet = |number: i64| network.subnet(first(&new_bits)?, number.saturating_add(offset));
-    (0..count).map(subnet).collect()
+    (0..count).map(subnet).collect::<Result<_, _>>().map_err(in_subnet)
 }
 
 fn subnets_by_prefix(input: &Parameters, sources: &Sources<'_>) -> Result<Value, String> {

@@ -97,13 +97,13 @@ fn run(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Resu
     }
     let groups = select(sources, &input.spec.policy, request)
         .map_err(|error| format!("cannot get selected environment configs: {error}"))?;
-    let data = merge_all(&groups).map_err(|error| format!("cannot merge environment data: {error}"))?;
+    let mut data = merge_all(&groups).map_err(|error| format!("cannot merge environment data: {error}"))?;
 
-    let mut environment = input.spec.default_data;
+    // In this order: a list between two objects hides the lower one only while it is itself not hidden.
     if let Some(earlier) = response.context.as_mut().and_then(|c| c.fields_mut().remove(ENVIRONMENT)) {
-        merge(&mut environment, object(earlier));
+        data = merged(object(earlier), data);
     }
-    merge(&mut environment, data);
+    let mut environment = merged(input.spec.default_data, data);
     name_kind(&mut environment);
     response.set_context(ENVIRONMENT, environment);
     Ok(())
@@ -235,6 +235,11 @@ fn object(value: Value) -> Map<String, Value> {
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
+}
+
+fn merged(mut into: Map<String, Value>, from: Map<String, Value>) -> Map<String, Value> {
+    merge(&mut into, from);
+    into
 }
 
 /// Merges objects recursively; of anything else the later wins.

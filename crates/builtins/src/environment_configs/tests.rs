@@ -48,6 +48,19 @@ async fn data_is_merged_by_precedence() {
 }
 
 #[tokio::test]
+async fn what_hides_is_hidden_first() {
+    let request = RequestBuilder::new(json!({}))
+        .context(ENVIRONMENT, json!({"net": [1]}))
+        .input(
+            json!({"spec": {"defaultData": {"net": {"default": 1}}, "environmentConfigs": [named("over")]}}),
+        )
+        .build();
+    let context =
+        run_until_settled(&EnvironmentConfigs, request, &world()).await.context.unwrap().into_value();
+    assert_eq!(context[ENVIRONMENT]["net"], json!({"default": 1, "b": 2, "list": [2]}));
+}
+
+#[tokio::test]
 async fn data_goes_to_a_path() {
     let spec = json!({"environmentConfigs": [
         {"ref": {"name": "two"}, "toFieldPath": "at.path"},
