@@ -1,3 +1,5 @@
+//! What the function decides of readiness, kind by kind.
+
 use super::*;
 use crate::upstream;
 use serde_json::{Value, json};

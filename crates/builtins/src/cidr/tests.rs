@@ -1,3 +1,5 @@
+//! The arithmetic of networks, and what the function answers.
+
 use super::*;
 use serde_json::json;
 use transom_function::Resource;

@@ -1,3 +1,5 @@
+//! What is required, selected and merged into the environment.
+
 use super::*;
 use transom_function::testing::{RequestBuilder, run as run_until_settled};
 

@@ -1,3 +1,5 @@
+//! What is required, and how it is put into the context.
+
 use super::*;
 use serde_json::json;
 use transom_function::testing::{RequestBuilder, run as run_until_settled};

@@ -1,3 +1,5 @@
+//! Which resources wait for which others.
+
 use super::*;
 use crate::upstream;
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Which conditions and events the observed ones become.
+
 use super::*;
 use serde_json::{Value as Json, json};
 use transom_function::testing::{RequestBuilder, run};

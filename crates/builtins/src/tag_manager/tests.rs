@@ -1,3 +1,5 @@
+//! How tags are added, ignored and removed.
+
 use super::*;
 use crate::upstream;
 use serde_json::json;

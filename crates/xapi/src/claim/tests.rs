@@ -1,3 +1,5 @@
+//! What travels between a claim and its composite resource.
+
 use super::*;
 
 fn of() -> GroupVersionKind {

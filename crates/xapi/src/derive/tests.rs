@@ -1,3 +1,5 @@
+//! The CRDs that come of a definition.
+
 use super::*;
 use serde_json::json;
 

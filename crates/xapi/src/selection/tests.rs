@@ -1,3 +1,5 @@
+//! Which Composition and which revision is chosen.
+
 use super::*;
 use crate::composite::Schema;
 use serde_json::{Value, json};
