@@ -9,13 +9,14 @@ use transom_builtins::find;
 use transom_function::{RunFunctionRequest, answer};
 use transom_object::yaml;
 
-const DOCUMENTED: [&str; 9] = [
+const DOCUMENTED: [&str; 10] = [
     "auto-ready",
     "cel-filter",
     "cidr",
     "dummy",
     "environment-configs",
     "extra-resources",
+    "go-templating",
     "sequencer",
     "status-transformer",
     "tag-manager",
