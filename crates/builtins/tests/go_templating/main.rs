@@ -1,6 +1,7 @@
 //! The Go templating function through its public face.
 
 mod errors;
+mod fuzz;
 mod table;
 mod upstream;
 
