@@ -200,7 +200,7 @@ def transom(durable=False):
         kubeconfig = folder / "kubeconfig"
         binary = transom_binary()
         began = time.monotonic()
-        processes.start("transom", binary, "up", *(["--data-dir", folder / "data"] if durable else ["--in-memory"]),
+        processes.start("transom", binary, "up", "--api-server-only", *(["--data-dir", folder / "data"] if durable else ["--in-memory"]),
                         "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
         processes.await_ready("the kubeconfig", lambda: kubeconfig.exists() and b"server:" in kubeconfig.read_bytes(), every=0.002)
         server = Server("transom", kubeconfig)

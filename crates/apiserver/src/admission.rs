@@ -15,6 +15,21 @@ use transom_store::{Committed, Key, Write, WriteError, WriteOp};
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
+/// Has a say in what happens to objects, whatever their kind. Asked while a request waits: be quick.
+pub trait Admission: Send + Sync {
+    /// Whether an object may be deleted; if not, why. `propagation` is how, if the request says.
+    fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String>;
+}
+
+/// Has no objections.
+pub struct AdmitAll;
+
+impl Admission for AdmitAll {
+    fn delete(&self, _object: &Value, _propagation: Option<&str>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 impl Inner {
     pub(crate) fn admit_create(
         &self,
@@ -48,7 +63,12 @@ impl Inner {
         Ok(())
     }
 
-    pub(crate) fn admit_delete(&self, resource: &Resource, live: &Value) -> Result<(), Status> {
+    pub(crate) fn admit_delete(
+        &self,
+        resource: &Resource,
+        live: &Value,
+        propagation: Option<&str>,
+    ) -> Result<(), Status> {
         let name = live["metadata"]["name"].as_str().unwrap_or_default();
         if resource.is_namespace() && IMMORTAL.contains(&name) {
             return Err(Status::forbidden(
@@ -57,7 +77,7 @@ impl Inner {
                 "this namespace may not be deleted",
             ));
         }
-        Ok(())
+        self.admission.delete(live, propagation).map_err(|why| Status::new(409, "", why))
     }
 
     /// Whether nothing but finalizers keeps an object that is being deleted.

@@ -1,5 +1,6 @@
 //! Building a server: what is served, and what must exist before the first request.
 
+use crate::admission::{Admission, AdmitAll};
 use crate::auth::{Authorizer, MastersOnly};
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -21,11 +22,24 @@ pub struct Options {
     pub ca_certificate: String,
     /// The PKCS#8 key that signs service account tokens; without one, tokens end with the process.
     pub token_key: Option<Vec<u8>>,
+    /// What others in the process count, in the text format of Prometheus: served with the server's own.
+    pub more_metrics: Option<MoreMetrics>,
+    /// Has a say in what happens to objects.
+    pub admission: Box<dyn Admission>,
 }
+
+/// Renders the metrics of others.
+pub type MoreMetrics = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { authorizer: Box::new(MastersOnly), ca_certificate: String::new(), token_key: None }
+        Self {
+            authorizer: Box::new(MastersOnly),
+            ca_certificate: String::new(),
+            token_key: None,
+            more_metrics: None,
+            admission: Box::new(AdmitAll),
+        }
     }
 }
 
@@ -42,9 +56,10 @@ impl Server {
             store,
             registry: Registry::new(builtin::resources()),
             authorizer: options.authorizer,
+            admission: options.admission,
             definitions: Arc::new(Mutex::new(())),
             health: health::Health::default(),
-            metrics: metrics::Metrics::default(),
+            metrics: metrics::Metrics::with(options.more_metrics),
             documents: openapi::Cache::default(),
             ca_certificate: options.ca_certificate,
             signer,

@@ -43,9 +43,10 @@ mod upkeep;
 mod verbs;
 mod write;
 
+pub use admission::{Admission, AdmitAll};
 pub use auth::{Action, Authorizer, Identity, MastersOnly};
 pub use body::ApiBody;
-pub use bootstrap::Options;
+pub use bootstrap::{MoreMetrics, Options};
 pub use request::{Target, Verb};
 pub use server::Server;
 pub use tokens::Signer;

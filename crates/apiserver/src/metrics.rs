@@ -1,6 +1,7 @@
 //! Counters in Prometheus' text form, under the names kube-apiserver uses where they mean the same.
 
 use crate::body::ApiBody;
+use crate::bootstrap::MoreMetrics;
 use crate::request::RequestInfo;
 use http::{HeaderValue, Response, StatusCode, header};
 use std::collections::BTreeMap;
@@ -52,11 +53,19 @@ struct Series {
 }
 
 #[derive(Default)]
-pub(crate) struct Metrics(Mutex<BTreeMap<Label, Series>>);
+pub(crate) struct Metrics {
+    series: Mutex<BTreeMap<Label, Series>>,
+    /// What others in the process count.
+    more: Option<MoreMetrics>,
+}
 
 impl Metrics {
+    pub(crate) fn with(more: Option<MoreMetrics>) -> Self {
+        Self { series: Mutex::default(), more }
+    }
+
     pub(crate) fn observe(&self, label: Label, code: StatusCode, took: Duration) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_SERIES && !all.contains_key(&label) {
             return;
         }
@@ -71,14 +80,18 @@ impl Metrics {
     }
 
     pub(crate) fn answer(&self) -> Response<ApiBody> {
-        let mut response = Response::new(ApiBody::from(self.render().into_bytes()));
+        let mut text = self.render();
+        if let Some(more) = &self.more {
+            text.push_str(&more());
+        }
+        let mut response = Response::new(ApiBody::from(text.into_bytes()));
         let ty = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
         response.headers_mut().insert(header::CONTENT_TYPE, ty);
         response
     }
 
     fn render(&self) -> String {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
         out.push_str("# HELP apiserver_request_total Requests by verb, resource and code.\n# TYPE apiserver_request_total counter\n");
         for (label, series) in all.iter() {

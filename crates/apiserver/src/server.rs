@@ -3,6 +3,7 @@
 //! request info → authentication → authorization → registry → body → verb → representation. The order is part
 //! of the API: what a request is refused for depends on it.
 
+use crate::admission::Admission;
 use crate::auth::{Action, Authorizer, Identity, impersonated, refusal};
 use crate::body::ApiBody;
 use crate::call::Call;
@@ -43,6 +44,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) authorizer: Box<dyn Authorizer>,
+    pub(crate) admission: Box<dyn Admission>,
     /// Held while a CustomResourceDefinition is decided and installed: names are accepted one at a time.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     pub(crate) health: health::Health,

@@ -212,6 +212,16 @@ pub enum Propagation {
     Foreground,
 }
 
+impl Propagation {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Orphan => "Orphan",
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Preconditions {
     pub uid: Option<String>,

@@ -41,7 +41,7 @@ pub(crate) async fn delete(
             .ok_or_else(|| Status::not_found(&resource.group_resource(), request.name))?;
         check_preconditions(resource, request, &entry)?;
         let live = resource.decode(&entry)?;
-        server.admit_delete(resource, &live)?;
+        server.admit_delete(resource, &live, request.propagation.map(Propagation::as_str))?;
         let mut next = live.clone();
         let held = mark(server, resource, &mut next, request.propagation);
         if request.dry_run {
