@@ -1,1 +1,131 @@
 //! One reconciler per kind, and the engine for kinds born at run time.
+//!
+//! [`Controllers::start`] makes a control plane of anything that speaks the Kubernetes API: it installs Crossplane's
+//! kinds and runs their controllers over a `kube::Client`, which may lead to a cluster or to a server in this process.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `engine` | queues, watches and workers; knows no kinds |
+//! | `cluster` | the API, for objects of any kind |
+//! | `definition` | XRDs: CRDs, and the controllers of what they define |
+//! | `composition` | Compositions: revisions, and whether they can run |
+//! | `composite` | composite resources: compose, execute, report |
+//! | `claim` | claims, kept in step with their composite resources |
+//! | `function` | Functions: which can be called |
+//! | `usage` | usages: what must not be deleted while it is used |
+//! | `nop` | NopResources, to try things out with |
+//! | `settled` | whether an apply would change anything |
+
+mod catalog;
+mod claim;
+pub mod cluster;
+mod composite;
+mod composition;
+mod definition;
+pub mod engine;
+mod error;
+mod events;
+mod function;
+mod install;
+pub mod metrics;
+mod nop;
+mod openapi;
+mod plane;
+mod settled;
+mod usage;
+
+pub use error::{Error, Result};
+pub use function::FunctionRuntime;
+pub use plane::{Announce, Clock, Notice, Options};
+pub use usage::Protection;
+
+use catalog::Catalog;
+use cluster::Cluster;
+use composition::CompositionControllers;
+use definition::DefinitionControllers;
+use engine::{Subscription, Watches};
+use events::Recorder;
+use function::FunctionController;
+use metrics::Metrics;
+use nop::NopController;
+use plane::{Dice, Plane};
+use std::sync::Arc;
+use tokio::task::AbortHandle;
+use transom_compose::FunctionRunner;
+use usage::UsageControllers;
+
+/// What controllers need from outside.
+pub struct Surroundings {
+    pub client: kube::Client,
+    /// Calls functions.
+    pub runner: Arc<dyn FunctionRunner>,
+    /// Makes functions callable.
+    pub runtime: Arc<dyn FunctionRuntime>,
+    pub clock: Clock,
+    pub announce: Announce,
+    pub metrics: Arc<Metrics>,
+    /// Whom to ask before anything is deleted.
+    pub protection: Arc<Protection>,
+    pub options: Options,
+}
+
+/// The running controllers. They stop when dropped; what they were doing is taken up by the next to start.
+pub struct Controllers {
+    _definitions: DefinitionControllers,
+    _compositions: CompositionControllers,
+    _functions: FunctionController,
+    _nops: NopController,
+    _usages: UsageControllers,
+    _catalog: Vec<Subscription>,
+    watches: Watches,
+    events: AbortHandle,
+}
+
+impl Controllers {
+    /// Installs the kinds and starts their controllers.
+    pub async fn start(surroundings: Surroundings) -> Result<Self> {
+        let cluster = Cluster::new(surroundings.client);
+        install::install(&cluster, &transom_xapi::crds().collect::<Vec<_>>()).await?;
+        let watches = Watches::new(cluster.clone());
+        let (recorder, events) = Recorder::start(cluster.clone(), surroundings.clock);
+        let plane = Arc::new(Plane {
+            cluster,
+            watches: watches.clone(),
+            catalog: Arc::<Catalog>::default(),
+            clock: surroundings.clock,
+            dice: Dice::new(surroundings.options.seed),
+            events: recorder,
+            metrics: surroundings.metrics,
+            runner: surroundings.runner,
+            options: surroundings.options,
+            announce: surroundings.announce,
+        });
+        let catalog = plane.catalog.follow(&watches);
+        // Composite resources are not looked at before it is known what composes them.
+        for subscription in &catalog {
+            subscription.mirror().ready().await?;
+        }
+        Ok(Self {
+            _compositions: CompositionControllers::start(&plane),
+            _functions: FunctionController::start(&plane, surroundings.runtime),
+            _nops: NopController::start(&plane),
+            _usages: UsageControllers::start(&plane, &surroundings.protection),
+            _definitions: DefinitionControllers::start(&plane),
+            _catalog: catalog,
+            watches,
+            events,
+        })
+    }
+
+    /// The kinds that are watched.
+    pub fn watched_kinds(&self) -> Vec<transom_object::GroupVersionKind> {
+        self.watches.kinds()
+    }
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        self.watches.stop();
+        self.events.abort();
+    }
+}

@@ -65,7 +65,7 @@ pub(crate) struct ServeFunction {
     pub(crate) options: transom_function::ServeOptions,
 }
 
-/// Run the control plane: an embedded Kubernetes API server on a durable store.
+/// Run the control plane: an embedded Kubernetes API server on a durable store, controllers and functions.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -85,6 +85,10 @@ pub(crate) struct Up {
     #[arg(long)]
     pub(crate) in_memory: bool,
 
+    /// Serve the API alone: no controllers, and none of Crossplane's kinds
+    #[arg(long)]
+    pub(crate) api_server_only: bool,
+
     /// Where to write the admin kubeconfig [default: DIR/kubeconfig]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -92,6 +96,10 @@ pub(crate) struct Up {
     /// Another DNS name or IP address for the server's certificate; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_san: Vec<String>,
+
+    /// Certificates (tls.crt, tls.key, ca.crt) to call functions with over mutual TLS; in plain text without
+    #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
+    pub(crate) tls_client_certs_dir: Option<PathBuf>,
 
     /// How long past changes are kept for watches to resume from
     #[arg(long, default_value = "5m", value_parser = duration, value_name = "DURATION")]

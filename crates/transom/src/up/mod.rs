@@ -1,8 +1,10 @@
 //! `transom up`: everything in one process.
 //!
-//! Stages, each returning what the next one needs: data directory → store → certificates → server → listener →
-//! kubeconfig → wait. Stopping goes the other way.
+//! Stages, each returning what the next one needs: data directory → store → certificates → server → controllers →
+//! listener → kubeconfig → wait. Stopping goes the other way.
 
+mod controllers;
+mod functions;
 mod heads;
 mod kubeconfig;
 mod listener;
@@ -14,10 +16,13 @@ use crate::logging;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use transom_apiserver::{Options, Server};
+use transom_controllers::Protection;
+use transom_controllers::metrics::Metrics;
 use transom_store::{HistoryLimits, OpenError, Store};
 
 /// How long open requests may take to finish when the server stops.
@@ -47,10 +52,27 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
         (pki::Authority::load_or_create(&dir)?, Some(pki::token_key(&dir)?))
     };
     let ca_certificate = authority.certificate_pem().to_owned();
-    let server = Server::start(store.clone(), Options { ca_certificate, token_key, ..Options::default() })
+    let metrics: Arc<Metrics> = Arc::default();
+    let counted = metrics.clone();
+    let more_metrics: transom_apiserver::MoreMetrics = Box::new(move || counted.render());
+    let protection: Arc<Protection> = Arc::default();
+    let server_options = Options {
+        ca_certificate,
+        token_key,
+        more_metrics: Some(more_metrics),
+        admission: Box::new(controllers::Guard(protection.clone())),
+        ..Options::default()
+    };
+    let server = Server::start(store.clone(), server_options)
         .await
         .map_err(|e| Failure::new(format!("cannot prepare the API server: {e}")))?;
     let socket = bind(options.listen).await?;
+    let controllers = if options.api_server_only {
+        None
+    } else {
+        let functions = functions::Embedded::new(options.tls_client_certs_dir.as_deref())?;
+        Some(controllers::start(&server, functions, metrics, protection).await?)
+    };
     let address =
         socket.local_addr().map_err(|e| Failure::new(format!("cannot read the listening address: {e}")))?;
     let tls = listener::tls_config(&authority, address, &options.tls_san)?;
@@ -65,6 +87,7 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
 
     let reason = wait(&store).await?;
     tracing::debug!("stopping");
+    drop(controllers);
     server.stop();
     stop.send_replace(true);
     let _ = tokio::time::timeout(DRAIN, listening).await;

@@ -151,15 +151,19 @@ impl Drop for Plane {
 }
 
 /// `transom up` with the data in `home` unless `args` say otherwise, on a free port, as a command to run.
+/// `transom up` as the tests of the API server want it: alone, unless `--with-controllers` is among the arguments.
 pub fn up(home: &Home, args: &[&str]) -> Command {
     let mut command = transom(&["up"]);
+    if !args.contains(&"--with-controllers") {
+        command.arg("--api-server-only");
+    }
     if !args.contains(&"--listen") {
         command.args(["--listen", "127.0.0.1:0"]);
     }
     if !args.contains(&"--data-dir") {
         command.arg("--data-dir").arg(home.data());
     }
-    command.args(args);
+    command.args(args.iter().filter(|a| **a != "--with-controllers"));
     command
 }
 

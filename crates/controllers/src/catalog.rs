@@ -1,0 +1,144 @@
+//! Definitions, Compositions, revisions and Functions, parsed once and kept by name: reconcilers look them up all the
+//! time, and there are few of them.
+
+use crate::engine::{Change, Depth, Key, Observer, Subscription, Watches};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transom_object::GroupVersionKind;
+use transom_xapi::constants::{group, kind, label};
+use transom_xapi::function::{Function, FunctionRevision};
+use transom_xapi::{Composition, CompositionRevision};
+
+/// Objects of one kind by name.
+pub(crate) struct Shelf<T>(Mutex<BTreeMap<Key, Arc<T>>>);
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Shelf<T> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<T>> {
+        self.lock().get(&Key::new("", name)).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.lock().values().cloned().collect()
+    }
+}
+
+impl<T: DeserializeOwned + Send + Sync> Observer for Shelf<T> {
+    fn changed(&self, change: &Change<'_>) {
+        let Some(seen) = change.object() else { return };
+        let parsed = change.after.and_then(|after| T::deserialize(&*after.object).ok());
+        match parsed {
+            Some(object) => drop(self.lock().insert(seen.key.clone(), Arc::new(object))),
+            // What cannot be read as its kind is as good as absent.
+            None => drop(self.lock().remove(&seen.key)),
+        }
+    }
+}
+
+/// Revisions, also by the Composition they say they are of.
+#[derive(Default)]
+pub(crate) struct Revisions {
+    by_name: Shelf<CompositionRevision>,
+    of: Mutex<HashMap<String, BTreeMap<Key, Arc<CompositionRevision>>>>,
+}
+
+impl Revisions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeMap<Key, Arc<CompositionRevision>>>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<CompositionRevision>> {
+        self.by_name.get(name)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<CompositionRevision>> {
+        self.by_name.all()
+    }
+
+    pub(crate) fn of(&self, composition: &str) -> Vec<Arc<CompositionRevision>> {
+        self.lock().get(composition).map(|r| r.values().cloned().collect()).unwrap_or_default()
+    }
+}
+
+impl Observer for Revisions {
+    fn changed(&self, change: &Change<'_>) {
+        self.by_name.changed(change);
+        let Some(seen) = change.object() else { return };
+        let mut of = self.lock();
+        let before = change.before.and_then(|b| b.labels.get(label::COMPOSITION_NAME));
+        if let Some((name, revisions)) = before.and_then(|name| Some((name, of.get_mut(name)?))) {
+            revisions.remove(&seen.key);
+            if revisions.is_empty() {
+                of.remove(name);
+            }
+        }
+        let composition = change.after.and_then(|a| a.labels.get(label::COMPOSITION_NAME));
+        if let (Some(composition), Some(revision)) = (composition, self.by_name.get(&seen.key.name)) {
+            of.entry(composition.clone()).or_default().insert(seen.key.clone(), revision);
+        }
+    }
+}
+
+/// Everything that is looked up by name.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    pub(crate) compositions: Arc<Shelf<Composition>>,
+    pub(crate) revisions: Arc<Revisions>,
+    pub(crate) functions: Arc<Shelf<Function>>,
+    pub(crate) function_revisions: Arc<Shelf<FunctionRevision>>,
+}
+
+/// The kinds of the catalogue and of everyone else who needs one of Crossplane's own.
+pub(crate) mod kinds {
+    use super::{GroupVersionKind, group, kind};
+
+    pub(crate) fn definition() -> GroupVersionKind {
+        GroupVersionKind::new(group::APIEXTENSIONS, "v1", kind::XRD)
+    }
+
+    pub(crate) fn composition() -> GroupVersionKind {
+        GroupVersionKind::new(group::APIEXTENSIONS, "v1", kind::COMPOSITION)
+    }
+
+    pub(crate) fn revision() -> GroupVersionKind {
+        GroupVersionKind::new(group::APIEXTENSIONS, "v1", kind::COMPOSITION_REVISION)
+    }
+
+    pub(crate) fn function() -> GroupVersionKind {
+        GroupVersionKind::new(group::PKG, "v1", kind::FUNCTION)
+    }
+
+    pub(crate) fn function_revision() -> GroupVersionKind {
+        GroupVersionKind::new(group::PKG, "v1", kind::FUNCTION_REVISION)
+    }
+
+    pub(crate) fn crd() -> GroupVersionKind {
+        GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+    }
+
+    pub(crate) fn secret() -> GroupVersionKind {
+        GroupVersionKind::new("", "v1", "Secret")
+    }
+}
+
+impl Catalog {
+    /// Keeps the catalogue up to date for as long as the subscriptions are kept.
+    pub(crate) fn follow(&self, watches: &Watches) -> Vec<Subscription> {
+        vec![
+            watches.subscribe(&kinds::composition(), Depth::Whole, self.compositions.clone()),
+            watches.subscribe(&kinds::revision(), Depth::Whole, self.revisions.clone()),
+            watches.subscribe(&kinds::function(), Depth::Whole, self.functions.clone()),
+            watches.subscribe(&kinds::function_revision(), Depth::Whole, self.function_revisions.clone()),
+        ]
+    }
+}

@@ -1,0 +1,246 @@
+//! The Kubernetes API as controllers use it: dynamic objects of any kind, over any transport.
+//!
+//! `kube::Client` carries the requests, so the server may be a cluster, or the one in this process. Nothing here is
+//! generic over kinds: objects are JSON values, and one set of functions serves them all.
+
+mod kinds;
+mod paths;
+
+pub use kinds::Kind;
+
+use crate::error::{Error, Result, found};
+use bytes::Bytes;
+use kinds::Kinds;
+use kube::client::Body;
+use paths::Query;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transom_object::{GroupVersionKind, meta};
+
+const JSON: &str = "application/json";
+const APPLY: &str = "application/apply-patch+yaml";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+/// Objects per page of a list.
+const PAGE: usize = 500;
+
+/// A server's API. Cheap to clone.
+#[derive(Clone)]
+pub struct Cluster {
+    client: kube::Client,
+    kinds: Arc<Kinds>,
+}
+
+/// How to delete.
+#[derive(Clone, Debug, Default)]
+pub struct Deletion<'a> {
+    /// `Foreground`, `Background` or `Orphan`; the kind's own default without.
+    pub propagation: Option<&'a str>,
+    /// Only if the object still has this uid.
+    pub uid: Option<&'a str>,
+}
+
+impl Cluster {
+    pub fn new(client: kube::Client) -> Self {
+        Self { client, kinds: Arc::default() }
+    }
+
+    /// How the server serves a kind; an error when it does not.
+    pub async fn kind(&self, gvk: &GroupVersionKind) -> Result<Arc<Kind>> {
+        if let Some(kind) = self.kinds.find(gvk) {
+            return Ok(kind);
+        }
+        let path = paths::group_version(&gvk.group, &gvk.version);
+        if let Some(list) = found(self.get_path(&path).await)? {
+            self.kinds.learn(gvk, &list);
+        }
+        self.kinds.find(gvk).ok_or_else(|| Error::UnknownKind(gvk.clone()))
+    }
+
+    /// Forgets how a group's kinds are served: a definition changed.
+    pub fn forget_group(&self, group: &str) {
+        self.kinds.forget(group);
+    }
+
+    pub async fn get(&self, gvk: &GroupVersionKind, namespace: &str, name: &str) -> Result<Option<Value>> {
+        let kind = self.kind(gvk).await?;
+        found(self.get_path(&kind.object(namespace, name)).await)
+    }
+
+    /// A document that is no object: discovery, OpenAPI.
+    pub async fn get_path(&self, path: &str) -> Result<Value> {
+        self.send("GET", path.to_owned(), JSON, Vec::new()).await
+    }
+
+    /// The objects with all these labels, in one namespace or (empty) in all.
+    pub async fn list(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Vec<Value>> {
+        let kind = self.kind(gvk).await?;
+        let selector: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let selector = selector.join(",");
+        let (api_version, kind_name) = (gvk.api_version(), gvk.kind.as_str());
+        let mut items = Vec::new();
+        let mut token = String::new();
+        loop {
+            let query = Query::default()
+                .with("limit", &PAGE.to_string())
+                .with("labelSelector", &selector)
+                .with("continue", &token);
+            let mut page = self.get_path(&query.on(kind.collection(namespace))).await?;
+            if let Some(Value::Array(list)) = page.get_mut("items").map(Value::take) {
+                items.extend(list.into_iter().map(|mut item| {
+                    // Items of built-in kinds do not say what they are.
+                    item["apiVersion"] = api_version.as_str().into();
+                    item["kind"] = kind_name.into();
+                    item
+                }));
+            }
+            match page["metadata"]["continue"].as_str() {
+                Some(next) if !next.is_empty() => next.clone_into(&mut token),
+                _ => return Ok(items),
+            }
+        }
+    }
+
+    pub async fn create(&self, object: &Value, manager: &str) -> Result<Value> {
+        let kind = self.kind(&gvk_of(object)?).await?;
+        let query = Query::default().with("fieldManager", manager);
+        self.send("POST", query.on(kind.collection(meta::namespace(object))), JSON, encode(object)).await
+    }
+
+    /// Replaces an object; its resourceVersion is a precondition.
+    pub async fn update(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.put(object, manager, "").await
+    }
+
+    pub async fn update_status(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.put(object, manager, "/status").await
+    }
+
+    async fn put(&self, object: &Value, manager: &str, subresource: &str) -> Result<Value> {
+        let kind = self.kind(&gvk_of(object)?).await?;
+        let path = kind.object(meta::namespace(object), meta::name(object)) + subresource;
+        self.send("PUT", Query::default().with("fieldManager", manager).on(path), JSON, encode(object)).await
+    }
+
+    /// Applies an intent by server-side apply, taking over the fields of others.
+    pub async fn apply(&self, intent: &Value, owner: &str) -> Result<Value> {
+        self.apply_to(intent, owner, "").await
+    }
+
+    pub async fn apply_status(&self, intent: &Value, owner: &str) -> Result<Value> {
+        self.apply_to(intent, owner, "/status").await
+    }
+
+    async fn apply_to(&self, intent: &Value, owner: &str, subresource: &str) -> Result<Value> {
+        let kind = self.kind(&gvk_of(intent)?).await?;
+        let path = kind.object(meta::namespace(intent), meta::name(intent)) + subresource;
+        let query = Query::default().with("fieldManager", owner).with("force", "true");
+        self.send("PATCH", query.on(path), APPLY, encode(intent)).await
+    }
+
+    pub async fn merge_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
+        self.patch(object, MERGE_PATCH, patch, manager).await
+    }
+
+    pub async fn json_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
+        self.patch(object, JSON_PATCH, patch, manager).await
+    }
+
+    async fn patch(&self, object: &Value, form: &str, patch: &Value, manager: &str) -> Result<Value> {
+        let kind = self.kind(&gvk_of(object)?).await?;
+        let path = kind.object(meta::namespace(object), meta::name(object));
+        self.send("PATCH", Query::default().with("fieldManager", manager).on(path), form, encode(patch)).await
+    }
+
+    /// Deletes an object; one that is gone already is fine, and so is one of a kind that is.
+    pub async fn delete(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+        options: Deletion<'_>,
+    ) -> Result<()> {
+        let kind = self.kind(gvk).await?;
+        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+        if let Some(policy) = options.propagation {
+            body["propagationPolicy"] = policy.into();
+        }
+        if let Some(uid) = options.uid {
+            body["preconditions"] = json!({"uid": uid});
+        }
+        found(self.send("DELETE", kind.object(namespace, name), JSON, encode(&body)).await).map(drop)
+    }
+
+    async fn send(&self, method: &str, path: String, content: &str, body: Vec<u8>) -> Result<Value> {
+        let request = request(method, &path, content, body)?;
+        let response = self.client.send(request).await.map_err(transport)?;
+        let status = response.status();
+        let bytes = response.into_body().collect_bytes().await.map_err(transport)?;
+        if status.is_success() {
+            return serde_json::from_slice(&bytes)
+                .map_err(|e| Error::Transport(format!("the answer to {method} {path} cannot be read: {e}")));
+        }
+        Err(refusal(status.as_u16(), &bytes))
+    }
+
+    /// The encoded objects of a kind, one page.
+    pub(crate) async fn page(&self, kind: &Kind, token: &str) -> Result<Bytes> {
+        let query = Query::default().with("limit", &PAGE.to_string()).with("continue", token);
+        self.stream(&query.on(kind.collection(""))).await?.collect_bytes().await.map_err(transport)
+    }
+
+    /// The changes of a kind after a version, one per line.
+    pub(crate) async fn watch(&self, kind: &Kind, version: &str, seconds: u64) -> Result<Body> {
+        let query = Query::default()
+            .with("watch", "true")
+            .with("allowWatchBookmarks", "true")
+            .with("timeoutSeconds", &seconds.to_string())
+            .with("resourceVersion", version);
+        self.stream(&query.on(kind.collection(""))).await
+    }
+
+    async fn stream(&self, path: &str) -> Result<Body> {
+        let response = self.client.send(request("GET", path, JSON, Vec::new())?).await.map_err(transport)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response.into_body());
+        }
+        let bytes = response.into_body().collect_bytes().await.map_err(transport)?;
+        Err(refusal(status.as_u16(), &bytes))
+    }
+}
+
+fn request(method: &str, path: &str, content: &str, body: Vec<u8>) -> Result<http::Request<Body>> {
+    let request = http::Request::builder().method(method).uri(path).header("accept", JSON);
+    let request = if body.is_empty() { request } else { request.header("content-type", content) };
+    request
+        .body(Body::from(body))
+        .map_err(|e| Error::Transport(format!("{method} {path} is no request: {e}")))
+}
+
+fn encode(object: &Value) -> Vec<u8> {
+    transom_object::json::encode(object)
+}
+
+fn gvk_of(object: &Value) -> Result<GroupVersionKind> {
+    meta::gvk(object).ok_or_else(|| Error::unfit("an object has no apiVersion and kind"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
+fn transport(error: kube::Error) -> Error {
+    Error::Transport(error.to_string())
+}
+
+/// A refusal as the server words it, or as its status line does.
+fn refusal(code: u16, body: &[u8]) -> Error {
+    let status: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |field: &str| status.get(field).and_then(Value::as_str).map(str::to_owned);
+    let message = text("message").unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned());
+    Error::Refused { code, reason: text("reason").unwrap_or_default(), message }
+}

@@ -1,0 +1,190 @@
+//! Does what a plan says, in its order, and decides nothing.
+//!
+//! What is no longer wanted is deleted while it is still referenced; references are persisted before what they refer
+//! to is created; nothing is sent that would change nothing. The first error ends it, except that an invalid composed
+//! resource does not hold up the others.
+
+use super::Composites;
+use crate::cluster::Deletion;
+use crate::engine::Pass;
+use crate::error::{Attempt, Error, Result, found};
+use crate::settled::is_settled;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use transom_compose::{Application, Event, EventType, Observed, ObservedResource, Plan, Target, upgrade};
+use transom_object::meta;
+use transom_xapi::composite::{Composite, Schema};
+use transom_xapi::constants::{event, owner};
+use transom_xapi::metadata::TypedReference;
+
+/// Composed resources of one composite resource that are applied at the same time: they share a sync of the disk.
+const AT_ONCE: usize = 16;
+
+/// What came of a plan.
+#[derive(Default)]
+pub(super) struct Executed {
+    /// Composed resources that the server refused as invalid.
+    pub(super) unsynced: BTreeSet<String>,
+    pub(super) events: Vec<Event>,
+    /// Whether anything that functions can see is different now.
+    pub(super) changed: bool,
+    /// Whether something could not be deleted because it is used.
+    pub(super) blocked: bool,
+}
+
+impl Composites {
+    pub(super) async fn execute(
+        &self,
+        pass: &Pass,
+        xr: &mut Composite,
+        plan: &Plan,
+        observed: &Observed,
+    ) -> Result<Executed> {
+        let mut executed = Executed::default();
+        let mut in_use = Vec::new();
+        for deletion in &plan.delete {
+            match self.delete(pass, deletion, observed.get(&deletion.name)).await {
+                // It stays referenced, so that it goes once nothing uses it any longer; nothing else waits for that.
+                Err(e) if e.is_in_use() => {
+                    executed.events.push(warning(&e));
+                    in_use.push(&deletion.object);
+                }
+                deleted => {
+                    deleted.to("cannot garbage collect composed resources that are no longer desired")?;
+                    executed.changed = true;
+                }
+            }
+        }
+        executed.blocked = !in_use.is_empty();
+        executed.changed |= self
+            .apply_references(pass, xr, plan, &in_use)
+            .await
+            .to("cannot update composed resource references")?;
+        for resource in observed.values() {
+            self.upgrade(pass, resource).await.to(
+                "cannot upgrade composed resource's managed fields from client-side to server-side apply",
+            )?;
+        }
+        for some in plan.apply.chunks(AT_ONCE) {
+            let mut applying = Vec::with_capacity(some.len());
+            for application in some {
+                applying.push(self.apply(pass, plan, application, observed.get(&application.name)));
+            }
+            for (name, outcome) in some.iter().map(|a| &a.name).zip(join_all(applying).await) {
+                match outcome.to(format!("cannot apply composed resource {name:?}")) {
+                    Ok(changed) => executed.changed |= changed,
+                    Err(e) if e.is_invalid() => {
+                        executed.unsynced.insert(name.clone());
+                        executed.events.push(warning(&e));
+                    }
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        Ok(executed)
+    }
+
+    /// Takes away the labels that say whose it is, then deletes it, if it is still the same object.
+    async fn delete(
+        &self,
+        pass: &Pass,
+        deletion: &transom_compose::Deletion,
+        observed: Option<&ObservedResource>,
+    ) -> Result<()> {
+        let object = &deletion.object;
+        let (kind, name) = (meta::kind(object), meta::name(object));
+        pass.changed();
+        if observed.is_none_or(|o| meta::labels(&o.object) != meta::labels(object)) {
+            let disowned = found(self.plane.cluster.update(object, owner::DEFAULT).await).to(format!(
+                "cannot cleanup composed resource labels of resource {:?} (a {kind} named {name})",
+                deletion.name
+            ))?;
+            disowned.iter().for_each(|o| pass.wrote(o));
+        }
+        let Some(gvk) = meta::gvk(object) else { return Ok(()) };
+        let options = Deletion { propagation: Some("Foreground"), uid: Some(meta::uid(object)) };
+        let deleted = self.plane.cluster.delete(&gvk, meta::namespace(object), name, options).await;
+        deleted.to(format!("cannot delete composed resource {:?} (a {kind} named {name})", deletion.name))
+    }
+
+    async fn apply_references(
+        &self,
+        pass: &Pass,
+        xr: &mut Composite,
+        plan: &Plan,
+        kept: &[&Value],
+    ) -> Result<bool> {
+        let mut intent = plan.references.object.clone();
+        for object in kept {
+            keep(&mut intent, self.schema, object);
+        }
+        if is_settled(&xr.object, &intent, owner::COMPOSITE, "") {
+            return Ok(false);
+        }
+        let status = xr.object.get("status").cloned();
+        xr.object = self.plane.cluster.apply(&intent, owner::COMPOSITE).await?;
+        pass.wrote(&xr.object);
+        if let Some(status) = status {
+            xr.object["status"] = status;
+        }
+        Ok(plan.references.changed && kept.is_empty())
+    }
+
+    /// Objects that were once written without server-side apply are migrated.
+    async fn upgrade(&self, pass: &Pass, resource: &ObservedResource) -> Result<()> {
+        let Some(patch) = upgrade(&resource.object, |manager| manager.starts_with(owner::COMPOSED_PREFIX))
+        else {
+            return Ok(());
+        };
+        let upgraded = found(self.plane.cluster.json_patch(&resource.object, &patch, owner::DEFAULT).await)?;
+        upgraded.iter().for_each(|o| pass.wrote(o));
+        Ok(())
+    }
+
+    /// Applies a composed resource unless that would change nothing. Says whether it changed.
+    async fn apply(
+        &self,
+        pass: &Pass,
+        plan: &Plan,
+        application: &Application,
+        observed: Option<&ObservedResource>,
+    ) -> Result<bool> {
+        if observed.is_some_and(|o| is_settled(&o.object, &application.object, &plan.field_owner, "")) {
+            return Ok(false);
+        }
+        let before = observed.map(|o| meta::resource_version(&o.object));
+        let after = self.plane.cluster.apply(&application.object, &plan.field_owner).await?;
+        let changed = before != Some(meta::resource_version(&after));
+        if changed {
+            pass.wrote(&after);
+        }
+        Ok(changed)
+    }
+}
+
+/// Adds a reference to an object to the others, in their order.
+fn keep(intent: &mut Value, schema: Schema, object: &Value) {
+    let mut reference = TypedReference::to(object);
+    if !meta::namespace(intent).is_empty() {
+        reference.namespace.clear();
+    }
+    let references = schema.machinery_mut(intent).and_then(|m| m.get_mut("resourceRefs"));
+    if let Some(references) = references.and_then(Value::as_array_mut) {
+        references.push(json!(reference));
+        references.sort_by_cached_key(|r| {
+            let text = |field: &str| r.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+            ["apiVersion", "kind", "name", "namespace"].map(text).concat()
+        });
+    }
+}
+
+fn warning(error: &Error) -> Event {
+    Event {
+        r#type: EventType::Warning,
+        reason: event::composite::COMPOSE.to_owned(),
+        message: error.to_string(),
+        step: None,
+        target: Target::Composite,
+    }
+}

@@ -1,0 +1,221 @@
+//! Composite resources: one controller per definition, started and stopped with it.
+//!
+//! ```text
+//! read → paused? → deleted? → finalizer, Composition, revision → observe → compose → execute → publish → status
+//! ```
+//! `compose` decides and `execute` does; `prepare` is what must be settled before there is anything to compose.
+
+mod execute;
+mod prepare;
+mod publish;
+mod reconcile;
+mod report;
+mod world;
+
+use crate::catalog::kinds;
+use crate::engine::{
+    Change, Dependencies, Dependency, Depth, Key, Next, Observer, Pace, Pass, Queue, Reconciler, Running,
+    Subscription, start,
+};
+use crate::error::Result;
+use crate::plane::Plane;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+use transom_compose::Requirements;
+use transom_object::GroupVersionKind;
+use transom_xapi::CompositionRevision;
+use transom_xapi::composite::{Composite, Schema};
+use transom_xapi::definition::Definition;
+use transom_xapi::selection;
+use world::Watching;
+
+/// How often watches that nobody needs any longer are ended.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// The controller of one definition's composite resources; it stops when dropped.
+pub(crate) struct CompositeController {
+    _running: Running,
+    _subscriptions: Vec<Subscription>,
+    sweeper: AbortHandle,
+}
+
+impl Drop for CompositeController {
+    fn drop(&mut self) {
+        self.sweeper.abort();
+    }
+}
+
+/// Reconciles the composite resources of one definition.
+struct Composites {
+    plane: Arc<Plane>,
+    /// `composite/<definition>`.
+    name: String,
+    definition: Arc<Definition>,
+    gvk: GroupVersionKind,
+    schema: Schema,
+    queue: Arc<Queue>,
+    dependencies: Arc<Dependencies>,
+    watched: Mutex<HashMap<GroupVersionKind, Subscription>>,
+    /// What each required the last time: looked up before functions are asked.
+    seeds: Mutex<HashMap<Key, Requirements>>,
+}
+
+/// The name of the controller of a definition's composite resources.
+pub(crate) fn controller_name(definition: &str) -> String {
+    format!("composite/{definition}")
+}
+
+impl CompositeController {
+    pub(crate) fn start(plane: &Arc<Plane>, definition: Arc<Definition>) -> Self {
+        let pace = Pace { longest_backoff: Duration::from_secs(30), ..Pace::default() };
+        let queue = Arc::new(Queue::new(pace));
+        let composites = Arc::new(Composites {
+            plane: plane.clone(),
+            name: controller_name(&definition.metadata.name),
+            gvk: definition.composite_type(),
+            schema: definition.schema(),
+            definition,
+            queue: queue.clone(),
+            dependencies: Arc::default(),
+            watched: Mutex::default(),
+            seeds: Mutex::default(),
+        });
+        let gvk = composites.gvk.clone();
+        let own = plane.watches.subscribe(
+            &gvk,
+            Depth::Part("composition", part),
+            Arc::new(wake_self(queue.clone())),
+        );
+        let revisions = wake_followers(queue.clone(), own.mirror().clone(), gvk, composites.schema);
+        let revisions = plane.watches.subscribe(&kinds::revision(), Depth::Whole, Arc::new(revisions));
+        let sweeper = tokio::spawn(sweep(Arc::downgrade(&composites))).abort_handle();
+        let running = start(composites, queue, plane.metrics.clone());
+        Self { _running: running, _subscriptions: vec![own, revisions], sweeper }
+    }
+}
+
+/// What the controller remembers of each composite resource: which revisions concern it.
+fn part(xr: &Value) -> Value {
+    let modern = xr.pointer("/spec/crossplane").cloned();
+    let machinery = modern.or_else(|| xr.get("spec").cloned()).unwrap_or_default();
+    let mut kept = json!({});
+    for field in ["compositionRef", "compositionUpdatePolicy"] {
+        if let Some(value) = machinery.get(field) {
+            kept[field] = value.clone();
+        }
+    }
+    kept
+}
+
+fn wake_self(queue: Arc<Queue>) -> impl Observer {
+    move |change: &Change<'_>| {
+        if let Some(object) = change.object() {
+            change.wake(&queue, &object.key);
+        }
+    }
+}
+
+/// A revision wakes those that follow its Composition, and those that have none yet.
+fn wake_followers(
+    queue: Arc<Queue>,
+    mirror: Arc<crate::engine::Mirror>,
+    gvk: GroupVersionKind,
+    schema: Schema,
+) -> impl Observer {
+    move |change: &Change<'_>| {
+        let Some(seen) = change.after else { return };
+        let Ok(revision) = <CompositionRevision as serde::Deserialize>::deserialize(&*seen.object) else {
+            return;
+        };
+        let of = &revision.spec.composition.composite_type_ref;
+        if of.api_version != gvk.api_version() || of.kind != gvk.kind {
+            return;
+        }
+        for xr in mirror.all() {
+            let kept = &*xr.object;
+            let spec = if schema == Schema::Legacy { kept.clone() } else { json!({"crossplane": kept}) };
+            let object = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "spec": spec});
+            let composite = Composite::new(object, schema);
+            if composite.composition_ref().is_none() || selection::follows(&composite, &revision) {
+                change.wake(&queue, &xr.key);
+            }
+        }
+    }
+}
+
+/// Ends watches of kinds that no composite resource depends on any longer.
+async fn sweep(composites: Weak<Composites>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(composites) = composites.upgrade() else { return };
+        let needed: BTreeSet<GroupVersionKind> = composites.dependencies.kinds().into_iter().collect();
+        let ended: Vec<Subscription> = {
+            let mut watched = composites.watched();
+            let unneeded: Vec<GroupVersionKind> =
+                watched.keys().filter(|k| !needed.contains(k)).cloned().collect();
+            unneeded.iter().filter_map(|k| watched.remove(k)).collect()
+        };
+        for subscription in ended {
+            let labels = vec![("controller", composites.name.clone()), ("type", "Dependency".to_owned())];
+            composites.plane.metrics.count("engine_watches_stopped_total", labels);
+            drop(subscription);
+        }
+    }
+}
+
+impl Composites {
+    fn watched(&self) -> MutexGuard<'_, HashMap<GroupVersionKind, Subscription>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seeds(&self) -> MutexGuard<'_, HashMap<Key, Requirements>> {
+        self.seeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self, key: &Key) {
+        self.dependencies.forget(key);
+        self.seeds().remove(key);
+    }
+
+    /// Watches a kind on which composite resources depend.
+    fn watch(&self, gvk: &GroupVersionKind) {
+        let mut watched = self.watched();
+        if watched.contains_key(gvk) {
+            return;
+        }
+        let (dependencies, queue) = (self.dependencies.clone(), self.queue.clone());
+        let observer = move |change: &Change<'_>| {
+            for key in dependencies.affected(change) {
+                change.wake(&queue, &key);
+            }
+        };
+        let subscription = self.plane.watches.subscribe(gvk, Depth::Header, Arc::new(observer));
+        watched.insert(gvk.clone(), subscription);
+        let labels = vec![("controller", self.name.clone()), ("type", "Dependency".to_owned())];
+        self.plane.metrics.count("engine_watches_started_total", labels);
+    }
+}
+
+impl Watching for Composites {
+    fn depend(&self, key: &Key, dependency: Dependency) {
+        self.dependencies.add(key, dependency.clone());
+        self.watch(dependency.gvk());
+    }
+}
+
+impl Reconciler for Composites {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, pass))
+    }
+}
+
+/// Connection details, by key.
+use transom_xapi::connection::Details;

@@ -1,0 +1,127 @@
+//! What must be settled before there is anything to compose: the finalizer, the Composition, its revision, the label
+//! that prefixes names, the place for connection details. All of it is one write.
+
+use super::Composites;
+use super::reconcile::{Blame, Trouble};
+use crate::engine::Pass;
+use crate::error::{Attempt, Error, Result};
+use crate::settled::same;
+use serde_json::Value;
+use std::sync::Arc;
+use transom_xapi::CompositionRevision;
+use transom_xapi::composite::Composite;
+use transom_xapi::composition::NameReference;
+use transom_xapi::constants::{event, finalizer};
+use transom_xapi::metadata as notes;
+use transom_xapi::selection::{self, CompositionChoice, RevisionChoice};
+
+/// Settles it and persists what changed, also when a later step fails: what was decided stays decided.
+pub(super) async fn prepare(
+    composites: &Composites,
+    pass: &Pass,
+    xr: &mut Composite,
+) -> Result<Arc<CompositionRevision>, Trouble> {
+    let before = xr.object.clone();
+    notes::add_finalizer(&mut xr.object, finalizer::COMPOSITE);
+    let decided = decide(composites, xr);
+    persist(composites, pass, xr, &before).await?;
+    decided
+}
+
+fn decide(composites: &Composites, xr: &mut Composite) -> Result<Arc<CompositionRevision>, Trouble> {
+    select_composition(composites, xr)
+        .to("cannot select Composition")
+        .blame(event::composite::SELECT_COMPOSITION)?;
+    if let Some(selector) = selection::default_revision_selector(xr, &composites.definition) {
+        let selector = selector.clone();
+        xr.set_composition_revision_selector(&selector);
+        composites.normal(xr, event::composite::COMPOSITION_SELECTION, selection::DEFAULT_REVISION_SELECTOR);
+    }
+    let revision =
+        select_revision(composites, xr).to("cannot fetch Composition").blame(event::composite::COMPOSE)?;
+    let configuration = selection::configure(xr, &revision)
+        .map_err(|e| Error::unfit(e.to_string()))
+        .to("cannot configure composite resource")
+        .blame(event::composite::COMPOSE)?;
+    configuration.apply(xr);
+    Ok(revision)
+}
+
+fn select_composition(composites: &Composites, xr: &mut Composite) -> Result<()> {
+    let name = match selection::composition(xr, &composites.definition) {
+        CompositionChoice::Referenced => return Ok(()),
+        CompositionChoice::Enforced(name) => {
+            composites.normal(xr, event::composite::COMPOSITION_SELECTION, selection::ENFORCED);
+            name
+        }
+        CompositionChoice::Default(name) => {
+            composites.normal(xr, event::composite::COMPOSITION_SELECTION, selection::DEFAULT);
+            name
+        }
+        CompositionChoice::Search(labels) => {
+            let all = composites.plane.catalog.compositions.all();
+            let random = composites.plane.dice.draw();
+            let chosen = selection::choose(xr, &labels, all.iter().map(|c| &**c), random);
+            chosen.map_err(|e| Error::unfit(e.to_string()))?.metadata.name.clone()
+        }
+    };
+    xr.set_composition_ref(&name);
+    let words = format!("Successfully selected composition: {name}");
+    composites.normal(xr, event::composite::SELECT_COMPOSITION, words);
+    Ok(())
+}
+
+fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Arc<CompositionRevision>> {
+    let catalog = &composites.plane.catalog;
+    let not_found = |kind: &str, name: &str| Error::Refused {
+        code: 404,
+        reason: "NotFound".to_owned(),
+        message: format!("{kind}.apiextensions.crossplane.io {name:?} not found"),
+    };
+    let labels = match selection::revision(xr) {
+        RevisionChoice::Pinned(name) => {
+            let pinned = catalog.revisions.get(&name);
+            return pinned
+                .ok_or_else(|| not_found("compositionrevisions", &name))
+                .to("cannot get CompositionRevision");
+        }
+        RevisionChoice::Latest(labels) => labels,
+    };
+    let NameReference { name } = xr.composition_ref().unwrap_or_default();
+    let composition = catalog.compositions.get(&name);
+    let composition =
+        composition.ok_or_else(|| not_found("compositions", &name)).to("cannot get Composition")?;
+    let revisions = catalog.revisions.of(&name);
+    let latest = selection::latest(&composition, &labels, revisions.iter().map(|r| &**r))
+        .map_err(|e| Error::unfit(e.to_string()))?;
+    let chosen = &latest.metadata.name;
+    if xr.composition_revision_ref().is_none_or(|current| current.name != *chosen) {
+        xr.set_composition_revision_ref(chosen);
+        let words = format!("Selected composition revision: {chosen}");
+        composites.normal(xr, event::composite::SELECT_COMPOSITION, words);
+    }
+    revisions
+        .iter()
+        .find(|r| r.metadata.name == *chosen)
+        .cloned()
+        .ok_or_else(|| not_found("compositionrevisions", chosen))
+}
+
+async fn persist(
+    composites: &Composites,
+    pass: &Pass,
+    xr: &mut Composite,
+    before: &Value,
+) -> Result<(), Trouble> {
+    if same(&xr.object, before) {
+        return Ok(());
+    }
+    // The answer has the status as it was; what is known by now is written later.
+    let status = xr.object.get("status").cloned();
+    let updated = composites.plane.update(pass, &mut xr.object).await;
+    updated.to("cannot update composite resource").blame(event::composite::INIT)?;
+    if let Some(status) = status {
+        xr.object["status"] = status;
+    }
+    Ok(())
+}

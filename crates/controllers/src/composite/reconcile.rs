@@ -1,0 +1,404 @@
+//! One reconcile of a composite resource, from its key to its status.
+
+use super::execute::Executed;
+use super::report::Report;
+use super::world::Reading;
+use super::{Composites, prepare};
+use crate::engine::{Dependency, Key, Next, Pass};
+use crate::error::{Attempt, Error, Result};
+use crate::settled::{is_settled, same};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use transom_compose::{Cause, Failure, Inputs, Observed, Plan};
+use transom_object::meta;
+use transom_xapi::composite::Composite;
+use transom_xapi::conditions::{self, Condition};
+use transom_xapi::constants::{condition, event, finalizer, message, owner};
+use transom_xapi::metadata::{self as notes, TypedReference};
+use transom_xapi::{CompositionRevision, revision};
+
+/// How long composing may take, functions included.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What the control plane itself keeps in a composite resource's status; functions do not own it.
+const OWN_STATUS: [&str; 4] =
+    ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", "watchedResourceRefs"];
+
+/// A step that failed, and the reason its event carries.
+pub(super) struct Trouble {
+    pub(super) reason: &'static str,
+    pub(super) error: Error,
+}
+
+pub(super) trait Blame<T> {
+    fn blame(self, reason: &'static str) -> Result<T, Trouble>;
+}
+
+impl<T> Blame<T> for Result<T> {
+    fn blame(self, reason: &'static str) -> Result<T, Trouble> {
+        self.map_err(|error| Trouble { reason, error })
+    }
+}
+
+impl Composites {
+    pub(super) async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
+        let read = self.plane.read(pass, &self.gvk, &key.namespace, &key.name).await;
+        let Some(object) = read.to("cannot get composite resource")? else {
+            self.forget(key);
+            return Ok(Next::Gone);
+        };
+        let report = Report::before(self, &object);
+        let mut xr = Composite::new(object, self.schema);
+        let next = self.advance(key, pass, &mut xr).await;
+        report.after(&xr.object);
+        next
+    }
+
+    async fn advance(&self, key: &Key, pass: &Pass, xr: &mut Composite) -> Result<Next> {
+        let before = xr.object.get("status").cloned().unwrap_or_default();
+        self.mark(xr, [self.responsive(key)]);
+        if notes::is_paused(&xr.object) {
+            let words = "Reconciliation is paused via the pause annotation";
+            self.normal(xr, event::composite::PAUSED, words);
+            self.mark(xr, [Condition::reconcile_paused()]);
+            self.write_status(pass, xr, &before).await?;
+            return Ok(Next::Wait);
+        }
+        if let Some(token) = notes::reconcile_request(&xr.object).map(str::to_owned)
+            && xr.last_handled_reconcile_at() != token
+        {
+            self.normal(xr, event::composite::RECONCILE_REQUEST_HANDLED, "Handling reconcile request");
+            xr.set_last_handled_reconcile_at(&token);
+        }
+        if meta::is_deleting(&xr.object) {
+            return self.finalize(key, pass, xr).await;
+        }
+        match self.compose_and_apply(key, pass, xr, &before).await {
+            Ok(next) => Ok(next),
+            Err(trouble) if trouble.error.is_conflict() => Err(trouble.error),
+            Err(trouble) => {
+                self.warning(xr, trouble.reason, trouble.error.to_string());
+                self.mark(xr, [Condition::reconcile_error(trouble.error.to_string())]);
+                // The error is what matters; a status that cannot be written is written next time.
+                if let Err(e) = self.write_status(pass, xr, &before).await {
+                    tracing::debug!(controller = self.name, %key, error = %e, "cannot update status");
+                }
+                Err(trouble.error)
+            }
+        }
+    }
+
+    /// Whether events are acted upon at once. Upstream breaks a circuit and drops them; here they are merged.
+    fn responsive(&self, key: &Key) -> Condition {
+        if self.queue.is_slowed(key) {
+            Condition::watch_circuit_open(&format!("{}/{}", self.gvk.kind, key.name))
+        } else {
+            Condition::watch_circuit_closed()
+        }
+    }
+
+    /// Composed resources go with their owner: garbage collection deletes them.
+    async fn finalize(&self, key: &Key, pass: &Pass, xr: &mut Composite) -> Result<Next> {
+        self.mark(xr, [Condition::deleting(), Condition::reconcile_success()]);
+        self.forget(key);
+        if notes::has_finalizer(&xr.object, finalizer::COMPOSITE) {
+            notes::remove_finalizer(&mut xr.object, finalizer::COMPOSITE);
+            if let Err(e) =
+                self.plane.update(pass, &mut xr.object).await.to("cannot remove composite resource finalizer")
+            {
+                if !e.is_conflict() {
+                    self.warning(xr, event::composite::DELETE, e.to_string());
+                }
+                return if e.is_not_found() { Ok(Next::Gone) } else { Err(e) };
+            }
+        }
+        let before = xr.object.get("status").cloned().unwrap_or_default();
+        if !meta::finalizers(&xr.object).is_empty() {
+            // Someone else still holds it: say what it waits for.
+            self.mark(xr, [Condition::deleting(), Condition::reconcile_success()]);
+            self.write_status(pass, xr, &before).await?;
+        }
+        Ok(Next::Wait)
+    }
+
+    async fn compose_and_apply(
+        &self,
+        key: &Key,
+        pass: &Pass,
+        xr: &mut Composite,
+        before: &Value,
+    ) -> Result<Next, Trouble> {
+        let revision = prepare::prepare(self, pass, xr).await?;
+        revision::must_be_valid(&revision)
+            .map_err(|e| Error::unfit(e.to_string()))
+            .blame(event::composite::COMPOSE)?;
+        let composed = xr.resource_refs().into_iter().map(|mut reference| {
+            if !meta::namespace(&xr.object).is_empty() {
+                meta::namespace(&xr.object).clone_into(&mut reference.namespace);
+            }
+            reference
+        });
+        let reading = Reading::new(&self.plane.cluster, pass, key, self).composing(composed.collect());
+        let working = self.compose(key, pass, xr, &revision, &reading);
+        let worked = tokio::time::timeout(TIMEOUT, working).await.unwrap_or_else(|_| {
+            let late = Cause::Resources("context deadline exceeded".to_owned());
+            Err(Stop::Failed(Box::new(late.into())))
+        });
+        match worked {
+            Ok((plan, executed)) => self.conclude(key, pass, xr, before, &plan, executed, &reading).await,
+            Err(Stop::Failed(failure)) => self.fail(pass, xr, before, &failure, None).await,
+            Err(Stop::Refused(error)) if error.is_conflict() => Err(error).blame(event::composite::COMPOSE),
+            Err(Stop::Refused(error)) => {
+                let failure = Cause::Resources(error.to_string()).into();
+                self.fail(pass, xr, before, &failure, Some(error)).await
+            }
+        }
+    }
+
+    /// Observes, decides and does.
+    async fn compose(
+        &self,
+        key: &Key,
+        pass: &Pass,
+        xr: &mut Composite,
+        revision: &CompositionRevision,
+        reading: &Reading<'_>,
+    ) -> Result<(Plan, Executed), Stop> {
+        let composition = &revision.spec.composition;
+        let observed = transom_compose::observe(&xr.object, self.schema, composition, reading)
+            .await
+            .map_err(|e| Stop::because(e.to_string()))?;
+        let own = transom_compose::connection_details(&xr.object, reading).await;
+        let seeds = self.seeds().get(key).cloned().unwrap_or_default();
+        let inputs = Inputs {
+            xr: &xr.object,
+            shown: None,
+            schema: self.schema,
+            connection_details: own.map_err(|e| {
+                Stop::because(format!("cannot fetch composite resource connection details: {e}"))
+            })?,
+            composition,
+            observed: &observed,
+            seeds: &seeds,
+            context: Map::new(),
+            now: self.plane.clock.now(),
+            options: transom_compose::Options::default(),
+        };
+        let plan = transom_compose::compose(inputs, &*self.plane.runner, reading)
+            .await
+            .map_err(|failure| Stop::Failed(Box::new(failure)))?;
+        self.expect(reading, xr, &plan, &observed);
+        let executed = self.execute(pass, xr, &plan, &observed).await.map_err(Stop::Refused)?;
+        Ok((plan, executed))
+    }
+
+    /// Everything that is about to be written is depended upon before it is.
+    fn expect(&self, reading: &Reading<'_>, xr: &Composite, plan: &Plan, observed: &Observed) {
+        let own_namespace = meta::namespace(&xr.object);
+        let wanted = plan.apply.iter().map(|a| &a.object).chain(observed.values().map(|o| &o.object));
+        for object in wanted {
+            let namespace = if own_namespace.is_empty() { meta::namespace(object) } else { own_namespace };
+            if let Some(gvk) = meta::gvk(object) {
+                let (namespace, name) = (namespace.to_owned(), meta::name(object).to_owned());
+                reading.note(Dependency::Named { gvk, namespace, name });
+            }
+        }
+    }
+
+    /// Nothing was changed, or not all: says so, and what is now unknown.
+    async fn fail(
+        &self,
+        pass: &Pass,
+        xr: &mut Composite,
+        before: &Value,
+        failure: &Failure,
+        refused: Option<Error>,
+    ) -> Result<Next, Trouble> {
+        let words = format!("cannot compose resources: {failure}");
+        self.warning(xr, event::composite::COMPOSE, words.clone());
+        let invalid = refused.as_ref().is_some_and(Error::is_invalid);
+        let shown = if invalid {
+            format!("cannot compose resources: {}", message::INVALID_RESOURCES)
+        } else {
+            words.clone()
+        };
+        let outcome = failure.conclude(&xr.object, &shown);
+        self.tell(xr, &outcome.events).await;
+        outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
+        if let Err(e) = self.write_status(pass, xr, before).await
+            && !e.is_conflict()
+        {
+            tracing::debug!(controller = self.name, error = %e, "cannot update status");
+        }
+        tracing::warn!(controller = self.name, key = %Key::of(&xr.object), error = %words, "cannot reconcile");
+        Ok(Next::Backoff)
+    }
+
+    /// Everything was done: publishes details, says how it is, and when to look again.
+    #[expect(clippy::too_many_arguments, reason = "what a reconcile knows in the end, each used once")]
+    async fn conclude(
+        &self,
+        key: &Key,
+        pass: &Pass,
+        xr: &mut Composite,
+        before: &Value,
+        plan: &Plan,
+        executed: Executed,
+        reading: &Reading<'_>,
+    ) -> Result<Next, Trouble> {
+        let published = self.publish(pass, xr, &plan.connection_details).await;
+        let outcome = plan.conclude(&executed.unsynced);
+        let mut events = executed.events;
+        events.extend(outcome.events.iter().cloned());
+        self.keep_own_status(xr, &plan.status, reading);
+        match &published {
+            Ok(true) => {
+                let now = transom_object::time::format(self.plane.clock.now());
+                xr.set_last_published_time(&now);
+                self.normal(xr, event::composite::PUBLISH, "Successfully published connection details");
+            }
+            Ok(false) => {}
+            Err(e) if e.is_conflict() => {}
+            Err(e) => {
+                self.warning(xr, event::composite::PUBLISH, e.to_string());
+                self.mark(xr, [Condition::reconcile_error(e.to_string())]);
+            }
+        }
+        // What was marked at first spoke of a generation that may have passed.
+        self.mark(xr, [self.responsive(key)]);
+        if published.is_ok() {
+            self.tell(xr, &events).await;
+            outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
+        }
+        let changed = self.apply_status(pass, xr, before).await.blame(event::composite::COMPOSE)?;
+        published.blame(event::composite::PUBLISH)?;
+        self.dependencies.replace(key, &reading.dependencies());
+        self.seeds().insert(key.clone(), plan.requirements.clone());
+        if executed.changed || changed {
+            return Ok(Next::Again);
+        }
+        if executed.blocked {
+            return Ok(Next::Backoff);
+        }
+        Ok(self.pause(xr, plan))
+    }
+
+    /// The status that functions want, with the control plane's own fields as they are.
+    fn keep_own_status(&self, xr: &mut Composite, wanted: &Value, reading: &Reading<'_>) {
+        let old = xr.object.get("status").cloned().unwrap_or_default();
+        let mut status = wanted.get("status").cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
+        for field in OWN_STATUS {
+            match old.get(field) {
+                Some(value) => status[field] = value.clone(),
+                None => drop(status.as_object_mut().map(|s| s.remove(field))),
+            }
+        }
+        let watched: BTreeSet<TypedReference> = reading.required();
+        if watched.is_empty() {
+            status.as_object_mut().map(|s| s.remove("watchedResourceRefs"));
+        } else {
+            status["watchedResourceRefs"] = json!(watched);
+        }
+        xr.object["status"] = status;
+    }
+
+    /// Applies the status if that would change it. Says whether it changed anything that functions decide on.
+    async fn apply_status(&self, pass: &Pass, xr: &mut Composite, observed: &Value) -> Result<bool> {
+        let mut intent = json!({
+            "apiVersion": meta::api_version(&xr.object),
+            "kind": meta::kind(&xr.object),
+            "metadata": {"name": meta::name(&xr.object), "uid": meta::uid(&xr.object)},
+        });
+        meta::set_namespace(&mut intent, meta::namespace(&xr.object));
+        let wanted = xr.object.get("status").cloned().unwrap_or_default();
+        intent["status"] = wanted.clone();
+        xr.object["status"] = observed.clone();
+        // The message of a past error was written by another manager, and is not ours to apply away.
+        if has_leftovers(observed, &wanted) {
+            xr.object["status"]["conditions"] = wanted["conditions"].clone();
+            let updated = self.plane.update_status(pass, &mut xr.object).await;
+            updated.to("cannot update composite resource status")?;
+        }
+        if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
+            let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
+            xr.object = applied.to("cannot apply composite resource status")?;
+            pass.wrote(&xr.object);
+        }
+        let after = xr.object.get("status").cloned().unwrap_or_default();
+        Ok(!same(&as_functions_see(observed), &as_functions_see(&after)))
+    }
+
+    /// When to look again although nothing changes.
+    fn pause(&self, xr: &Composite, plan: &Plan) -> Next {
+        if let Some(ttl) = plan.ttl.filter(|ttl| !ttl.is_zero()) {
+            return Next::After(self.plane.dice.jitter(ttl));
+        }
+        let asked = notes::poll_interval(&xr.object).and_then(|nanos| u64::try_from(nanos).ok());
+        match asked.filter(|nanos| *nanos > 0) {
+            Some(nanos) => {
+                let interval = Duration::from_nanos(nanos).max(self.plane.options.min_poll_interval);
+                Next::After(self.plane.dice.jitter(interval))
+            }
+            None => Next::Wait,
+        }
+    }
+
+    /// Marks conditions that speak of the current generation.
+    pub(super) fn mark(&self, xr: &mut Composite, new: impl IntoIterator<Item = Condition>) {
+        conditions::mark_observed(&mut xr.object, new, self.plane.clock.now());
+    }
+
+    /// Replaces the status if it is not what it was.
+    pub(super) async fn write_status(&self, pass: &Pass, xr: &mut Composite, before: &Value) -> Result<()> {
+        if xr.object.get("status").is_none_or(|status| same(status, before)) {
+            return Ok(());
+        }
+        self.plane.update_status(pass, &mut xr.object).await.to("cannot update composite resource status")
+    }
+}
+
+/// Why there is nothing to conclude.
+enum Stop {
+    Failed(Box<Failure>),
+    Refused(Error),
+}
+
+impl Stop {
+    fn because(words: String) -> Self {
+        Self::Failed(Box::new(Cause::Resources(words).into()))
+    }
+}
+
+/// Whether a condition says something that the one to replace it does not: an apply only adds.
+fn has_leftovers(status: &Value, wanted: &Value) -> bool {
+    let of = |status: &Value| conditions::of(&json!({"status": status}));
+    let wanted = of(wanted);
+    of(status).iter().any(|old| {
+        let new = wanted.iter().find(|new| new.kind == old.kind);
+        new.is_none_or(|new| new.message.is_empty() && !old.message.is_empty())
+    })
+}
+
+/// A status without what only the control plane writes and reads.
+fn as_functions_see(status: &Value) -> Value {
+    let mut status = status.as_object().cloned().unwrap_or_default();
+    for field in OWN_STATUS {
+        status.remove(field);
+    }
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions
+            .retain(|c| c.get("type").and_then(Value::as_str).is_some_and(|t| !conditions::is_system(t)));
+        if conditions.is_empty() {
+            status.remove("conditions");
+        }
+    }
+    Value::Object(status)
+}
+
+/// Whether a condition of an object is true.
+pub(super) fn is_true(object: &Value, kind: &str) -> bool {
+    conditions::get(&conditions::of(object), kind).is_true()
+}
+
+pub(super) const READY: &str = condition::READY;

@@ -1,0 +1,62 @@
+//! Whether the functions of a revision's pipeline can run in it.
+
+use crate::catalog::kinds;
+use crate::engine::{Key, Next, Pass, Reconciler};
+use crate::error::{Attempt, Error, Result};
+use crate::plane::Plane;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use std::sync::Arc;
+use transom_object::meta;
+use transom_xapi::constants::{event, message};
+use transom_xapi::function::{self, FunctionRevision};
+use transom_xapi::{CompositionRevision, Condition, conditions};
+
+const NAME: &str = "revision/compositionrevision.apiextensions.crossplane.io";
+
+pub(super) struct Revisions {
+    pub(super) plane: Arc<Plane>,
+}
+
+impl Revisions {
+    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
+        let read = self.plane.read(pass, &kinds::revision(), "", &key.name).await;
+        let Some(mut object) = read.to("cannot get CompositionRevision")? else { return Ok(Next::Gone) };
+        if meta::is_deleting(&object) {
+            return Ok(Next::Wait);
+        }
+        let revision = CompositionRevision::deserialize(&object).map_err(|e| Error::unfit(e.to_string()))?;
+        let functions: Vec<&str> = revision.spec.composition.function_names().collect();
+        let installed = self.plane.catalog.function_revisions.all();
+        let installed: Vec<FunctionRevision> = installed.iter().map(|r| (**r).clone()).collect();
+        let valid = function::pipeline_condition(&functions, &installed);
+        let before = object.get("status").cloned();
+        let (is_valid, words) = (valid.is_true(), valid.message.clone());
+        conditions::mark_observed(
+            &mut object,
+            [Condition::reconcile_success(), valid],
+            self.plane.clock.now(),
+        );
+        if object.get("status") == before.as_ref() {
+            return Ok(Next::Wait);
+        }
+        let reason = event::composition::CHECK_CAPABILITIES;
+        if is_valid {
+            self.plane.events.normal(NAME, &object, reason, message::CAPABLE);
+        } else {
+            self.plane.events.warning(NAME, &object, reason, words);
+        }
+        self.plane.update_status(pass, &mut object).await.to("cannot update CompositionRevision status")?;
+        Ok(Next::Wait)
+    }
+}
+
+impl Reconciler for Revisions {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, pass))
+    }
+}

@@ -1,0 +1,294 @@
+//! Definitions (XRDs): each defines a kind of composite resource and may offer a claim for it.
+//!
+//! Two controllers look at every definition, as in Crossplane: *defined* derives the composite resource's CRD and runs
+//! its controller, *offered* does the same for the claim. They share one procedure, [`side::Side`] is all they differ
+//! in. A definition is deleted from the inside out: instances, controller, CRD, finalizer.
+
+mod side;
+
+use crate::catalog::kinds;
+use crate::cluster::Deletion;
+use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
+use crate::error::{Attempt, Error, Result};
+use crate::plane::Plane;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use side::{Live, Side};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transom_object::meta;
+use transom_xapi::conditions;
+use transom_xapi::constants::owner;
+use transom_xapi::definition::{Definition, is_established};
+use transom_xapi::derive;
+use transom_xapi::metadata::{self as notes, must_be_controllable_by};
+
+/// Both controllers of definitions.
+pub(crate) struct DefinitionControllers {
+    _running: Vec<Running>,
+    _subscriptions: Vec<Subscription>,
+}
+
+impl DefinitionControllers {
+    pub(crate) fn start(plane: &Arc<Plane>) -> Self {
+        let queues: Vec<Arc<Queue>> =
+            Side::BOTH.iter().map(|_| Arc::new(Queue::new(Pace::default()))).collect();
+        let running = Side::BOTH
+            .iter()
+            .zip(&queues)
+            .map(|(side, queue)| {
+                let definitions = Definitions { plane: plane.clone(), side: *side, live: Mutex::default() };
+                start(Arc::new(definitions), queue.clone(), plane.metrics.clone())
+            })
+            .collect();
+        let own =
+            plane.watches.subscribe(&kinds::definition(), Depth::Header, Arc::new(wake_all(queues.clone())));
+        let crds = watch_crds(plane, queues);
+        Self { _running: running, _subscriptions: vec![own, crds] }
+    }
+}
+
+fn wake_all(queues: Vec<Arc<Queue>>) -> impl Fn(&Change<'_>) + Send + Sync {
+    move |change: &Change<'_>| {
+        if let Some(object) = change.object() {
+            queues.iter().for_each(|queue| change.wake(queue, &object.key));
+        }
+    }
+}
+
+/// A CRD wakes the definition that controls it, and makes everyone forget what they know of its group.
+fn watch_crds(plane: &Arc<Plane>, queues: Vec<Arc<Queue>>) -> Subscription {
+    let (cluster, watches) = (plane.cluster.clone(), plane.watches.clone());
+    let observer = move |change: &Change<'_>| {
+        let Some(crd) = change.object() else { return };
+        if let Some((_, group)) = crd.key.name.split_once('.') {
+            cluster.forget_group(group);
+            // Not from under the lock of the watch that says so.
+            let (watches, group) = (watches.clone(), group.to_owned());
+            tokio::spawn(async move { watches.definitions_changed(&group) });
+        }
+        if let Some(definition) = crd.object.as_str() {
+            let key = Key::new("", definition);
+            queues.iter().for_each(|queue| change.wake(queue, &key));
+        }
+    };
+    plane.watches.subscribe(
+        &kinds::crd(),
+        Depth::Part("definition", controlling_definition),
+        Arc::new(observer),
+    )
+}
+
+/// The name of the definition that controls a CRD.
+fn controlling_definition(crd: &Value) -> Value {
+    let controller = meta::controller_of(crd).filter(|c| c.kind == kinds::definition().kind);
+    controller.map_or(Value::Null, |c| c.name.into())
+}
+
+/// Reconciles one side of definitions.
+struct Definitions {
+    plane: Arc<Plane>,
+    side: Side,
+    /// The controllers of the kinds that are defined.
+    live: Mutex<HashMap<Key, Live>>,
+}
+
+impl Definitions {
+    fn live(&self) -> MutexGuard<'_, HashMap<Key, Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop(&self, key: &Key) {
+        let stopped = self.live().remove(key);
+        drop(stopped);
+    }
+
+    fn normal(&self, xrd: &Value, reason: &str, words: impl Into<String>) {
+        self.plane.events.normal(self.side.controller(), xrd, reason, words);
+    }
+
+    /// An error is told before it is returned; a conflict is nobody's business.
+    fn tell<T>(&self, xrd: &Value, reason: &str, result: Result<T>) -> Result<T> {
+        if let Err(e) = &result
+            && !e.is_conflict()
+        {
+            self.plane.events.warning(self.side.controller(), xrd, reason, e.to_string());
+        }
+        result
+    }
+
+    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
+        let read = self.plane.read(pass, &kinds::definition(), "", &key.name).await;
+        let Some(mut xrd) = read.to("cannot get CompositeResourceDefinition")? else {
+            self.stop(key);
+            return Ok(Next::Gone);
+        };
+        let definition = Definition::deserialize(&xrd).map_err(|e| Error::unfit(e.to_string()));
+        let definition = self.tell(&xrd, self.side.render_reason(), definition)?;
+        if !self.side.concerns(&definition) {
+            return Ok(Next::Wait);
+        }
+        if meta::is_deleting(&xrd) {
+            return self.terminate(key, pass, &mut xrd, &definition).await;
+        }
+        let derived = self.side.derive(&definition).map_err(|e| Error::unfit(e.to_string()));
+        let derived = self.tell(&xrd, self.side.render_reason(), derived.to(self.side.cannot_render()))?;
+        self.establish(key, pass, &mut xrd, definition, derived).await
+    }
+
+    async fn establish(
+        &self,
+        key: &Key,
+        pass: &Pass,
+        xrd: &mut Value,
+        definition: Definition,
+        derived: Value,
+    ) -> Result<Next> {
+        let side = self.side;
+        if notes::add_finalizer(xrd, side.finalizer()) {
+            let updated = self.plane.update(pass, xrd).await.to(side.cannot("add", "finalizer"));
+            self.tell(xrd, side.establish_reason(), updated)?;
+        }
+        let applied = self.apply_crd(pass, xrd, derived).await.to(side.cannot_apply());
+        let (crd, changed) = self.tell(xrd, side.establish_reason(), applied)?;
+        if changed {
+            let words = format!("Applied {} CustomResourceDefinition: {}", side.what(), meta::name(&crd));
+            self.normal(xrd, side.establish_reason(), words);
+        }
+        if !is_established(&crd) {
+            let words = format!("waiting for {} CustomResourceDefinition to be established", side.what());
+            self.normal(xrd, side.establish_reason(), words);
+            return Ok(Next::Backoff);
+        }
+        self.keep_running(key, xrd, definition);
+        self.write_status(pass, xrd).await
+    }
+
+    /// Starts the controller, anew if the definition changed since it was started.
+    fn keep_running(&self, key: &Key, xrd: &Value, definition: Definition) {
+        let stale = self.live().get(key).is_some_and(|live| live.is_stale(&definition));
+        if stale {
+            if let Some((reason, words)) = self.side.restart_event() {
+                self.normal(xrd, reason, words);
+            }
+            self.stop(key);
+        }
+        let mut live = self.live();
+        if !live.contains_key(key) {
+            live.insert(key.clone(), self.side.start(&self.plane, definition));
+        }
+    }
+
+    async fn write_status(&self, pass: &Pass, xrd: &mut Value) -> Result<Next> {
+        let definition = Definition::deserialize(&*xrd).map_err(|e| Error::unfit(e.to_string()))?;
+        let before = xrd.get("status").cloned();
+        conditions::mark_observed(xrd, [self.side.watching()], self.plane.clock.now());
+        if let Some((field, gvk)) = self.side.reconciled_type(&definition) {
+            xrd["status"]["controllers"][field] = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind});
+        }
+        if xrd.get("status") != before.as_ref() {
+            let updated = self.plane.update_status(pass, xrd).await;
+            updated.to("cannot update status of CompositeResourceDefinition")?;
+        }
+        Ok(Next::Wait)
+    }
+
+    /// Writes the CRD unless it is what it should be already. Says whether it was written.
+    async fn apply_crd(&self, pass: &Pass, xrd: &Value, mut derived: Value) -> Result<(Value, bool)> {
+        let live = self.plane.read(pass, &kinds::crd(), "", meta::name(&derived)).await?;
+        let written = match live {
+            None => self.plane.cluster.create(&derived, owner::DEFAULT).await?,
+            Some(live) => {
+                must_be_controllable_by(&live, meta::uid(xrd)).map_err(|e| Error::unfit(e.to_string()))?;
+                if !derive::needs_update(&live, &derived) {
+                    return Ok((live, false));
+                }
+                meta::set_resource_version(&mut derived, meta::resource_version(&live));
+                self.plane.cluster.update(&derived, owner::DEFAULT).await?
+            }
+        };
+        pass.wrote(&written);
+        self.plane.cluster.forget_group(written["spec"]["group"].as_str().unwrap_or_default());
+        Ok((written, true))
+    }
+
+    async fn terminate(
+        &self,
+        key: &Key,
+        pass: &Pass,
+        xrd: &mut Value,
+        definition: &Definition,
+    ) -> Result<Next> {
+        let side = self.side;
+        if !notes::has_finalizer(xrd, side.finalizer()) {
+            self.stop(key);
+            return Ok(Next::Wait);
+        }
+        let before = xrd.get("status").cloned();
+        conditions::mark_observed(xrd, [side.terminating()], self.plane.clock.now());
+        if xrd.get("status") != before.as_ref() {
+            let updated = self.plane.update_status(pass, xrd).await;
+            updated.to("cannot update status of CompositeResourceDefinition")?;
+        }
+        let name = side.crd_name(definition);
+        let read = self.plane.read(pass, &kinds::crd(), "", &name).await;
+        let crd =
+            self.tell(xrd, side.terminate_reason(), read.to(side.cannot("get", "CustomResourceDefinition")))?;
+        let ours = crd.filter(|crd| meta::controller_of(crd).is_some_and(|c| c.uid == meta::uid(xrd)));
+        let Some(crd) = ours else {
+            // Gone, or someone else's by now: nothing is left to do.
+            self.stop(key);
+            notes::remove_finalizer(xrd, side.finalizer());
+            let updated = self.plane.update(pass, xrd).await.to(side.cannot("remove", "finalizer"));
+            self.tell(xrd, side.terminate_reason(), updated)?;
+            return Ok(Next::Wait);
+        };
+        let left = self.delete_instances(pass, definition).await;
+        let left = self.tell(xrd, side.terminate_reason(), left.to(side.cannot("delete", "instances")))?;
+        if left > 0 {
+            let words = format!("waiting for {} to be deleted", side.instances());
+            self.normal(xrd, side.terminate_reason(), words);
+            return Ok(Next::Backoff);
+        }
+        // The controller goes before the kind that it watches.
+        self.stop(key);
+        if !meta::is_deleting(&crd) {
+            let deleted = self.plane.cluster.delete(&kinds::crd(), "", &name, Deletion::default()).await;
+            pass.changed();
+            self.tell(
+                xrd,
+                side.terminate_reason(),
+                deleted.to(side.cannot("delete", "CustomResourceDefinition")),
+            )?;
+            let words = format!("Deleted {} CustomResourceDefinition: {name}", side.what());
+            self.normal(xrd, side.terminate_reason(), words);
+        }
+        Ok(Next::Backoff)
+    }
+
+    /// Deletes every instance; how many are still there. Namespaced ones are no exception.
+    async fn delete_instances(&self, pass: &Pass, definition: &Definition) -> Result<usize> {
+        let Some(gvk) = self.side.instance_type(definition) else { return Ok(0) };
+        let instances = match self.plane.cluster.list(&gvk, "", &BTreeMap::new()).await {
+            Err(e) if e.is_unknown_kind() || e.is_not_found() => return Ok(0),
+            listed => listed?,
+        };
+        for instance in instances.iter().filter(|i| !meta::is_deleting(i)) {
+            pass.changed();
+            let (namespace, name) = (meta::namespace(instance), meta::name(instance));
+            self.plane.cluster.delete(&gvk, namespace, name, Deletion::default()).await?;
+        }
+        Ok(instances.len())
+    }
+}
+
+impl Reconciler for Definitions {
+    fn name(&self) -> &str {
+        self.side.controller()
+    }
+
+    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, pass))
+    }
+}

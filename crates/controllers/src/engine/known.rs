@@ -1,0 +1,94 @@
+//! What a reconcile knows: the versions of objects that it read or wrote.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use transom_object::GroupVersionKind;
+
+/// An object, whatever the version of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Source(u64);
+
+impl Source {
+    pub fn new(kind: &GroupVersionKind, namespace: &str, name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (&kind.group, &kind.kind, namespace, name).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// The versions of objects that a reconcile has read or written. Of a version that it read it knows all before, of
+/// those that it wrote only themselves: between two of its writes others may have written what it never saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known(HashMap<Source, Versions>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Versions {
+    read: u64,
+    written: Vec<u64>,
+}
+
+impl Known {
+    /// The reconcile decides on this version of the object, or on its absence at this version.
+    pub fn read(&mut self, source: Source, version: u64) {
+        let versions = self.0.entry(source).or_default();
+        versions.read = versions.read.max(version);
+        versions.written.retain(|w| *w > version);
+    }
+
+    pub fn wrote(&mut self, source: Source, version: u64) {
+        let versions = self.0.entry(source).or_default();
+        if version > versions.read && !versions.written.contains(&version) {
+            versions.written.push(version);
+        }
+    }
+
+    pub fn includes(&self, source: Source, version: u64) -> bool {
+        let Some(versions) = self.0.get(&source) else { return false };
+        version != 0 && (version <= versions.read || versions.written.contains(&version))
+    }
+}
+
+/// A resourceVersion as a number; those that are none are never known.
+pub fn version(text: &str) -> u64 {
+    text.parse().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(name: &str) -> Source {
+        Source::new(&GroupVersionKind::new("g", "v1", "K"), "", name)
+    }
+
+    #[test]
+    fn what_was_read_includes_what_came_before_it() {
+        let mut known = Known::default();
+        known.read(source("a"), 7);
+        assert!(known.includes(source("a"), 7) && known.includes(source("a"), 6));
+        assert!(!known.includes(source("a"), 8) && !known.includes(source("b"), 7));
+    }
+
+    #[test]
+    fn what_was_written_includes_only_itself() {
+        let mut known = Known::default();
+        known.read(source("a"), 7);
+        known.wrote(source("a"), 9);
+        assert!(known.includes(source("a"), 9));
+        assert!(!known.includes(source("a"), 8), "someone else wrote 8, and it was never read");
+    }
+
+    #[test]
+    fn what_is_no_number_is_never_known() {
+        let mut known = Known::default();
+        known.read(source("a"), version("abc"));
+        assert!(!known.includes(source("a"), version("abc")));
+    }
+
+    #[test]
+    fn versions_of_a_kind_are_one_object() {
+        let a = Source::new(&GroupVersionKind::new("g", "v1", "K"), "n", "a");
+        let b = Source::new(&GroupVersionKind::new("g", "v2", "K"), "n", "a");
+        assert_eq!(a, b);
+    }
+}

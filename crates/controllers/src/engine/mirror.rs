@@ -1,0 +1,295 @@
+//! A mirror of one kind: what exists, as far as controllers need it, kept up by a watch.
+//!
+//! list → watch from there → watch again when the stream ends → list again when the server forgot how to continue.
+//! Observers are told every change exactly once and in order, under the mirror's lock: they only wake queues and must
+//! not call back.
+
+use super::known::Source;
+use super::queue::{Key, Queue};
+use super::sighting::{Depth, Line, Notice, Page, Seen};
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+use http_body_util::BodyExt;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use transom_object::GroupVersionKind;
+
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// How long one watch request lives on the server.
+const STREAM_SECONDS: u64 = 290;
+/// A stream that is silent for longer than the server may keep it is dead.
+const SILENCE: Duration = Duration::from_secs(STREAM_SECONDS + 30);
+/// Longer lines are no objects.
+const LONGEST_LINE: usize = 64 << 20;
+
+/// An object appeared (`before` is none), changed, or went (`after` is none).
+pub struct Change<'a> {
+    pub gvk: &'a GroupVersionKind,
+    pub before: Option<&'a Seen>,
+    pub after: Option<&'a Seen>,
+    /// The version at which it happened.
+    pub version: u64,
+}
+
+impl Change<'_> {
+    /// Wakes a key by this change.
+    pub fn wake(&self, queue: &Queue, key: &Key) {
+        if let Some(object) = self.object() {
+            let source = Source::new(self.gvk, &object.key.namespace, &object.key.name);
+            queue.wake_by(key, source, self.version);
+        }
+    }
+
+    /// The object as it is, or as it last was.
+    pub fn object(&self) -> Option<&Seen> {
+        self.after.or(self.before)
+    }
+}
+
+/// Someone who wants to know of changes. Called under the mirror's lock: be quick, and do not call back.
+pub trait Observer: Send + Sync {
+    fn changed(&self, change: &Change<'_>);
+}
+
+impl<F: Fn(&Change<'_>) + Send + Sync> Observer for F {
+    fn changed(&self, change: &Change<'_>) {
+        self(change);
+    }
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<Key, Arc<Seen>>,
+    observers: Vec<(u64, Arc<dyn Observer>)>,
+    next_observer: u64,
+}
+
+pub struct Mirror {
+    gvk: GroupVersionKind,
+    depth: Depth,
+    state: Mutex<State>,
+    /// `None` until the first attempt ended; then whether the mirror is in step, or why not.
+    condition: watch::Sender<Option<std::result::Result<(), String>>>,
+    retry: Notify,
+}
+
+impl Mirror {
+    pub(super) fn new(gvk: GroupVersionKind, depth: Depth) -> Self {
+        let (condition, _) = watch::channel(None);
+        Self { gvk, depth, state: Mutex::default(), condition, retry: Notify::new() }
+    }
+
+    pub fn gvk(&self) -> &GroupVersionKind {
+        &self.gvk
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn get(&self, key: &Key) -> Option<Arc<Seen>> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    pub fn all(&self) -> Vec<Arc<Seen>> {
+        self.lock().objects.values().cloned().collect()
+    }
+
+    /// Waits until the mirror was in step once; an error says why it is not.
+    pub async fn ready(&self) -> Result<()> {
+        let mut condition = self.condition.subscribe();
+        let settled = condition.wait_for(Option::is_some).await;
+        match settled.as_deref() {
+            Ok(Some(Err(why))) => Err(Error::Transport(why.clone())),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Transport("the watch was stopped".to_owned())),
+        }
+    }
+
+    /// Adds an observer and tells it what exists.
+    pub(super) fn observe(&self, observer: Arc<dyn Observer>) -> u64 {
+        let mut state = self.lock();
+        for seen in state.objects.values() {
+            observer.changed(&Change {
+                gvk: &self.gvk,
+                before: None,
+                after: Some(seen),
+                version: seen.version,
+            });
+        }
+        state.next_observer += 1;
+        let id = state.next_observer;
+        state.observers.push((id, observer));
+        id
+    }
+
+    /// Removes an observer; says whether it was the last.
+    pub(super) fn ignore(&self, id: u64) -> bool {
+        let mut state = self.lock();
+        state.observers.retain(|(other, _)| *other != id);
+        state.observers.is_empty()
+    }
+
+    /// Tries again at once if the mirror waits to.
+    pub(super) fn retry(&self) {
+        self.retry.notify_one();
+    }
+
+    /// Keeps the mirror in step for ever.
+    pub(super) async fn follow(&self, cluster: &Cluster) {
+        let mut wait = FIRST_RETRY;
+        let mut from = None;
+        loop {
+            let ended = match from.take() {
+                None => self.list(cluster).await,
+                Some(version) => self.watch(cluster, version).await,
+            };
+            match ended {
+                Ok(version) => {
+                    from = Some(version);
+                    wait = FIRST_RETRY;
+                }
+                Err(e) => {
+                    if e.is_not_found() || e.is_unknown_kind() {
+                        // The kind is not served (any longer): nothing of it exists.
+                        cluster.forget_group(&self.gvk.group);
+                        self.replace(BTreeMap::new(), 0);
+                    }
+                    tracing::debug!(kind = %self.gvk.kind, error = %e, "a watch failed");
+                    self.condition.send_replace(Some(Err(e.to_string())));
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_RETRY),
+                        () = self.retry.notified() => wait = FIRST_RETRY,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lists everything; the version to watch from.
+    async fn list(&self, cluster: &Cluster) -> Result<String> {
+        let kind = cluster.kind(&self.gvk).await?;
+        let mut objects = BTreeMap::new();
+        let mut token = String::new();
+        let version = loop {
+            let bytes = cluster.page(&kind, &token).await?;
+            let page: Page<'_> = serde_json::from_slice(&bytes).map_err(unreadable)?;
+            for item in page.items.unwrap_or_default() {
+                let seen = Seen::read(item, self.depth).map_err(unreadable)?;
+                objects.insert(seen.key.clone(), Arc::new(seen));
+            }
+            if page.metadata.token.is_empty() {
+                break page.metadata.resource_version;
+            }
+            token = page.metadata.token;
+        };
+        self.replace(objects, super::version(&version));
+        self.condition.send_replace(Some(Ok(())));
+        Ok(version)
+    }
+
+    /// Makes the mirror hold exactly these objects, and tells what that changes.
+    fn replace(&self, mut objects: BTreeMap<Key, Arc<Seen>>, version: u64) {
+        let mut state = self.lock();
+        let gone: Vec<Arc<Seen>> =
+            state.objects.values().filter(|old| !objects.contains_key(&old.key)).cloned().collect();
+        for old in gone {
+            state.objects.remove(&old.key);
+            state.tell(&Change { gvk: &self.gvk, before: Some(&old), after: None, version });
+        }
+        while let Some((_, seen)) = objects.pop_first() {
+            state.put(&self.gvk, &seen);
+        }
+    }
+
+    /// Watches until the stream ends; the version to go on from.
+    async fn watch(&self, cluster: &Cluster, mut version: String) -> Result<String> {
+        let kind = cluster.kind(&self.gvk).await?;
+        let mut body = cluster.watch(&kind, &version, STREAM_SECONDS).await?;
+        let mut buffer = Vec::new();
+        loop {
+            let frame = match tokio::time::timeout(SILENCE, body.frame()).await {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(e))) => return Err(Error::Transport(e.to_string())),
+                Ok(None) | Err(_) => return Ok(version),
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            buffer.extend_from_slice(&data);
+            let mut start = 0;
+            while let Some(end) = buffer[start..].iter().position(|b| *b == b'\n') {
+                self.line(&buffer[start..start + end], &mut version)?;
+                start += end + 1;
+            }
+            buffer.drain(..start);
+            if buffer.len() > LONGEST_LINE {
+                return Err(Error::Transport("a watch sent a line without end".to_owned()));
+            }
+        }
+    }
+
+    fn line(&self, text: &[u8], version: &mut String) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let line: Line<'_> = serde_json::from_slice(text).map_err(unreadable)?;
+        match &*line.kind {
+            "ADDED" | "MODIFIED" => {
+                let seen = Seen::read(line.object, self.depth).map_err(unreadable)?;
+                *version = seen.version.to_string();
+                self.lock().put(&self.gvk, &Arc::new(seen));
+            }
+            "DELETED" => {
+                let seen = Seen::read(line.object, self.depth).map_err(unreadable)?;
+                *version = seen.version.to_string();
+                let mut state = self.lock();
+                let before = state.objects.remove(&seen.key);
+                let before = before.as_deref().unwrap_or(&seen);
+                state.tell(&Change {
+                    gvk: &self.gvk,
+                    before: Some(before),
+                    after: None,
+                    version: seen.version,
+                });
+            }
+            "BOOKMARK" => {
+                let notice: Notice = read(line.object)?;
+                *version = notice.metadata.resource_version;
+            }
+            _ => {
+                let notice: Notice = read(line.object)?;
+                let reason = String::new();
+                return Err(Error::Refused { code: notice.code, reason, message: notice.message });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn put(&mut self, gvk: &GroupVersionKind, seen: &Arc<Seen>) {
+        let before = self.objects.insert(seen.key.clone(), seen.clone());
+        if before.as_ref().is_some_and(|b| b.version == seen.version && b.uid == seen.uid) {
+            return;
+        }
+        self.tell(&Change { gvk, before: before.as_deref(), after: Some(seen), version: seen.version });
+    }
+
+    fn tell(&self, change: &Change<'_>) {
+        for (_, observer) in &self.observers {
+            observer.changed(change);
+        }
+    }
+}
+
+fn read(text: &RawValue) -> Result<Notice> {
+    serde_json::from_str(text.get()).map_err(unreadable)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::Transport(format!("a watch sent what is no object: {error}"))
+}

@@ -1,0 +1,141 @@
+//! The laws of the work queue.
+
+use super::*;
+use transom_object::GroupVersionKind;
+
+fn key(name: &str) -> Key {
+    Key::new("", name)
+}
+
+fn source(name: &str) -> Source {
+    Source::new(&GroupVersionKind::new("g", "v1", "K"), "", name)
+}
+
+fn queue() -> Queue {
+    Queue::new(Pace::default())
+}
+
+async fn next_within(queue: &Queue, limit: Duration) -> Option<Key> {
+    tokio::time::timeout(limit, queue.next()).await.ok().flatten()
+}
+
+const NOW: Duration = Duration::from_millis(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_queued_once_and_runs_alone() {
+    let queue = queue();
+    queue.wake(&key("a"));
+    queue.wake(&key("a"));
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    queue.wake(&key("a"));
+    assert_eq!(next_within(&queue, NOW).await, None, "it is running");
+    queue.done(&key("a"), Next::Wait, Known::default());
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")), "it was woken while it ran");
+    queue.done(&key("a"), Next::Wait, Known::default());
+    assert_eq!(next_within(&queue, Duration::from_secs(1000)).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_back_off_and_success_forgets_them() {
+    let queue = queue();
+    queue.wake(&key("a"));
+    for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
+        assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+        queue.done(&key("a"), Next::Backoff, Known::default());
+        assert_eq!(next_within(&queue, Duration::from_millis(wait * 1000 - 10)).await, None, "{wait}");
+        tokio::time::advance(Duration::from_millis(10)).await;
+    }
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    queue.done(&key("a"), Next::Wait, Known::default());
+    queue.wake(&key("a"));
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    queue.done(&key("a"), Next::Backoff, Known::default());
+    assert_eq!(next_within(&queue, Duration::from_millis(1001)).await, Some(key("a")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn echoes_wake_nobody() {
+    let queue = queue();
+    let mut known = Known::default();
+    known.read(source("a"), 5);
+    known.wrote(source("a"), 8);
+    queue.wake_by(&key("a"), source("a"), 5);
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    queue.wake_by(&key("a"), source("a"), 8);
+    queue.done(&key("a"), Next::Wait, known.clone());
+    assert_eq!(next_within(&queue, NOW).await, None, "8 was its own write");
+    queue.wake_by(&key("a"), source("a"), 8);
+    assert_eq!(next_within(&queue, NOW).await, None);
+    queue.wake_by(&key("a"), source("a"), 7);
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")), "7 was someone else's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_is_cut_short_by_an_event_and_not_kept_twice() {
+    let queue = queue();
+    queue.wake(&key("a"));
+    queue.next().await;
+    queue.done(&key("a"), Next::After(Duration::from_secs(60)), Known::default());
+    assert_eq!(next_within(&queue, Duration::from_secs(30)).await, None);
+    queue.wake(&key("a"));
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    queue.done(&key("a"), Next::Wait, Known::default());
+    assert_eq!(next_within(&queue, Duration::from_secs(1000)).await, None, "the delay went with the event");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_is_slowed_and_its_last_event_is_kept() {
+    let queue = queue();
+    let mut runs = 0;
+    for version in 1..=1000 {
+        queue.wake_by(&key("a"), source("a"), version);
+        if next_within(&queue, NOW).await.is_some() {
+            runs += 1;
+            let mut known = Known::default();
+            known.read(source("a"), version);
+            queue.done(&key("a"), Next::Wait, known);
+        }
+    }
+    assert!((100..=110).contains(&runs), "{runs}");
+    assert!(queue.is_slowed(&key("a")));
+    queue.wake(&key("b"));
+    assert_eq!(next_within(&queue, NOW).await, Some(key("b")), "others do not wait");
+    queue.done(&key("b"), Next::Wait, Known::default());
+    assert_eq!(next_within(&queue, Duration::from_secs(2)).await, Some(key("a")), "the last event counts");
+    queue.done(&key("a"), Next::Wait, Known::default());
+    tokio::time::advance(Duration::from_secs(200)).await;
+    assert!(!queue.is_slowed(&key("a")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_queue_hands_out_nothing() {
+    let queue = Arc::new(queue());
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.next().await }
+    });
+    tokio::task::yield_now().await;
+    queue.close();
+    assert_eq!(waiting.await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_are_retried_at_once_and_then_back_off() {
+    let queue = queue();
+    queue.wake(&key("a"));
+    for _ in 0..4 {
+        assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+        queue.done(&key("a"), Next::Conflict, Known::default());
+    }
+    assert_eq!(next_within(&queue, Duration::from_secs(7)).await, None);
+    assert_eq!(next_within(&queue, Duration::from_secs(2)).await, Some(key("a")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_what_is_gone() {
+    let queue = queue();
+    queue.wake(&key("a"));
+    queue.next().await;
+    queue.done(&key("a"), Next::Gone, Known::default());
+    assert!(queue.lock().entries.is_empty() && queue.lock().delayed.is_empty());
+}

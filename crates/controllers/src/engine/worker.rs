@@ -1,0 +1,149 @@
+//! Runs a controller: takes keys from its queue, reconciles several at a time and never one twice at once.
+
+use super::known::{Known, Source, version};
+use super::queue::{Key, Next, Queue};
+use crate::error::Result;
+use crate::metrics::Metrics;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::task::{AbortHandle, JoinSet};
+use transom_object::meta;
+
+/// How many keys of one controller are reconciled at the same time.
+const CONCURRENT: usize = 100;
+
+/// One run of a reconciler: collects what it reads and writes.
+#[derive(Default)]
+pub struct Pass {
+    known: Mutex<Known>,
+    wrote: AtomicBool,
+}
+
+impl Pass {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run decides on this object as it is here.
+    pub fn read(&self, object: &Value) {
+        if let Some(source) = source(object) {
+            self.lock().read(source, version(meta::resource_version(object)));
+        }
+    }
+
+    /// The run wrote this object, which looks like this now.
+    pub fn wrote(&self, object: &Value) {
+        self.changed();
+        if let Some(source) = source(object) {
+            self.lock().wrote(source, version(meta::resource_version(object)));
+        }
+    }
+
+    /// The run changed something of which no version is known: a deletion.
+    pub fn changed(&self) {
+        self.wrote.store(true, Ordering::Relaxed);
+    }
+
+    pub fn has_written(&self) -> bool {
+        self.wrote.load(Ordering::Relaxed)
+    }
+}
+
+fn source(object: &Value) -> Option<Source> {
+    let gvk = meta::gvk(object)?;
+    Some(Source::new(&gvk, meta::namespace(object), meta::name(object)))
+}
+
+/// Brings the world closer to what the object of a key wants.
+pub trait Reconciler: Send + Sync + 'static {
+    /// The controller's name, as in logs, metrics and events.
+    fn name(&self) -> &str;
+
+    /// Only the key says what to do: everything else is read afresh.
+    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>>;
+}
+
+/// A controller that runs; it stops when dropped.
+pub struct Running {
+    name: String,
+    queue: Arc<Queue>,
+    task: AbortHandle,
+    metrics: Arc<Metrics>,
+}
+
+impl Running {
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.queue.close();
+        self.task.abort();
+        self.metrics.controller_stopped(&self.name);
+    }
+}
+
+/// Starts a controller.
+pub fn start(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Metrics>) -> Running {
+    let name = reconciler.name().to_owned();
+    metrics.controller_started(&name);
+    let task = tokio::spawn(work(reconciler, queue.clone(), metrics.clone())).abort_handle();
+    Running { name, queue, task, metrics }
+}
+
+async fn work(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Metrics>) {
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            key = queue.next(), if running.len() < CONCURRENT => {
+                let Some(key) = key else { break };
+                let (reconciler, queue, metrics) = (reconciler.clone(), queue.clone(), metrics.clone());
+                running.spawn(async move { run(&*reconciler, &queue, &key, &metrics).await });
+            }
+            Some(_) = running.join_next(), if !running.is_empty() => {}
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+async fn run(reconciler: &dyn Reconciler, queue: &Queue, key: &Key, metrics: &Metrics) {
+    let started = tokio::time::Instant::now();
+    let pass = Pass::default();
+    let outcome = AssertUnwindSafe(reconciler.reconcile(key, &pass)).catch_unwind().await;
+    let controller = reconciler.name();
+    let (next, result) = match outcome {
+        Ok(Ok(next)) => (next, label(next)),
+        // Someone else was faster: look again, and say nothing.
+        Ok(Err(e)) if e.is_conflict() => (Next::Conflict, "requeue"),
+        Ok(Err(e)) => {
+            tracing::warn!(controller, %key, error = %e, "cannot reconcile");
+            (Next::Backoff, "error")
+        }
+        Err(_) => {
+            tracing::error!(controller, %key, "the reconciler panicked; it will be tried again");
+            (Next::Backoff, "error")
+        }
+    };
+    metrics.reconciled(controller, result, started.elapsed());
+    if pass.has_written() {
+        tracing::info!(controller, %key, took = ?started.elapsed(), "reconciled");
+    } else {
+        tracing::debug!(controller, %key, "nothing to do");
+    }
+    let known = std::mem::take(&mut *pass.lock());
+    queue.done(key, next, known);
+}
+
+fn label(next: Next) -> &'static str {
+    match next {
+        Next::Wait | Next::Gone => "success",
+        Next::After(_) => "requeue_after",
+        Next::Again | Next::Backoff | Next::Conflict => "requeue",
+    }
+}

@@ -1,0 +1,197 @@
+//! The provider of NopResources, which manage nothing: they get conditions when they are told to, and publish
+//! connection details. Made for trying out and testing Compositions.
+
+use crate::catalog::kinds;
+use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
+use crate::error::{Attempt, Error, Result};
+use crate::plane::Plane;
+use crate::settled::same;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use transom_object::time::{self, Timestamp};
+use transom_object::{GroupVersionKind, meta};
+use transom_xapi::constants::{annotation, group, owner};
+use transom_xapi::{Condition, conditions, connection, metadata};
+
+const NAME: &str = "managed/nopresource.nop.crossplane.io";
+const FINALIZER: &str = "finalizer.managedresource.crossplane.io";
+
+/// The controller of NopResources.
+pub(crate) struct NopController {
+    _running: Running,
+    _subscription: Subscription,
+}
+
+struct Nops {
+    plane: Arc<Plane>,
+}
+
+fn kind() -> GroupVersionKind {
+    GroupVersionKind::new(group::NOP, "v1alpha1", "NopResource")
+}
+
+impl NopController {
+    pub(crate) fn start(plane: &Arc<Plane>) -> Self {
+        let queue = Arc::new(Queue::new(Pace::default()));
+        let woken = queue.clone();
+        let observer = move |change: &Change<'_>| {
+            if let Some(object) = change.object() {
+                change.wake(&woken, &object.key);
+            }
+        };
+        let subscription = plane.watches.subscribe(&kind(), Depth::Header, Arc::new(observer));
+        let running = start(Arc::new(Nops { plane: plane.clone() }), queue, plane.metrics.clone());
+        Self { _running: running, _subscription: subscription }
+    }
+}
+
+impl Nops {
+    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
+        let Some(mut object) = self.plane.read(pass, &kind(), &key.namespace, &key.name).await? else {
+            return Ok(Next::Gone);
+        };
+        let before = object.get("status").cloned().unwrap_or_default();
+        if metadata::is_paused(&object) {
+            conditions::mark_observed(&mut object, [Condition::reconcile_paused()], self.plane.clock.now());
+            self.write_status(pass, &mut object, &before).await?;
+            return Ok(Next::Wait);
+        }
+        if meta::is_deleting(&object) {
+            if metadata::remove_finalizer(&mut object, FINALIZER) {
+                self.plane.update(pass, &mut object).await.to("cannot remove finalizer")?;
+            }
+            return Ok(Next::Wait);
+        }
+        let mut changed = metadata::add_finalizer(&mut object, FINALIZER);
+        if meta::annotation(&object, annotation::EXTERNAL_NAME).is_none() {
+            let name = meta::name(&object).to_owned();
+            meta::set_annotation(&mut object, annotation::EXTERNAL_NAME, &name);
+            changed = true;
+        }
+        if changed {
+            self.plane.update(pass, &mut object).await.to("cannot initialize managed resource")?;
+        }
+        self.publish(pass, &object).await.to("cannot publish connection details")?;
+        let (due, next) = due(&object, self.plane.clock.now());
+        let now = self.plane.clock.now();
+        conditions::mark_observed(&mut object, [Condition::reconcile_success()], now);
+        conditions::mark_observed(&mut object, due, now);
+        if let Some(fields) = object.pointer("/spec/forProvider/fields").cloned() {
+            object["status"]["atProvider"]["fields"] = fields;
+        }
+        self.write_status(pass, &mut object, &before).await?;
+        Ok(next.map_or(Next::Wait, Next::After))
+    }
+
+    async fn write_status(&self, pass: &Pass, object: &mut Value, before: &Value) -> Result<()> {
+        if object.get("status").is_none_or(|status| same(status, before)) {
+            return Ok(());
+        }
+        self.plane.update_status(pass, object).await.to("cannot update managed resource status")
+    }
+
+    async fn publish(&self, pass: &Pass, object: &Value) -> Result<()> {
+        let reference = object.pointer("/spec/writeConnectionSecretToRef");
+        let text =
+            |field: &str| reference.and_then(|r| r.get(field)).and_then(Value::as_str).unwrap_or_default();
+        let (namespace, name) = (text("namespace"), text("name"));
+        if name.is_empty() {
+            return Ok(());
+        }
+        let mut secret = connection::secret(object, namespace, name);
+        secret["data"] = Value::Object(details(object));
+        let live = self.plane.cluster.get(&kinds::secret(), namespace, name).await?;
+        let written = match live {
+            None => self.plane.cluster.create(&secret, owner::DEFAULT).await?,
+            Some(live) => {
+                connection::must_be_controllable_by(&live, meta::uid(object))
+                    .map_err(|e| Error::unfit(e.to_string()))?;
+                if connection::same_data(&live, &secret) {
+                    return Ok(());
+                }
+                self.plane
+                    .cluster
+                    .merge_patch(&secret, &json!({"data": secret["data"]}), owner::DEFAULT)
+                    .await?
+            }
+        };
+        pass.wrote(&written);
+        Ok(())
+    }
+}
+
+fn details(object: &Value) -> Map<String, Value> {
+    let list = object.pointer("/spec/forProvider/connectionDetails").and_then(Value::as_array);
+    let detail = |d: &Value| {
+        let (name, value) = (d.get("name")?.as_str()?, d.get("value")?.as_str()?);
+        Some((name.to_owned(), Value::String(STANDARD.encode(value))))
+    };
+    list.into_iter().flatten().filter_map(detail).collect()
+}
+
+/// The conditions whose time has come, the latest of each type, and how long until the next one's does.
+fn due(object: &Value, now: Timestamp) -> (Vec<Condition>, Option<Duration>) {
+    let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+    let created = created.and_then(|text| time::parse(text).ok()).unwrap_or(now);
+    let age = i64::try_from(now.duration_since(created).as_nanos()).unwrap_or(i64::MAX);
+    let mut latest: BTreeMap<String, (i64, Condition)> = BTreeMap::new();
+    let mut next: Option<i64> = None;
+    let list = object.pointer("/spec/forProvider/conditionAfter").and_then(Value::as_array);
+    for entry in list.into_iter().flatten() {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let Ok(after) = time::parse_duration(text("time")) else { continue };
+        if after > age {
+            next = Some(next.map_or(after - age, |n| n.min(after - age)));
+            continue;
+        }
+        let kind = text("conditionType");
+        if latest.get(kind).is_none_or(|(before, _)| *before <= after) {
+            let reason = text("conditionReason");
+            let condition = Condition::new(kind, text("conditionStatus"), reason);
+            latest.insert(kind.to_owned(), (after, condition));
+        }
+    }
+    let next = next.and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos);
+    (latest.into_values().map(|(_, condition)| condition).collect(), next)
+}
+
+impl Reconciler for Nops {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, pass))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_condition_of_each_type_counts() {
+        let object = json!({
+            "metadata": {"creationTimestamp": "2024-01-01T00:00:00Z"},
+            "spec": {"forProvider": {"conditionAfter": [
+                {"time": "0s", "conditionType": "Ready", "conditionStatus": "False"},
+                {"time": "5s", "conditionType": "Ready", "conditionStatus": "True", "conditionReason": "Available"},
+                {"time": "20s", "conditionType": "Ready", "conditionStatus": "Unknown"},
+                {"time": "2s", "conditionType": "Green", "conditionStatus": "True"},
+            ]}},
+        });
+        let at = |text: &str| due(&object, time::parse(text).unwrap());
+        let (conditions, next) = at("2024-01-01T00:00:00Z");
+        assert_eq!((conditions.len(), next), (1, Some(Duration::from_secs(2))));
+        let (conditions, next) = at("2024-01-01T00:00:10Z");
+        let ready = conditions.iter().find(|c| c.kind == "Ready").unwrap();
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("True", "Available"));
+        assert_eq!((conditions.len(), next), (2, Some(Duration::from_secs(10))));
+        assert_eq!(at("2024-01-01T00:01:00Z").1, None);
+    }
+}

@@ -1,0 +1,20 @@
+//! Schemas that functions ask for, out of the server's OpenAPI documents.
+
+use crate::cluster::Cluster;
+use crate::error::{Error, Result, found};
+use serde_json::Value;
+use transom_compose::Kind;
+use transom_compose::openapi::schema_of;
+use transom_object::GroupVersionKind;
+
+/// The schema of a kind, with nothing left to look up; `None` when the server does not know it.
+pub(crate) async fn schema(cluster: &Cluster, gvk: &GroupVersionKind) -> Result<Option<Value>> {
+    let path = if gvk.group.is_empty() {
+        format!("/openapi/v3/api/{}", gvk.version)
+    } else {
+        format!("/openapi/v3/apis/{}/{}", gvk.group, gvk.version)
+    };
+    let Some(document) = found(cluster.get_path(&path).await)? else { return Ok(None) };
+    let kind = Kind { api_version: &gvk.api_version(), kind: &gvk.kind };
+    schema_of([&document], kind).map_err(|e| Error::Transport(e.to_string()))
+}

@@ -1,0 +1,154 @@
+//! What every controller works with: the API, watches, time, chance, events, metrics.
+
+use crate::catalog::Catalog;
+use crate::cluster::Cluster;
+use crate::engine::{Pass, Watches};
+use crate::error::{Result, found};
+use crate::events::Recorder;
+use crate::metrics::Metrics;
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+use transom_compose::FunctionRunner;
+use transom_object::GroupVersionKind;
+use transom_object::time::Timestamp;
+use transom_xapi::constants::owner;
+
+/// How controllers behave.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The shortest interval that the annotation for polling may ask for.
+    pub min_poll_interval: Duration,
+    /// Whether functions may read resources that are not composed.
+    pub extra_resources: bool,
+    /// Where chance begins. Equal seeds on equal schedules make equal choices.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { min_poll_interval: Duration::from_secs(1), extra_resources: true, seed: 0x5eed }
+    }
+}
+
+/// A composite resource or claim became ready, or stopped working.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    /// `None` when it became ready, otherwise why it does not work.
+    pub problem: Option<String>,
+}
+
+/// Is told of what users wait for.
+pub type Announce = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+pub(crate) struct Plane {
+    pub(crate) cluster: Cluster,
+    pub(crate) watches: Watches,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) clock: Clock,
+    pub(crate) dice: Dice,
+    pub(crate) events: Recorder,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) runner: Arc<dyn FunctionRunner>,
+    pub(crate) options: Options,
+    pub(crate) announce: Announce,
+}
+
+impl Plane {
+    /// Reads an object for a run to decide on.
+    pub(crate) async fn read(
+        &self,
+        pass: &Pass,
+        gvk: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>> {
+        let object = self.cluster.get(gvk, namespace, name).await?;
+        object.iter().for_each(|o| pass.read(o));
+        Ok(object)
+    }
+
+    /// Replaces an object with its changed self, which it becomes.
+    pub(crate) async fn update(&self, pass: &Pass, object: &mut Value) -> Result<()> {
+        *object = self.cluster.update(object, owner::DEFAULT).await?;
+        pass.wrote(object);
+        Ok(())
+    }
+
+    /// Replaces an object's status. An object that is gone has none.
+    pub(crate) async fn update_status(&self, pass: &Pass, object: &mut Value) -> Result<()> {
+        if let Some(updated) = found(self.cluster.update_status(object, owner::DEFAULT).await)? {
+            *object = updated;
+            pass.wrote(object);
+        }
+        Ok(())
+    }
+}
+
+/// Wall time that runs with the runtime's clock, so that tests can stop it.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    started: Instant,
+    wall: Timestamp,
+}
+
+impl Clock {
+    pub fn starting_at(wall: Timestamp) -> Self {
+        Self { started: Instant::now(), wall }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.wall.checked_add(self.started.elapsed()).unwrap_or(self.wall)
+    }
+}
+
+/// Chance that can be replayed.
+#[derive(Debug)]
+pub(crate) struct Dice(AtomicU64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
+    /// SplitMix64: every state is good, and each draw is one addition.
+    pub(crate) fn draw(&self) -> u32 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        u32::try_from((z ^ (z >> 31)) >> 32).unwrap_or_default()
+    }
+
+    /// The duration, give or take a tenth.
+    pub(crate) fn jitter(&self, duration: Duration) -> Duration {
+        duration.mul_f64(0.9 + 0.2 * f64::from(self.draw()) / f64::from(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_stays_within_a_tenth() {
+        let dice = Dice::new(1);
+        let minute = Duration::from_secs(60);
+        let draws: Vec<Duration> = (0..1000).map(|_| dice.jitter(minute)).collect();
+        assert!(draws.iter().all(|d| (54.0..=66.0).contains(&d.as_secs_f64())));
+        assert!(draws.iter().any(|d| *d < minute) && draws.iter().any(|d| *d > minute));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_runs_with_the_runtime() {
+        let start = transom_object::time::parse("2024-01-01T00:00:00Z").unwrap();
+        let clock = Clock::starting_at(start);
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(transom_object::time::format(clock.now()), "2024-01-01T00:01:01Z");
+    }
+}

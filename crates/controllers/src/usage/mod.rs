@@ -1,0 +1,83 @@
+//! Usages: while something uses an object, the object cannot be deleted.
+//!
+//! The controller marks what is used with a label; [`Protection`] is asked before anything with that label is deleted
+//! and refuses as long as a usage says so. Three kinds of usages share one procedure.
+
+mod protection;
+mod reconcile;
+
+pub use protection::Protection;
+
+use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
+use crate::error::Result;
+use crate::plane::Plane;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use tokio::task::AbortHandle;
+use transom_object::GroupVersionKind;
+use transom_xapi::constants::{group, kind};
+
+/// The kinds of usages.
+pub(crate) fn kinds() -> [GroupVersionKind; 3] {
+    [
+        GroupVersionKind::new(group::PROTECTION, "v1beta1", kind::USAGE),
+        GroupVersionKind::new(group::PROTECTION, "v1beta1", kind::CLUSTER_USAGE),
+        GroupVersionKind::new(group::APIEXTENSIONS, "v1beta1", kind::USAGE),
+    ]
+}
+
+/// The controllers of usages.
+pub(crate) struct UsageControllers {
+    _running: Vec<Running>,
+    _subscriptions: Vec<Subscription>,
+    attempts: AbortHandle,
+}
+
+impl Drop for UsageControllers {
+    fn drop(&mut self) {
+        self.attempts.abort();
+    }
+}
+
+struct Usages {
+    plane: Arc<Plane>,
+    protection: Arc<Protection>,
+    name: String,
+    gvk: GroupVersionKind,
+}
+
+impl UsageControllers {
+    pub(crate) fn start(plane: &Arc<Plane>, protection: &Arc<Protection>) -> Self {
+        let (mut running, mut subscriptions) = (Vec::new(), Vec::new());
+        for gvk in kinds() {
+            let queue = Arc::new(Queue::new(Pace::default()));
+            let woken = queue.clone();
+            let own = move |change: &Change<'_>| {
+                if let Some(object) = change.object() {
+                    change.wake(&woken, &object.key);
+                }
+            };
+            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Whole, protection.shelf()));
+            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Header, Arc::new(own)));
+            let usages = Usages {
+                plane: plane.clone(),
+                protection: protection.clone(),
+                name: format!("usage/{}.{}", gvk.kind.to_lowercase(), gvk.group),
+                gvk,
+            };
+            running.push(start(Arc::new(usages), queue, plane.metrics.clone()));
+        }
+        let attempts = protection::record(plane.cluster.clone(), protection).abort_handle();
+        Self { _running: running, _subscriptions: subscriptions, attempts }
+    }
+}
+
+impl Reconciler for Usages {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, pass))
+    }
+}

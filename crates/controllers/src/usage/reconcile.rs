@@ -1,0 +1,189 @@
+//! One reconcile of a usage.
+
+use super::Usages;
+use crate::cluster::Deletion;
+use crate::engine::{Key, Next, Pass};
+use crate::error::{Attempt, Error, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_xapi::constants::{annotation, event, finalizer, label, owner};
+use transom_xapi::usage::{self, Usage, Used};
+use transom_xapi::{Condition, conditions, metadata};
+
+/// How often it is checked that what is used is still marked.
+const CHECK: Duration = Duration::from_secs(60);
+/// How often a composed usage looks whether what used the object is gone.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+type Step<T> = Result<T, (&'static str, Error)>;
+
+impl Usages {
+    pub(super) async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
+        let read = self.plane.read(pass, &self.gvk, &key.namespace, &key.name).await;
+        let Some(mut object) = read.to("cannot get usage")? else { return Ok(Next::Gone) };
+        let before = object.get("status").cloned();
+        let outcome = if meta::is_deleting(&object) {
+            self.release(pass, &mut object).await
+        } else {
+            self.protect(pass, &mut object).await
+        };
+        match outcome {
+            Ok(next) => Ok(next),
+            Err((_, error)) if error.is_conflict() => Err(error),
+            Err((reason, error)) => {
+                self.plane.events.warning(&self.name, &object, reason, error.to_string());
+                let now = self.plane.clock.now();
+                conditions::mark_observed(&mut object, [Condition::reconcile_error(error.to_string())], now);
+                if object.get("status") != before.as_ref() {
+                    let _ = self.plane.update_status(pass, &mut object).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn protect(&self, pass: &Pass, object: &mut Value) -> Step<Next> {
+        let resolving = |e| (event::usage::RESOLVE_SELECTORS, e);
+        self.resolve(pass, object).await.to("cannot resolve selectors").map_err(resolving)?;
+        let usage = parse(object).map_err(resolving)?;
+        let mut changed = metadata::add_finalizer(object, finalizer::USAGE);
+        let details = usage.details();
+        if meta::annotation(object, annotation::USAGE_DETAILS) != Some(details.as_str()) {
+            meta::set_annotation(object, annotation::USAGE_DETAILS, &details);
+            changed = true;
+        }
+        if changed {
+            let updated = self.plane.update(pass, object).await.to("cannot update usage");
+            updated.map_err(|e| (event::usage::ADD_DETAILS, e))?;
+        }
+        let used = self.used(object, &usage.spec.of).await.to("cannot get used resource");
+        let used = used
+            .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get used resource: not found".into())));
+        let used = used.map_err(|e| (event::usage::GET_USED, e))?;
+        if meta::label(&used, label::IN_USE) != Some("true") {
+            let patch = json!({"metadata": {"labels": {label::IN_USE: "true"}}});
+            let marked = self.plane.cluster.merge_patch(&used, &patch, owner::DEFAULT).await;
+            let marked = marked.to("cannot add in use label and owner reference");
+            pass.wrote(&marked.map_err(|e| (event::usage::ADD_IN_USE_LABEL, e))?);
+        }
+        if let Some(by) = &usage.spec.by {
+            self.follow(pass, object, by).await?;
+        }
+        let before = object.get("status").cloned();
+        let fine = [Condition::reconcile_success(), Condition::available()];
+        conditions::mark_observed(object, fine, self.plane.clock.now());
+        if object.get("status") != before.as_ref() {
+            let words = "Usage configured successfully.";
+            self.plane.events.normal(&self.name, object, event::usage::CONFIGURED, words);
+            let updated = self.plane.update_status(pass, object).await.to("cannot update usage status");
+            updated.map_err(|e| (event::usage::CONFIGURED, e))?;
+        }
+        Ok(Next::After(self.plane.dice.jitter(CHECK)))
+    }
+
+    /// The usage goes with what uses the object.
+    async fn follow(&self, pass: &Pass, object: &mut Value, by: &Used) -> Step<()> {
+        let using = self.used(object, by).await.to("cannot get using resource");
+        let using = using
+            .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get using resource: not found".into())));
+        let using = using.map_err(|e| (event::usage::GET_USING, e))?;
+        let owners = meta::owner_references(object);
+        if owners.iter().any(|o| o.uid == meta::uid(&using)) {
+            return Ok(());
+        }
+        let reference = json!({
+            "apiVersion": meta::api_version(&using), "kind": meta::kind(&using), "name": meta::name(&using),
+            "uid": meta::uid(&using),
+        });
+        metadata::add_owner(object, reference);
+        let updated = self.plane.update(pass, object).await.to("cannot add owner reference to usage");
+        updated.map_err(|e| (event::usage::ADD_OWNER, e))
+    }
+
+    /// What is used may be deleted again, if nothing else uses it; and is, if that was tried before.
+    async fn release(&self, pass: &Pass, object: &mut Value) -> Step<Next> {
+        let failed = |e| (event::usage::REMOVE_FINALIZER, e);
+        if !metadata::has_finalizer(object, finalizer::USAGE) {
+            return Ok(Next::Wait);
+        }
+        let usage = parse(object).map_err(failed)?;
+        if let (Some(by), Some(_)) = (&usage.spec.by, meta::label(object, label::COMPOSITE)) {
+            let using = self.used(object, by).await.to("cannot get using resource");
+            if using.map_err(|e| (event::usage::GET_USING, e))?.is_some() {
+                let words = "Waiting for the using resource to be deleted.";
+                self.plane.events.normal(&self.name, object, event::usage::WAITING_USING_DELETED, words);
+                return Ok(Next::After(LOOK_AGAIN));
+            }
+        }
+        let used = self.used(object, &usage.spec.of).await.to("cannot get used resource");
+        if let Some(used) = used.map_err(|e| (event::usage::GET_USED, e))? {
+            let others = self.protection.usages_of(&used);
+            if others.iter().all(|other| other.metadata.uid == meta::uid(object)) {
+                self.free(pass, &used, usage.spec.replay_deletion == Some(true)).await?;
+            }
+        }
+        metadata::remove_finalizer(object, finalizer::USAGE);
+        self.plane.update(pass, object).await.to("cannot remove usage finalizer").map_err(failed)?;
+        Ok(Next::Wait)
+    }
+
+    async fn free(&self, pass: &Pass, used: &Value, replay: bool) -> Step<()> {
+        let patch = json!({"metadata": {"labels": {label::IN_USE: null}}});
+        let freed = self.plane.cluster.merge_patch(used, &patch, owner::DEFAULT).await;
+        let freed =
+            freed.to("cannot remove in use label").map_err(|e| (event::usage::REMOVE_IN_USE_LABEL, e))?;
+        pass.wrote(&freed);
+        let (Some(policy), Some(gvk)) =
+            (meta::annotation(used, annotation::DELETION_ATTEMPT), meta::gvk(used))
+        else {
+            return Ok(());
+        };
+        if replay {
+            let options = Deletion { propagation: Some(policy), uid: Some(meta::uid(used)) };
+            let deleted =
+                self.plane.cluster.delete(&gvk, meta::namespace(used), meta::name(used), options).await;
+            deleted.to("cannot replay deletion").map_err(|e| (event::usage::REPLAY_DELETION, e))?;
+        }
+        Ok(())
+    }
+
+    /// Replaces selectors by what they stand for, once and for all.
+    async fn resolve(&self, pass: &Pass, object: &mut Value) -> Result<()> {
+        let usage = parse(object)?;
+        let mut changed = false;
+        for (field, used) in [("of", Some(&usage.spec.of)), ("by", usage.spec.by.as_ref())] {
+            let Some(used) = used.filter(|u| u.name().is_none()) else { continue };
+            let labels = used.resource_selector.as_ref().map(|s| s.match_labels.clone()).unwrap_or_default();
+            let namespace = usage::selector_namespace(used, object).to_owned();
+            let candidates = self.plane.cluster.list(&kind_of(used)?, &namespace, &labels).await?;
+            let found =
+                usage::resolve(used, object, &candidates).map_err(|e| Error::Transport(e.to_string()))?;
+            object["spec"][field]["resourceRef"] = json!(found);
+            changed = true;
+        }
+        if changed { self.plane.update(pass, object).await } else { Ok(()) }
+    }
+
+    /// What a usage refers to; `None` when it is gone.
+    async fn used(&self, usage: &Value, used: &Used) -> Result<Option<Value>> {
+        let own = used.resource_ref.as_ref().and_then(|r| r.namespace.as_deref());
+        let namespace = own.unwrap_or_else(|| meta::namespace(usage));
+        let found = self.plane.cluster.get(&kind_of(used)?, namespace, used.name().unwrap_or_default()).await;
+        match found {
+            Err(e) if e.is_unknown_kind() => Ok(None),
+            found => found,
+        }
+    }
+}
+
+fn parse(object: &Value) -> Result<Usage> {
+    Usage::deserialize(object).map_err(|e| Error::unfit(e.to_string()))
+}
+
+fn kind_of(used: &Used) -> Result<GroupVersionKind> {
+    let gv = GroupVersion::parse(&used.api_version);
+    let gv = gv.ok_or_else(|| Error::unfit(format!("{:?} is no apiVersion", used.api_version)))?;
+    Ok(gv.with_kind(&*used.kind))
+}

@@ -1,0 +1,380 @@
+//! A control plane in this process: API server, store, controllers and functions, with a layer between the
+//! controllers and the server that counts their writes and can cut them off.
+
+use http::{Method, Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower::{Service, ServiceExt};
+use transom_apiserver::{ApiBody, Identity, Server};
+use transom_controllers::cluster::{Cluster, Deletion};
+use transom_controllers::metrics::Metrics;
+use transom_controllers::{Clock, Controllers, FunctionRuntime, Notice, Options, Protection, Surroundings};
+use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_runner::Functions;
+use transom_store::Store;
+
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Between the controllers and the server.
+#[derive(Default)]
+pub struct Wire {
+    /// Requests of the controllers that were sent and could change something, except for Events.
+    pub writes: AtomicU64,
+    /// So many more writes until the line is cut; large: never.
+    pub left: AtomicI64,
+    pub cut: AtomicBool,
+    /// Whether the write that cuts the line is still made, and only its answer lost.
+    pub lose_answer: AtomicBool,
+    pub log: Mutex<Vec<String>>,
+}
+
+#[derive(Clone)]
+struct Cable {
+    server: Server,
+    wire: Arc<Wire>,
+}
+
+type Answer = Result<Response<ApiBody>, Box<dyn std::error::Error + Send + Sync>>;
+
+impl Service<Request<Body>> for Cable {
+    type Response = Response<ApiBody>;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let is_event = request.uri().path().contains("/events");
+        let writes = *request.method() != Method::GET && !is_event;
+        if writes {
+            let left = self.wire.left.fetch_sub(1, Ordering::SeqCst);
+            if left == 0 {
+                self.wire.cut.store(true, Ordering::SeqCst);
+            }
+        }
+        let lost = writes
+            && self.wire.left.load(Ordering::SeqCst) == -1
+            && self.wire.lose_answer.load(Ordering::SeqCst);
+        if self.wire.cut.load(Ordering::SeqCst) && !lost {
+            return Box::pin(std::future::pending());
+        }
+        if writes {
+            self.wire.writes.fetch_add(1, Ordering::SeqCst);
+            let line = format!("{} {}", request.method(), request.uri());
+            self.wire.log.lock().unwrap().push(line);
+        }
+        request.extensions_mut().insert(Identity::admin("crossplane"));
+        let server = self.server.clone();
+        Box::pin(async move {
+            let answer = server.handle(request).await;
+            if lost {
+                std::future::pending::<()>().await;
+            }
+            Ok(answer)
+        })
+    }
+}
+
+/// Functions by the name of a package's repository: the built-in ones, and those of a test.
+#[derive(Clone, Default)]
+pub struct Shelf {
+    pub functions: Arc<Functions>,
+    scripted: Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>,
+}
+
+impl FunctionRuntime for Shelf {
+    fn install(&self, function: &transom_xapi::Function) -> Result<(), String> {
+        let name = function.repository_name();
+        let scripted = self.scripted.lock().unwrap().get(name).cloned();
+        let found = scripted.or_else(|| transom_builtins::find(name));
+        let found = found.ok_or_else(|| format!("there is no function {name:?}"))?;
+        self.functions.run_in_process(function.metadata.name.clone(), found);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) {
+        self.functions.remove(name);
+    }
+}
+
+/// Asks the usages before anything is deleted.
+struct Guard(Arc<Protection>);
+
+impl transom_apiserver::Admission for Guard {
+    fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String> {
+        self.0.refusal(object, propagation).map_or(Ok(()), Err)
+    }
+}
+
+type Script = dyn Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync;
+
+struct Scripted(Box<Script>);
+
+#[async_trait]
+impl Function for Scripted {
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        (self.0)(request)
+    }
+}
+
+pub struct Plane {
+    pub server: Server,
+    pub wire: Arc<Wire>,
+    pub shelf: Shelf,
+    /// The user's way in, past the wire.
+    pub user: Cluster,
+    pub notices: Arc<Mutex<Vec<Notice>>>,
+    pub metrics: Arc<Metrics>,
+    protection: Arc<Protection>,
+    controllers: Option<Controllers>,
+}
+
+fn client_of(server: &Server, wire: Arc<Wire>) -> kube::Client {
+    kube::Client::new(Cable { server: server.clone(), wire }, "default")
+}
+
+impl Plane {
+    /// A plane without controllers.
+    pub async fn quiet() -> Self {
+        let store = Store::in_memory(transom_store::Options::default());
+        let protection: Arc<Protection> = Arc::default();
+        let options = transom_apiserver::Options {
+            admission: Box::new(Guard(protection.clone())),
+            ..Default::default()
+        };
+        let server = Server::start(store, options).await.expect("the server starts");
+        let upkeep = server.clone();
+        tokio::spawn(async move { upkeep.run_upkeep().await });
+        let user = server.clone().map_request(|mut request: Request<Body>| {
+            request.extensions_mut().insert(Identity::admin("user"));
+            request
+        });
+        let user = Cluster::new(kube::Client::new(user, "default"));
+        let (shelf, notices, metrics) = (Shelf::default(), Arc::default(), Arc::default());
+        let wire = Arc::new(Wire { left: AtomicI64::new(i64::MAX), ..Wire::default() });
+        Self { server, wire, shelf, user, notices, metrics, protection, controllers: None }
+    }
+
+    /// A plane with controllers that have installed their kinds.
+    pub async fn new() -> Self {
+        let mut plane = Self::quiet().await;
+        plane.start().await;
+        plane
+    }
+
+    pub async fn start(&mut self) {
+        self.try_start(i64::MAX, false).await.expect("the controllers start");
+    }
+
+    /// Starts controllers that can write so often and no more.
+    pub async fn try_start(&mut self, writes: i64, lose_answer: bool) -> transom_controllers::Result<()> {
+        self.stop();
+        let (left, lose_answer) = (AtomicI64::new(writes), AtomicBool::new(lose_answer));
+        self.wire = Arc::new(Wire { left, lose_answer, ..Wire::default() });
+        let notices = self.notices.clone();
+        let surroundings = Surroundings {
+            client: client_of(&self.server, self.wire.clone()),
+            runner: self.shelf.functions.clone(),
+            runtime: Arc::new(self.shelf.clone()),
+            clock: Clock::starting_at(transom_object::time::Timestamp::now()),
+            announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
+            metrics: self.metrics.clone(),
+            protection: self.protection.clone(),
+            options: Options::default(),
+        };
+        self.controllers = Some(Controllers::start(surroundings).await?);
+        Ok(())
+    }
+
+    /// Stops the controllers dead.
+    pub fn stop(&mut self) {
+        self.wire.cut.store(true, Ordering::SeqCst);
+        self.controllers = None;
+    }
+
+    pub fn watched_kinds(&self) -> Vec<GroupVersionKind> {
+        self.controllers.as_ref().map(Controllers::watched_kinds).unwrap_or_default()
+    }
+
+    pub fn writes(&self) -> u64 {
+        self.wire.writes.load(Ordering::SeqCst)
+    }
+
+    pub fn log(&self) -> Vec<String> {
+        self.wire.log.lock().unwrap().clone()
+    }
+
+    /// A function of a test, installed under its own name.
+    pub async fn function(
+        &self,
+        name: &str,
+        script: impl Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync + 'static,
+    ) {
+        let function: Arc<dyn Function> = Arc::new(Scripted(Box::new(script)));
+        self.shelf.scripted.lock().unwrap().insert(name.to_owned(), function.clone());
+        self.shelf.functions.run_in_process(name, function);
+        self.apply(&format!(
+            "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\nspec: {{package: example.org/{name}:v1}}\n"
+        ))
+        .await;
+    }
+
+    /// Applies documents as a user does.
+    pub async fn apply(&self, yaml: &str) {
+        for object in documents(yaml) {
+            let applied = self.user.apply(&object, "kubectl").await;
+            applied.unwrap_or_else(|e| {
+                panic!("cannot apply {} {}: {e}", meta::kind(&object), meta::name(&object))
+            });
+        }
+    }
+
+    pub async fn try_apply(&self, yaml: &str) -> transom_controllers::Result<Value> {
+        self.user.apply(&documents(yaml)[0], "kubectl").await
+    }
+
+    /// An object, by `apiVersion/kind` and `name` or `namespace/name`.
+    pub async fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        self.user.get(&gvk(kind), namespace, name).await.ok().flatten()
+    }
+
+    pub async fn list(&self, kind: &str) -> Vec<Value> {
+        self.user.list(&gvk(kind), "", &BTreeMap::new()).await.unwrap_or_default()
+    }
+
+    pub async fn delete(&self, kind: &str, name: &str) {
+        self.delete_with(kind, name, None).await;
+    }
+
+    pub async fn delete_with(&self, kind: &str, name: &str, propagation: Option<&str>) {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let options = Deletion { propagation, uid: None };
+        self.user.delete(&gvk(kind), namespace, name, options).await.expect("it can be deleted");
+    }
+
+    pub async fn patch(&self, kind: &str, name: &str, patch: Value) -> Value {
+        let object = self.get(kind, name).await.expect("it is there");
+        self.user.merge_patch(&object, &patch, "kubectl-edit").await.expect("it can be patched")
+    }
+
+    /// Waits until an object looks as wanted.
+    pub async fn until(&self, kind: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        loop {
+            let object = self.get(kind, name).await;
+            if let Some(object) = object.as_ref().filter(|o| wanted(o)) {
+                return object.clone();
+            }
+            if std::time::Instant::now() > deadline {
+                let events = self.events_of(name.rsplit('/').next().unwrap_or(name)).await;
+                let shown = serde_json::to_string_pretty(&object).unwrap_or_default();
+                panic!(
+                    "{kind} {name} does not look as wanted:\n{shown}\nevents: {events:#?}\nwrites: {:#?}",
+                    self.log()
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
+    pub async fn until_gone(&self, kind: &str, name: &str) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while let Some(object) = self.get(kind, name).await {
+            let shown = serde_json::to_string_pretty(&object).unwrap_or_default();
+            assert!(std::time::Instant::now() < deadline, "{kind} {name} does not go:\n{shown}");
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
+    pub async fn until_true(&self, kind: &str, name: &str, condition: &str) -> Value {
+        self.until(kind, name, |o| status_of(o, condition) == "True").await
+    }
+
+    /// Waits until the line is cut, or nothing was written for a while.
+    pub async fn until_cut(&self) {
+        let mut before = self.writes();
+        let mut quiet = 0;
+        while quiet < 30 && !self.wire.cut.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(4)).await;
+            let now = self.writes();
+            quiet = if now == before { quiet + 1 } else { 0 };
+            before = now;
+        }
+    }
+
+    /// Waits until nothing was written for a while.
+    pub async fn settle(&self) -> u64 {
+        let mut before = self.writes();
+        let mut quiet = 0;
+        while quiet < 20 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let now = self.writes();
+            quiet = if now == before { quiet + 1 } else { 0 };
+            before = now;
+        }
+        before
+    }
+
+    /// Reason and message of the events about an object.
+    pub async fn events_of(&self, name: &str) -> Vec<String> {
+        let events = self.list("v1/Event").await;
+        let about = events.iter().filter(|e| e["involvedObject"]["name"] == name);
+        about
+            .map(|e| format!("{} {}: {}", text(&e["type"]), text(&e["reason"]), text(&e["message"])))
+            .collect()
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub fn documents(yaml: &str) -> Vec<Value> {
+    let documents = transom_object::yaml::read_documents(yaml).expect("it is YAML");
+    documents.into_iter().map(|d| d.value).filter(|v| !v.is_null()).collect()
+}
+
+pub fn gvk(kind: &str) -> GroupVersionKind {
+    let (version, kind) = kind.rsplit_once('/').expect("apiVersion/kind");
+    GroupVersion::parse(version).expect("an apiVersion").with_kind(kind)
+}
+
+/// The condition of an object, or null.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let list = object["status"]["conditions"].as_array();
+    list.into_iter().flatten().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
+}
+
+pub fn status_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+    text(&condition(object, kind)["status"])
+}
+
+pub fn reason_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+    text(&condition(object, kind)["reason"])
+}
+
+pub fn message_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+    text(&condition(object, kind)["message"])
+}
+
+/// A composed resource that is wanted and ready.
+pub fn ready(object: Value) -> Resource {
+    let mut resource = Resource::new(object).expect("an object");
+    resource.set_ready(transom_function::Ready::True);
+    resource
+}
+
+pub fn config_map(data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data})
+}

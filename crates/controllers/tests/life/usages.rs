@@ -1,0 +1,71 @@
+//! Usages protect what is used from being deleted.
+
+use crate::fixture::*;
+use serde_json::json;
+use transom_controllers::cluster::Deletion;
+
+const MAP: &str = "v1/ConfigMap";
+const USAGE: &str = "protection.crossplane.io/v1beta1/Usage";
+
+fn map(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}\n"
+    )
+}
+
+async fn refused(plane: &Plane, name: &str) -> String {
+    let deleted = plane.user.delete(&gvk(MAP), "default", name, Deletion::default()).await;
+    deleted.expect_err("it is in use").to_string()
+}
+
+#[tokio::test]
+async fn usage_standalone_namespaced() {
+    let plane = Plane::new().await;
+    plane.apply(&map("used")).await;
+    plane.apply(&map("using")).await;
+    let usage = "apiVersion: protection.crossplane.io/v1beta1\nkind: Usage\nmetadata: {name: u, namespace: default}\nspec:\n  of: {apiVersion: v1, kind: ConfigMap, resourceSelector: {matchLabels: {app: used}}}\n  by: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: using}}\n  replayDeletion: true\n";
+    plane.apply(usage).await;
+    let ready = plane.until_true(USAGE, "default/u", "Ready").await;
+    assert_eq!(ready["spec"]["of"]["resourceRef"]["name"], "used");
+    assert_eq!(
+        ready["metadata"]["annotations"]["crossplane.io/usage-details"],
+        "ConfigMap/using uses ConfigMap/used"
+    );
+    let why = refused(&plane, "used").await;
+    assert_eq!(
+        why,
+        "This resource is in-use by 1 usage(s), including the *v1beta1.Usage \"u\" (in namespace \"default\") by resource ConfigMap/using."
+    );
+    plane
+        .until(MAP, "default/used", |o| {
+            o["metadata"]["annotations"]["usage.crossplane.io/deletion-attempt-with-policy"] == "Background"
+        })
+        .await;
+    // What uses it goes, its usage goes with it, and the deletion that was refused happens.
+    plane.delete(MAP, "default/using").await;
+    plane.until_gone(USAGE, "default/u").await;
+    plane.until_gone(MAP, "default/used").await;
+}
+
+#[tokio::test]
+async fn a_reason_is_enough_and_the_label_goes_with_the_last_usage() {
+    let plane = Plane::new().await;
+    plane.apply(&map("used")).await;
+    for name in ["a", "b"] {
+        let usage = format!(
+            "apiVersion: protection.crossplane.io/v1beta1\nkind: Usage\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  of: {{apiVersion: v1, kind: ConfigMap, resourceRef: {{name: used}}}}\n  reason: precious\n"
+        );
+        plane.apply(&usage).await;
+        plane.until_true(USAGE, &format!("default/{name}"), "Ready").await;
+    }
+    assert!(refused(&plane, "used").await.contains("2 usage(s)"));
+    plane.delete(USAGE, "default/a").await;
+    plane.until_gone(USAGE, "default/a").await;
+    assert!(refused(&plane, "used").await.ends_with("with reason: \"precious\"."));
+    plane.delete(USAGE, "default/b").await;
+    plane.until_gone(USAGE, "default/b").await;
+    let free = plane.get(MAP, "default/used").await.unwrap();
+    assert_eq!(free["metadata"]["labels"], json!({"app": "used"}));
+    plane.delete(MAP, "default/used").await;
+    plane.until_gone(MAP, "default/used").await;
+}

@@ -1,0 +1,70 @@
+//! The controllers in the embedded plane: clients of the server in the same process, like any other client.
+
+use super::functions::Embedded;
+use crate::failure::Failure;
+use http::Request;
+use serde_json::Value;
+use std::sync::Arc;
+use tower::ServiceExt;
+use transom_apiserver::{Admission, Identity, Server};
+use transom_controllers::metrics::Metrics;
+use transom_controllers::{Clock, Controllers, Notice, Options, Protection, Surroundings};
+use transom_object::time::Timestamp;
+
+/// Who the controllers are to the server.
+const USER: &str = "system:serviceaccount:crossplane-system:crossplane";
+
+/// Asks the usages before the server deletes anything.
+pub(super) struct Guard(pub(super) Arc<Protection>);
+
+impl Admission for Guard {
+    fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String> {
+        let refusal = self.0.refusal(object, propagation);
+        refusal.map_or(Ok(()), |why| {
+            Err(format!("admission webhook \"nousages.protection.crossplane.io\" denied the request: {why}"))
+        })
+    }
+}
+
+pub(super) async fn start(
+    server: &Server,
+    functions: Embedded,
+    metrics: Arc<Metrics>,
+    protection: Arc<Protection>,
+) -> Result<Controllers, Failure> {
+    let who = Identity::admin(USER);
+    let transport = server.clone().map_request(move |mut request: Request<kube::client::Body>| {
+        request.extensions_mut().insert(who.clone());
+        request
+    });
+    let now = Timestamp::now();
+    let surroundings = Surroundings {
+        client: kube::Client::new(transport, "default"),
+        runner: functions.runner(),
+        runtime: Arc::new(functions),
+        clock: Clock::starting_at(now),
+        announce: Arc::new(announce),
+        metrics,
+        protection,
+        options: Options {
+            seed: u64::try_from(now.as_microsecond()).unwrap_or_default(),
+            ..Options::default()
+        },
+    };
+    Controllers::start(surroundings)
+        .await
+        .map_err(|e| Failure::new(format!("cannot start the controllers: {e}")))
+}
+
+/// One line when something that users wait for becomes ready or fails.
+fn announce(notice: &Notice) {
+    let name = if notice.namespace.is_empty() {
+        notice.name.clone()
+    } else {
+        format!("{}/{}", notice.namespace, notice.name)
+    };
+    match &notice.problem {
+        None => anstream::eprintln!("{} {name} is ready.", notice.kind),
+        Some(why) => anstream::eprintln!("{} {name} does not work: {why}", notice.kind),
+    }
+}
