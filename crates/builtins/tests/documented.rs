@@ -9,7 +9,7 @@ use transom_builtins::find;
 use transom_function::{RunFunctionRequest, answer};
 use transom_object::yaml;
 
-const DOCUMENTED: [&str; 10] = [
+const DOCUMENTED: [&str; 11] = [
     "auto-ready",
     "cel-filter",
     "cidr",
@@ -17,6 +17,7 @@ const DOCUMENTED: [&str; 10] = [
     "environment-configs",
     "extra-resources",
     "go-templating",
+    "patch-and-transform",
     "sequencer",
     "status-transformer",
     "tag-manager",

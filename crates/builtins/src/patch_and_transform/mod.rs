@@ -8,6 +8,7 @@
 mod connection;
 mod document;
 pub mod input;
+pub mod native;
 mod patches;
 mod readiness;
 #[cfg(test)]

@@ -22,14 +22,22 @@ fn normalized(response: &Value) -> Value {
     if let Some(meta) = response.get_mut("meta").and_then(Value::as_object_mut) {
         meta.remove("tag");
     }
-    for result in response.get_mut("results").and_then(Value::as_array_mut).into_iter().flatten() {
+    // What failed is a condition to some.
+    for list in ["results", "conditions"] {
+        cut_messages(response.get_mut(list), list == "results");
+    }
+    response
+}
+
+fn cut_messages(list: Option<&mut Value>, all: bool) {
+    for result in list.and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(message) = result.get("message").and_then(Value::as_str)
-            && let Some((head, _)) = message.split_once(": ")
+            && let Some((head, _)) =
+                message.split_once(": ").filter(|(head, _)| all || head.starts_with("cannot "))
         {
             result["message"] = format!("{head}: …").into();
         }
     }
-    response
 }
 
 /// The wire has one kind of number.

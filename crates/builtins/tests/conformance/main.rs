@@ -1,7 +1,8 @@
 //! The built-ins against calls of the genuine functions: what they were asked and what they answered.
 //!
-//! Two kinds of data, both beside the repository and optional: `recorded`, calls observed while whole compositions were
-//! rendered, and `tables`, the originals' own unit tests. Every function is replayed that [`transom_builtins::find`]
+//! Three kinds of data: `generated`, answers to questions of `examples/differential`, in this repository; and, beside it
+//! and optional, `recorded`, calls observed while whole compositions were rendered, and `tables`, the originals' own
+//! unit tests. Every function is replayed that [`transom_builtins::find`]
 //! finds. A case that differs must be in `known_differences.txt` with its reason, and one that is listed must differ.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
@@ -44,9 +45,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// The calls recorded of a function.
 fn recorded(function: &str) -> Vec<Call> {
+    calls_in(function, &files(&Path::new(FUNCTIONS).join("recorded").join(function)))
+}
+
+/// The generated questions with the genuine answers.
+fn generated(function: &str) -> Vec<Call> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/recorded/{function}.json"));
+    calls_in(function, &[file].into_iter().filter(|file| file.exists()).collect::<Vec<_>>())
+}
+
+fn calls_in(function: &str, files: &[PathBuf]) -> Vec<Call> {
     let mut calls = Vec::new();
-    for file in files(&Path::new(FUNCTIONS).join("recorded").join(function)) {
-        for case in read(&file)["cases"].as_array().into_iter().flatten() {
+    for file in files {
+        for case in read(file)["cases"].as_array().into_iter().flatten() {
             calls.push(Call {
                 function: function.to_owned(),
                 name: format!("{}/{}", file.file_stem().unwrap().display(), case["name"].as_str().unwrap()),
@@ -108,6 +119,16 @@ fn answers_are_those_of_the_genuine_functions() {
     }
     known.verdict(total > 0);
     assert!(total > 0 || !Path::new(FUNCTIONS).exists());
+}
+
+#[test]
+fn generated_questions_are_answered_alike() {
+    let mut known = Known::read("");
+    for function in names() {
+        hold(&generated(function), &mut known);
+    }
+    known.verdict(true);
+    assert!(!generated("function-patch-and-transform").is_empty());
 }
 
 #[test]

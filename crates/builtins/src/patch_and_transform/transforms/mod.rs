@@ -8,7 +8,7 @@ mod strings;
 use serde_json::Value;
 use transom_gotemplate::{Value as Go, regexp};
 
-use super::document::{Numbers, to_go};
+use super::document::{Numbers, text_of, to_go};
 use super::input::{FallbackTo, Match, Pattern, PatternType, Transform, TransformType};
 
 /// No transform makes a text longer than this: a short list of them could otherwise multiply one without end.
@@ -95,7 +95,7 @@ fn matches(pattern: &Pattern, input: &Go) -> Result<bool, String> {
             let regexp = pattern.regexp.as_ref().ok_or("regexp is required by type regexp")?;
             let regexp = regexp::compile(regexp).map_err(|e| format!("cannot compile regexp: {e}"))?;
             match input {
-                Go::Str(text) => Ok(regexp.is_match(text)),
+                Go::Str(text) => Ok(regexp.is_match(text_of(text).as_bytes())),
                 Go::Nil | Go::Missing => Err(unsupported("null")),
                 other => Err(unsupported(&other.type_name())),
             }

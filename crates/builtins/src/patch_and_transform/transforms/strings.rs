@@ -114,8 +114,9 @@ fn adler32(bytes: &[u8]) -> u32 {
 fn cut_out(config: &StringRegexp, input: &Go) -> Result<Vec<u8>, String> {
     let regexp = regexp::compile(&config.r#match).map_err(|e| format!("could not compile regexp: {e}"))?;
     let group = config.group.unwrap_or_default();
-    let text = shown(input)?;
-    let captures = regexp.captures(&text);
+    // To Go, a byte that is no part of a character is the character U+FFFD.
+    let text = text_of(&shown(input)?);
+    let captures = regexp.captures(text.as_bytes());
     let found = captures.as_ref().zip(usize::try_from(group).ok()).filter(|(all, group)| *group < all.len());
     match found {
         // A group that took no part in the match is empty.

@@ -1,0 +1,109 @@
+"""Compares our built-in functions with the genuine ones, on generated requests.
+
+Each genuine function is compiled from its module and served on a port of its own; the example program `differential` of
+the crate `builtins` asks it and ours the same questions and compares the answers in full. `--only NAME` picks one
+function, `--requests` and `--seed` say what is asked, `--serve` asks the binary (`transom function serve`) instead of the
+library, `--record DIR` rewrites the tables that plain `cargo test` replays without Go.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import resource
+import socket
+import subprocess
+import sys
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE.parent)]
+
+import install  # noqa: E402
+
+# What the originals keep behind a gate, our built-ins just do.
+FLAGS = {"function-auto-ready": ["--feature-gates=CELHealthcheckCustomizations=true"]}
+
+
+def driver():
+    """The program that asks, which `cargo test` builds too."""
+    if os.environ.get("TRANSOM_DIFFERENTIAL"):
+        return os.environ["TRANSOM_DIFFERENTIAL"]
+    command = ["cargo", "build", "--quiet", "-p", "transom-builtins", "--example", "differential"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/examples/differential"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def serving(command):
+    """A function server, started again whenever it dies of a question; yields its address."""
+    address = f"127.0.0.1:{free_port()}"
+    command = [*command, "--insecure", "--address", address]
+    running, stopped = [], threading.Event()
+
+    def supervise():
+        while not stopped.is_set():
+            running[:] = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)]
+            running[0].wait()
+
+    supervisor = threading.Thread(target=supervise, daemon=True)
+    supervisor.start()
+    try:
+        yield f"http://{address}"
+    finally:
+        stopped.set()
+        while supervisor.is_alive():
+            for process in running:
+                process.terminate()
+            supervisor.join(0.1)
+
+
+def compare(name, genuine, options):
+    with contextlib.ExitStack() as stack:
+        command = [driver(), name, "--theirs", stack.enter_context(serving([genuine, *FLAGS.get(name, [])])),
+                   "--known", HERE / "known.txt", "--seed", str(options.seed), "--requests", str(options.requests)]
+        if options.serve:
+            binary = os.environ.get("TRANSOM_BIN", ROOT / "target/debug/transom")
+            command += ["--ours", stack.enter_context(serving([binary, "function", "serve", name]))]
+        if options.record:
+            command += ["--record", "40", "--record-to", options.record / f"{name}.json"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        failed = subprocess.run(command).returncode
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    print(f"{name}: {used:.1f} s of processor time, both sides and the questions", flush=True)
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--against", default="transom", help=argparse.SUPPRESS)
+    parser.add_argument("--only", action="append", choices=sorted(install.VERSIONS["functions"]), metavar="NAME")
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--record", type=pathlib.Path)
+    options = parser.parse_args()
+    compared, failed = [], []
+    for name in options.only or install.VERSIONS["functions"]:
+        try:
+            genuine = install.function(name)
+        except install.Unavailable as reason:
+            print(f"{name}: not compared, {reason}", flush=True)
+            continue
+        compared.append(name)
+        if compare(name, genuine, options):
+            failed.append(name)
+    print(f"functions: {len(compared) - len(failed)} passed, {len(failed)} failed", flush=True)
+    return 1 if failed or not compared else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
