@@ -101,6 +101,10 @@ pub(crate) struct Up {
     #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
     pub(crate) tls_client_certs_dir: Option<PathBuf>,
 
+    /// Let functions read nothing but what they compose
+    #[arg(long)]
+    pub(crate) disable_extra_resources: bool,
+
     /// How long past changes are kept for watches to resume from
     #[arg(long, default_value = "5m", value_parser = duration, value_name = "DURATION")]
     pub(crate) history_window: Duration,

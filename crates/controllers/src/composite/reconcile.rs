@@ -139,7 +139,9 @@ impl Composites {
             }
             reference
         });
-        let reading = Reading::new(&self.plane.cluster, pass, key, self).composing(composed.collect());
+        let reading = Reading::new(&self.plane.cluster, pass, key, self)
+            .composing(composed.collect())
+            .without_requirements(!self.plane.options.extra_resources);
         let working = self.compose(key, pass, xr, &revision, &reading);
         let worked = tokio::time::timeout(TIMEOUT, working).await.unwrap_or_else(|_| {
             let late = Cause::Resources("context deadline exceeded".to_owned());

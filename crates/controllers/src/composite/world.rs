@@ -30,6 +30,8 @@ pub(crate) struct Reading<'a> {
     read: Mutex<BTreeSet<Dependency>>,
     required: Mutex<BTreeSet<TypedReference>>,
     composed: BTreeSet<TypedReference>,
+    /// Whether functions may read what is not composed.
+    may_require: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -40,13 +42,25 @@ impl<'a> Reading<'a> {
         watching: &'a dyn Watching,
     ) -> Self {
         let (read, required) = (Mutex::default(), Mutex::default());
-        Self { cluster, pass, key, watching, read, required, composed: BTreeSet::new() }
+        Self { cluster, pass, key, watching, read, required, composed: BTreeSet::new(), may_require: true }
     }
 
     /// What is read of these is composed, not required.
     pub(crate) fn composing(mut self, references: BTreeSet<TypedReference>) -> Self {
         self.composed = references;
         self
+    }
+
+    /// Functions may read nothing but what is composed.
+    pub(crate) fn without_requirements(mut self, refuse: bool) -> Self {
+        self.may_require = !refuse;
+        self
+    }
+
+    fn check(&self, allowed: bool) -> Result<(), Error> {
+        let refused =
+            "functions may not read resources that are not composed: extra resources are turned off";
+        if allowed || self.may_require { Ok(()) } else { Err(Error::unfit(refused)) }
     }
 
     /// Everything that was read because a function requires it.
@@ -90,6 +104,8 @@ impl World for Reading<'_> {
     async fn get(&self, kind: Kind<'_>, namespace: &str, name: &str) -> Result<Option<Value>, WorldError> {
         let gvk = gvk(kind)?;
         let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
+        let named = |r: &TypedReference| r.kind == gvk.kind && r.name == name && r.namespace == namespace;
+        self.check(self.composed.iter().any(named))?;
         self.note(Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ });
         let object = match self.cluster.get(&gvk, namespace, name).await {
             // Nothing exists of a kind that is not served.
@@ -107,6 +123,7 @@ impl World for Reading<'_> {
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError> {
         let gvk = gvk(kind)?;
+        self.check(false)?;
         let within = namespace.map(str::to_owned);
         self.note(Dependency::Selected { gvk: gvk.clone(), namespace: within, labels: labels.clone() });
         let objects = self.cluster.list(&gvk, namespace.unwrap_or_default(), labels).await?;

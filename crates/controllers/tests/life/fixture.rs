@@ -136,6 +136,7 @@ pub struct Plane {
     pub notices: Arc<Mutex<Vec<Notice>>>,
     pub metrics: Arc<Metrics>,
     protection: Arc<Protection>,
+    pub options: Options,
     controllers: Option<Controllers>,
 }
 
@@ -162,7 +163,17 @@ impl Plane {
         let user = Cluster::new(kube::Client::new(user, "default"));
         let (shelf, notices, metrics) = (Shelf::default(), Arc::default(), Arc::default());
         let wire = Arc::new(Wire { left: AtomicI64::new(i64::MAX), ..Wire::default() });
-        Self { server, wire, shelf, user, notices, metrics, protection, controllers: None }
+        Self {
+            server,
+            wire,
+            shelf,
+            user,
+            notices,
+            metrics,
+            protection,
+            options: Options::default(),
+            controllers: None,
+        }
     }
 
     /// A plane with controllers that have installed their kinds.
@@ -190,7 +201,7 @@ impl Plane {
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
             metrics: self.metrics.clone(),
             protection: self.protection.clone(),
-            options: Options::default(),
+            options: self.options.clone(),
         };
         self.controllers = Some(Controllers::start(surroundings).await?);
         Ok(())

@@ -86,6 +86,26 @@ async fn required_resources() {
 }
 
 #[tokio::test]
+async fn extra_resources_can_be_turned_off() {
+    let mut plane = Plane::quiet().await;
+    plane.options.extra_resources = false;
+    plane.start().await;
+    reader(&plane).await;
+    plane.apply(&definition("Cluster", false)).await;
+    plane.apply(&composition("things", &["reader"])).await;
+    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    plane.apply(&config("a", "hello")).await;
+    plane.apply(&xr("reads-a", "a")).await;
+    let refused = plane.until(XR, "reads-a", |o| status_of(o, "Synced") == "False").await;
+    let why = message_of(
+        &plane.until(XR, "reads-a", |o| message_of(o, "Synced").contains("turned off")).await,
+        "Synced",
+    )
+    .to_owned();
+    assert!(why.contains("step \"reader\""), "{why} {refused}");
+}
+
+#[tokio::test]
 async fn nothing_happens_without_a_reason() {
     let (plane, runs) = plane().await;
     plane.apply(&config("a", "hello")).await;

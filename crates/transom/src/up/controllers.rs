@@ -31,6 +31,7 @@ pub(super) async fn start(
     functions: Embedded,
     metrics: Arc<Metrics>,
     protection: Arc<Protection>,
+    extra_resources: bool,
 ) -> Result<Controllers, Failure> {
     let who = Identity::admin(USER);
     let transport = server.clone().map_request(move |mut request: Request<kube::client::Body>| {
@@ -47,6 +48,7 @@ pub(super) async fn start(
         metrics,
         protection,
         options: Options {
+            extra_resources,
             seed: u64::try_from(now.as_microsecond()).unwrap_or_default(),
             ..Options::default()
         },

@@ -71,7 +71,10 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
         None
     } else {
         let functions = functions::Embedded::new(options.tls_client_certs_dir.as_deref())?;
-        Some(controllers::start(&server, functions, metrics, protection).await?)
+        Some(
+            controllers::start(&server, functions, metrics, protection, !options.disable_extra_resources)
+                .await?,
+        )
     };
     let address =
         socket.local_addr().map_err(|e| Failure::new(format!("cannot read the listening address: {e}")))?;
