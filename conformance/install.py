@@ -144,24 +144,13 @@ def function(name):
     def build(folder):
         source = folder / "source"
         got = subprocess.run(["go", "mod", "download", "-json", f"{module}@{version}"], cwd=folder, capture_output=True, text=True)
-        if got.returncode == 0:
-            # The module cache is read-only; a build may want to write beside its sources.
-            shutil.copytree(json.loads(got.stdout)["Dir"], source, copy_function=shutil.copyfile)
-            _run("chmod", "-R", "u+w", source, log=folder / "build.log")
-        else:
-            _clone(name, version, source)
+        if got.returncode:
+            raise Unavailable(f"the registry does not hand out {module} {version}")
+        # The module cache is read-only; a build may want to write beside its sources.
+        shutil.copytree(json.loads(got.stdout)["Dir"], source, copy_function=shutil.copyfile)
+        _run("chmod", "-R", "u+w", source, log=folder / "build.log")
         _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-ldflags", "-s -w", "-o", folder / name, ".",
              cwd=source, log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false"})
         shutil.rmtree(source)
 
     return _once(f"{name}-{version}", build) / name
-
-
-def _clone(name, version, source):
-    """The sources of a module that the registry does not hand out, from a clone in TRANSOM_SOURCES if there is one."""
-    clone = pathlib.Path(os.environ.get("TRANSOM_SOURCES", "/nonexistent")) / name
-    if not clone.exists():
-        raise Unavailable(f"the registry has no {name} {version}, and TRANSOM_SOURCES no clone of it")
-    source.mkdir()
-    archive = subprocess.run(["git", "-C", clone, "archive", version], check=True, capture_output=True).stdout
-    subprocess.run(["tar", "-x", "-C", source], input=archive, check=True)

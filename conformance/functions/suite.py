@@ -91,17 +91,18 @@ def main():
     parser.add_argument("--serve", action="store_true")
     parser.add_argument("--record", type=pathlib.Path)
     options = parser.parse_args()
-    compared, failed = [], []
+    compared, failed, missing = [], [], []
     for name in options.only or install.VERSIONS["functions"]:
         try:
             genuine = install.function(name)
         except install.Unavailable as reason:
             print(f"{name}: not compared, {reason}", flush=True)
+            missing.append(name)
             continue
         compared.append(name)
         if compare(name, genuine, options):
             failed.append(name)
-    print(f"functions: {len(compared) - len(failed)} passed, {len(failed)} failed", flush=True)
+    print(f"functions: {len(compared) - len(failed)} passed, {len(failed)} failed, {len(missing)} not compared", flush=True)
     return 1 if failed or not compared else 0
 
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use transom_builtins::GoTemplating;
 use transom_compose::FunctionRunner;
 use transom_controllers::FunctionRuntime;
 use transom_runner::{Endpoint, Functions, Tls};
@@ -20,14 +21,24 @@ const DEVELOPMENT: &str = "localhost:9443";
 /// Finds functions by the last segment of their package's repository, or at the address an annotation names.
 pub(super) struct Embedded {
     functions: Arc<Functions>,
+    templates: Arc<dyn transom_function::Function>,
     tls: Option<Tls>,
 }
 
+/// The built-in that reads files. Whoever may write a Composition must not read those of the host.
+const TEMPLATING: &str = "function-go-templating";
+
 impl Embedded {
-    /// With a directory of certificates functions are called with mutual TLS, otherwise in plain text.
-    pub(super) fn new(certificates: Option<&Path>) -> Result<Self, Failure> {
+    /// Templates are read from files below one directory alone. With a directory of certificates functions are called
+    /// with mutual TLS, otherwise in plain text.
+    pub(super) fn new(templates: &Path, certificates: Option<&Path>) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
-        Ok(Self { functions: Arc::default(), tls })
+        let templates = Arc::new(GoTemplating::default().with_files_below(templates));
+        Ok(Self { functions: Arc::default(), templates, tls })
+    }
+
+    fn built_in(&self, name: &str) -> Option<Arc<dyn transom_function::Function>> {
+        if name == TEMPLATING { Some(self.templates.clone()) } else { transom_builtins::find(name) }
     }
 
     pub(super) fn runner(&self) -> Arc<dyn FunctionRunner> {
@@ -64,7 +75,7 @@ impl FunctionRuntime for Embedded {
             return self.functions.call_at(name, endpoint).map_err(|e| e.to_string());
         }
         let repository = function.repository_name();
-        let built_in = transom_builtins::find(repository).ok_or_else(|| {
+        let built_in = self.built_in(repository).ok_or_else(|| {
             format!(
                 "{repository:?} is not built in, and packages cannot be run yet; say where the function listens \
                  with the annotation {ENDPOINT}"
@@ -76,5 +87,45 @@ impl FunctionRuntime for Embedded {
 
     fn remove(&self, name: &str) {
         self.functions.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What the embedded plane lets functions do.
+    use super::*;
+    use serde_json::json;
+    use transom_function::testing::{RequestBuilder, run};
+
+    #[tokio::test]
+    async fn templates_are_read_from_their_directory_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (templates, outside) = (dir.path().join("templates"), dir.path().join("outside"));
+        let inside = templates.join("inside");
+        for (folder, text) in [(&inside, "status: {found: inside}"), (&outside, "status: {found: outside}")] {
+            std::fs::create_dir_all(folder).expect("a directory");
+            let manifest = format!("apiVersion: example.org/v1\nkind: XR\n{text}\n");
+            std::fs::write(folder.join("one.yaml"), manifest).expect("a file");
+        }
+        std::os::unix::fs::symlink(&outside, templates.join("link")).expect("a link");
+        let plane = Embedded::new(&templates, None).expect("no certificates are needed");
+        let function = plane.built_in(TEMPLATING).expect("it is built in");
+        let below = |path: &str| {
+            let input = json!({
+                "apiVersion": "gotemplating.fn.crossplane.io/v1beta1", "kind": "GoTemplate",
+                "source": "FileSystem", "fileSystem": {"dirPath": path},
+            });
+            let xr = json!({"apiVersion": "example.org/v1", "kind": "XR", "metadata": {"name": "x"}});
+            RequestBuilder::new(xr).input(input).build()
+        };
+        for path in ["inside", "/inside"] {
+            let answer = format!("{:?}", run(&function, below(path), &[]).await);
+            assert!(answer.contains("found") && !answer.contains("cannot"), "{path}: {answer}");
+        }
+        let outside = outside.to_string_lossy();
+        for path in [&*outside, "../outside", "/../outside", "link"] {
+            let answer = format!("{:?}", run(&function, below(path), &[]).await);
+            assert!(answer.contains("cannot read tmpl from the folder"), "{path}: {answer}");
+        }
     }
 }

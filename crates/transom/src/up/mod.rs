@@ -70,7 +70,8 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
     let controllers = if options.api_server_only {
         None
     } else {
-        let functions = functions::Embedded::new(options.tls_client_certs_dir.as_deref())?;
+        let templates = place.data_dir.join("templates");
+        let functions = functions::Embedded::new(&templates, options.tls_client_certs_dir.as_deref())?;
         Some(
             controllers::start(&server, functions, metrics, protection, !options.disable_extra_resources)
                 .await?,
