@@ -136,8 +136,13 @@ class Unavailable(Exception):
     """A peer cannot be had here."""
 
 
+_REFUSED = {}
+
+
 def function(name):
     """The server of a genuine composition function, such as function-auto-ready."""
+    if name in _REFUSED:
+        raise Unavailable(_REFUSED[name])
     version = VERSIONS["functions"][name]
     module = f"github.com/crossplane-contrib/{name}"
 
@@ -145,7 +150,8 @@ def function(name):
         source = folder / "source"
         got = subprocess.run(["go", "mod", "download", "-json", f"{module}@{version}"], cwd=folder, capture_output=True, text=True)
         if got.returncode:
-            raise Unavailable(f"the registry does not hand out {module} {version}")
+            _REFUSED[name] = f"the registry does not hand out {module} {version}"
+            raise Unavailable(_REFUSED[name])
         # The module cache is read-only; a build may want to write beside its sources.
         shutil.copytree(json.loads(got.stdout)["Dir"], source, copy_function=shutil.copyfile)
         _run("chmod", "-R", "u+w", source, log=folder / "build.log")

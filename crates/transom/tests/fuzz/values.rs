@@ -74,7 +74,8 @@ fn patches() {
         let (document, change) = (&input["document"], &input["patch"]);
         drop(patch::json_patch(document, change));
         // A list that replaces an object keeps its nulls, as upstream's does, and loses them only the second time.
-        if let Ok(merged) = patch::merge_patch(document, change).and_then(|m| patch::merge_patch(&m, change)) {
+        if let Ok(merged) = patch::merge_patch(document, change).and_then(|m| patch::merge_patch(&m, change))
+        {
             assert_eq!(patch::merge_patch(&merged, change).as_ref(), Ok(&merged), "merging once more");
         }
         drop(patch::strategic_merge_patch(document, change, &schema));

@@ -19,12 +19,20 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The files that the guide has the user apply, in its order.
-fn applied() -> Vec<PathBuf> {
-    let guide = std::fs::read_to_string(root().join("docs/getting-started.md")).expect("the guide");
-    let commands = guide.lines().filter(|l| l.starts_with("kubectl apply"));
+/// The files of the platform that a page has the user apply, in its order.
+fn applied_by(page: &str) -> Vec<PathBuf> {
+    let page = std::fs::read_to_string(root().join(page)).expect("a page");
+    let commands =
+        page.lines().filter(|l| l.starts_with("kubectl apply") && l.contains("examples/platform/"));
     let files = commands.flat_map(|l| l.split(" -f ").skip(1).map(str::to_owned).collect::<Vec<_>>());
     files.map(|file| root().join(file.trim())).collect()
+}
+
+/// The files that the guide, and the README, have the user apply.
+fn applied() -> Vec<PathBuf> {
+    let guide = applied_by("docs/getting-started.md");
+    assert_eq!(applied_by("README.md"), guide, "the README and the guide say the same");
+    guide
 }
 
 async fn connect(home: &Home) -> Cluster {
