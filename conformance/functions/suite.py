@@ -30,7 +30,7 @@ def driver():
     """The program that asks, which `cargo test` builds too."""
     if os.environ.get("TRANSOM_DIFFERENTIAL"):
         return os.environ["TRANSOM_DIFFERENTIAL"]
-    command = ["cargo", "build", "--quiet", "-p", "transom-builtins", "--example", "differential"]
+    command = ["cargo", "build", "--quiet", "--workspace", "--example", "differential"]
     subprocess.run(command, cwd=ROOT, check=True)
     return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/examples/differential"
 

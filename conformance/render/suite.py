@@ -36,7 +36,7 @@ def transom():
 
 def example():
     """The example program of our SDK."""
-    command = ["cargo", "build", "--quiet", "-p", "transom-function", "--example", "replicas"]
+    command = ["cargo", "build", "--quiet", "--workspace", "--example", "replicas"]
     if not os.environ.get("TRANSOM_EXAMPLE"):
         subprocess.run(command, cwd=ROOT, check=True)
     return os.environ.get("TRANSOM_EXAMPLE") or TARGET / "debug/examples/replicas"
