@@ -198,6 +198,7 @@ mod tests {
             "observed.resources.all(name, observed.resources[name].resource.size() == 0)",
             "context.key.x == 1 && context['key'].x == 1.0",
             "has(context.key) && !has(context.none)",
+            "!has(context.key.x.none) && !has(observed.composite.resource.spec.flag.none)",
             "desired.resources.size() == 0",
             "observed == observed",
         ] {

@@ -159,6 +159,8 @@ impl<'e, 'a> Evaluation<'e, 'a> {
             By::Field(name) => match value {
                 Value::Map(map) if test || qualifier.optional => map.find_present(name),
                 Value::Map(map) => map.find_name(name),
+                // Outside of Kubernetes, what has no fields does not have this one either.
+                _ if test && self.meter.presence && !matches!(value, Value::List(_)) => Ok(None),
                 _ if test => Err(EvalError::failed(format!("no such key: {name}"))),
                 _ => Err(EvalError::overload()),
             },

@@ -92,8 +92,8 @@ impl Env {
         self.with(name, decl.ty.clone())
     }
 
-    /// Without computing constants beforehand, with a price on `has`, and with lists and maps of mixed types:
-    /// upstream's defaults outside of Kubernetes.
+    /// Without computing constants beforehand, with a price on `has` and without its failing on texts, numbers and
+    /// null, and with lists and maps of mixed types: upstream's defaults outside of Kubernetes.
     #[must_use]
     pub fn unoptimized(mut self) -> Self {
         self.fold = false;
