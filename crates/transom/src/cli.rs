@@ -20,6 +20,7 @@ pub(crate) enum Command {
     Up(Box<Up>),
     #[command(subcommand)]
     Db(Db),
+    #[command(subcommand)]
     Bench(Bench),
     Render(Box<Render>),
     #[command(subcommand)]
@@ -144,15 +145,22 @@ pub(crate) struct DbPlace {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
-/// Measure a Kubernetes API server: latency, throughput, memory.
+/// Measure what things cost.
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    Server(BenchServer),
+    Plane(BenchPlane),
+}
+
+/// Measure a Kubernetes API server: latency, throughput, memory
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  transom bench --kubeconfig ./plane/kubeconfig --pid 4711   measure one server and its memory
-  conformance/run bench                                      measure Transom and a real kube-apiserver
+  transom bench server --kubeconfig ./plane/kubeconfig --pid 4711   measure one server and its memory
+  conformance/run bench                                             measure Transom and a real kube-apiserver
 
 It fills the server with tens of thousands of objects: use a throw-away one.")]
-pub(crate) struct Bench {
+pub(crate) struct BenchServer {
     /// The server to measure
     #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
     pub(crate) kubeconfig: PathBuf,
@@ -172,6 +180,34 @@ pub(crate) struct Bench {
     /// Seconds to wait before memory is read
     #[arg(long, default_value = "5", value_name = "SECONDS")]
     pub(crate) settle: u16,
+
+    /// How the figures are printed
+    #[arg(short, long, default_value = "text", value_name = "FORMAT")]
+    pub(crate) output: BenchFormat,
+}
+
+/// Measure a whole control plane: how soon composite resources are ready, what they cost, how soon drift is reverted
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom bench plane                   start a throw-away plane, measure it, stop it
+  transom bench plane --large 100000    also compare the cost of a reconcile among so many with that among few")]
+pub(crate) struct BenchPlane {
+    /// An empty directory on the disk to measure [default: a new one for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Do this much of the usual number of requests
+    #[arg(long, default_value = "1", value_parser = factor, value_name = "FACTOR")]
+    pub(crate) scale: f64,
+
+    /// Seconds to watch the plane do nothing
+    #[arg(long, default_value = "60", value_name = "SECONDS")]
+    pub(crate) idle: u16,
+
+    /// So many composite resources in the end, to see whether one costs more among many
+    #[arg(long, default_value = "0", value_name = "N")]
+    pub(crate) large: usize,
 
     /// How the figures are printed
     #[arg(short, long, default_value = "text", value_name = "FORMAT")]

@@ -2,32 +2,36 @@
 
 use super::target::Target;
 use crate::failure::Failure;
-use bytes::Bytes;
-use http::{Method, Request, StatusCode, header};
+use bytes::{Bytes, BytesMut};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const MERGE: &str = "application/merge-patch+json";
 
-pub(super) struct Client<'a> {
-    target: &'a Target,
+pub(super) struct Client {
+    target: Arc<Target>,
     requests: SendRequest<Full<Bytes>>,
     connection: JoinHandle<()>,
 }
 
-impl Drop for Client<'_> {
+impl Drop for Client {
     fn drop(&mut self) {
         self.connection.abort();
     }
 }
 
-impl<'a> Client<'a> {
-    pub(super) async fn connect(target: &'a Target) -> Result<Self, Failure> {
+impl Client {
+    pub(super) async fn connect(target: &Arc<Target>) -> Result<Self, Failure> {
         let failed = |e: &dyn std::fmt::Display| {
             Failure::new(format!("cannot connect to {}: {e}", target.authority))
                 .remedy("start the server the kubeconfig names")
@@ -40,7 +44,7 @@ impl<'a> Client<'a> {
             .map_err(|e| failed(&e))?;
         let (requests, connection) = handshake(TokioIo::new(tls)).await.map_err(|e| failed(&e))?;
         let connection = tokio::spawn(async move { drop(connection.await) });
-        Ok(Self { target, requests, connection })
+        Ok(Self { target: target.clone(), requests, connection })
     }
 
     /// Any answer, read to its end.
@@ -51,6 +55,19 @@ impl<'a> Client<'a> {
         content_type: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), Failure> {
+        let response = self.send(method, path, content_type, body).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|e| Failure::new(format!("{path}: {e}")))?;
+        Ok((status, body.to_bytes()))
+    }
+
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Bytes,
+    ) -> Result<Response<Incoming>, Failure> {
         let failed = |e: &dyn std::fmt::Display| Failure::new(format!("{path}: {e}"));
         let mut request = Request::builder()
             .method(method)
@@ -65,10 +82,7 @@ impl<'a> Client<'a> {
         }
         let request = request.body(Full::new(body)).map_err(|e| failed(&e))?;
         self.requests.ready().await.map_err(|e| failed(&e))?;
-        let response = self.requests.send_request(request).await.map_err(|e| failed(&e))?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(|e| failed(&e))?.to_bytes();
-        Ok((status, body))
+        self.requests.send_request(request).await.map_err(|e| failed(&e))
     }
 
     /// An answer of success; anything else ends the run, because it would measure something else.
@@ -98,5 +112,50 @@ impl<'a> Client<'a> {
     pub(super) async fn apply(&mut self, path: &str, body: Bytes) -> Result<Bytes, Failure> {
         let path = format!("{path}?fieldManager=bench&force=true");
         self.must(Method::PATCH, &path, APPLY, body).await
+    }
+
+    /// A change to one object.
+    pub(super) async fn merge(&mut self, path: &str, patch: &Value) -> Result<Bytes, Failure> {
+        self.must(Method::PATCH, path, MERGE, transom_object::json::encode(patch).into()).await
+    }
+
+    /// Everything that is there, then every change; the connection does nothing else from now on.
+    pub(super) async fn watch(mut self, path: &str) -> Result<Watch, Failure> {
+        let path = format!("{path}{}watch=true", if path.contains('?') { '&' } else { '?' });
+        let response = self.send(Method::GET, &path, JSON, Bytes::new()).await?;
+        if !response.status().is_success() {
+            return Err(Failure::new(format!("watching {path} was answered with {}", response.status())));
+        }
+        Ok(Watch { body: response.into_body(), read: BytesMut::new(), path, _client: self })
+    }
+}
+
+/// A stream of changes.
+pub(super) struct Watch {
+    body: Incoming,
+    /// What was received and not yet taken, from the beginning of an event.
+    read: BytesMut,
+    path: String,
+    _client: Client,
+}
+
+impl Watch {
+    /// The next object that was added, changed or deleted, with the word for it.
+    pub(super) async fn next(&mut self) -> Result<(String, Value), Failure> {
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let line = self.read.split_to(end + 1);
+                let mut event: Value = serde_json::from_slice(&line)
+                    .map_err(|e| Failure::new(format!("{} sent no event: {e}", self.path)))?;
+                let word = event["type"].as_str().unwrap_or_default().to_owned();
+                return Ok((word, event["object"].take()));
+            }
+            let ended = || Failure::new(format!("the watch {} ended", self.path));
+            let frame = self.body.frame().await.ok_or_else(ended)?;
+            let frame = frame.map_err(|e| Failure::new(format!("{}: {e}", self.path)))?;
+            if let Some(data) = frame.data_ref() {
+                self.read.extend_from_slice(data);
+            }
+        }
     }
 }

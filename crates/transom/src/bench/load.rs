@@ -4,6 +4,7 @@ use super::client::Client;
 use super::target::Target;
 use crate::failure::Failure;
 use futures_util::future::try_join_all;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long each request took, and how long all of them together.
@@ -32,9 +33,14 @@ impl Timings {
 
 /// Runs `work(client, number)` for the numbers below `count`, shared out among `clients` connections that are
 /// open before the clock starts.
-pub(super) async fn run<W>(target: &Target, clients: usize, count: usize, work: W) -> Result<Timings, Failure>
+pub(super) async fn run<W>(
+    target: &Arc<Target>,
+    clients: usize,
+    count: usize,
+    work: W,
+) -> Result<Timings, Failure>
 where
-    W: AsyncFn(&mut Client<'_>, usize) -> Result<(), Failure>,
+    W: AsyncFn(&mut Client, usize) -> Result<(), Failure>,
 {
     let mut connections = Vec::with_capacity(clients);
     for _ in 0..clients {

@@ -1,20 +1,24 @@
-//! `transom bench`: what one Kubernetes API server costs, measured from outside.
+//! `transom bench`: what things cost, measured from outside.
 //!
-//! A kubeconfig goes in, numbers come out; the same client and the same work for every server, so that two runs
-//! compare servers and nothing else. Every scenario makes what it needs in a namespace of its own, runs a fixed
-//! number of requests and stops. Memory is read from `/proc` for the processes named with `--pid`.
+//! | command | measures |
+//! |---|---|
+//! | `bench server` | any Kubernetes API server: latency, throughput, memory |
+//! | `bench plane` | a whole control plane that it starts itself: from a composite resource to what it composes |
+//!
+//! Every scenario runs a fixed number of requests and stops.
 
 mod client;
 mod load;
-mod memory;
-mod objects;
-mod scenario;
+mod plane;
+mod process;
+mod server;
 mod target;
 
 use crate::cli::{Bench, BenchFormat};
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// One number, by a name that stays the same from run to run.
 pub(crate) struct Figure {
@@ -29,14 +33,19 @@ impl Figure {
     }
 }
 
-pub(crate) fn run(options: &Bench) -> Result<ExitCode, Failure> {
-    let target = target::read(&options.kubeconfig)?;
+pub(crate) fn run(command: &Bench) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
-    let figures = runtime.block_on(scenario::run_all(&target, options))?;
-    print(&figures, options.output);
+    let (figures, format) = match command {
+        Bench::Server(options) => {
+            let target = Arc::new(target::read(&options.kubeconfig)?);
+            (runtime.block_on(server::run_all(&target, options))?, options.output)
+        }
+        Bench::Plane(options) => (runtime.block_on(plane::run_all(options))?, options.output),
+    };
+    print(&figures, format);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -44,7 +53,7 @@ fn print(figures: &[Figure], format: BenchFormat) {
     match format {
         BenchFormat::Text => {
             for figure in figures {
-                anstream::println!("{:<32} {:>12.2} {}", figure.name, figure.value, figure.unit);
+                anstream::println!("{:<44} {:>12.2} {}", figure.name, figure.value, figure.unit);
             }
         }
         BenchFormat::Json => {

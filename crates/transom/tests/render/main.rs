@@ -1,6 +1,7 @@
 //! Rendering: what a composition makes of a composite resource.
 
 mod command;
+mod composing;
 mod fixtures;
 mod golden;
 mod mistakes;

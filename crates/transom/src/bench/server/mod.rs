@@ -1,15 +1,22 @@
-//! The scenarios, in the order they run: each leaves the server a little fuller than it found it.
+//! One Kubernetes API server, measured from outside.
+//!
+//! A kubeconfig goes in, numbers come out; the same client and the same work for every server, so that two runs
+//! compare servers and nothing else. Scenarios run in the order below: each leaves the server a little fuller than it
+//! found it. Memory is read from `/proc` for the processes named with `--pid`.
+
+mod objects;
 
 use super::client::{Client, JSON};
 use super::load::{self, Timings};
-use super::objects::{collection, definition, object};
 use super::target::Target;
-use super::{Figure, memory};
-use crate::cli::Bench;
+use super::{Figure, process};
+use crate::cli::BenchServer;
 use crate::failure::Failure;
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use objects::{collection, definition, object};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const NAMESPACE: &str = "bench";
@@ -20,15 +27,15 @@ const LISTED: usize = 500;
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
 struct Run<'a> {
-    target: &'a Target,
-    options: &'a Bench,
+    target: &'a Arc<Target>,
+    options: &'a BenchServer,
     figures: Vec<Figure>,
 }
 
-pub(super) async fn run_all(target: &Target, options: &Bench) -> Result<Vec<Figure>, Failure> {
+pub(super) async fn run_all(target: &Arc<Target>, options: &BenchServer) -> Result<Vec<Figure>, Failure> {
     let mut run = Run { target, options, figures: Vec::new() };
     if !options.pid.is_empty() {
-        run.note("idle memory", memory::resident(&options.pid)?, "MB");
+        run.note("idle memory", process::memory(&options.pid)?, "MB");
     }
     let mut client = Client::connect(target).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -66,7 +73,7 @@ impl Run<'_> {
         }
         let (all, target) = (&all, self.target);
         let one = &format!("{all}/read-00007");
-        let get = async |c: &mut Client<'_>, _| c.get(one).await.map(drop);
+        let get = async |c: &mut Client, _| c.get(one).await.map(drop);
         load::run(target, 1, self.scaled(200), get).await?;
         let alone = load::run(target, 1, self.scaled(3_000), get).await?;
         self.note("get, 1 client, median", alone.percentile(0.5), "ms");
@@ -74,7 +81,7 @@ impl Run<'_> {
         let many = load::run(target, self.clients(), self.scaled(10_000), get).await?;
         self.note("get, many clients", many.per_second(), "/s");
         let whole = &format!("{all}?limit={LISTED}");
-        let list = async |c: &mut Client<'_>, _| c.get(whole).await.map(drop);
+        let list = async |c: &mut Client, _| c.get(whole).await.map(drop);
         load::run(target, 1, self.scaled(5), list).await?;
         let lists = load::run(target, 1, self.scaled(100), list).await?;
         self.note("list of 500, median", lists.percentile(0.5), "ms");
@@ -85,7 +92,7 @@ impl Run<'_> {
     async fn writes(&mut self) -> Result<(), Failure> {
         let all = &collection(WIDGETS, NAMESPACE);
         let (target, clients) = (self.target, self.clients());
-        let again = async |c: &mut Client<'_>, i: usize| {
+        let again = async |c: &mut Client, i: usize| {
             let name = format!("same-{:05}", i % clients);
             c.apply(&format!("{all}/{name}"), object(WIDGETS, &name)).await.map(drop)
         };
@@ -151,12 +158,12 @@ impl Run<'_> {
     /// Memory once the server has had a moment to put things away.
     async fn settled_memory(&self) -> Result<f64, Failure> {
         tokio::time::sleep(Duration::from_secs(self.options.settle.into())).await;
-        memory::resident(&self.options.pid)
+        process::memory(&self.options.pid)
     }
 }
 
 /// Defines a kind and creates its first object, asking again until the server serves the kind.
-async fn first_accepted(client: &mut Client<'_>, plural: &str) -> Result<Duration, Failure> {
+async fn first_accepted(client: &mut Client, plural: &str) -> Result<Duration, Failure> {
     let (definition, body): (Bytes, Bytes) = (definition(plural), object(plural, "first"));
     let all = collection(plural, NAMESPACE);
     let began = Instant::now();

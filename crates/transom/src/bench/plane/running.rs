@@ -1,0 +1,83 @@
+//! A plane of its own for the measurement, in a process of its own.
+
+use crate::bench::client::Client;
+use crate::bench::process;
+use crate::bench::target::{self, Target};
+use crate::failure::Failure;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) struct Running {
+    child: Child,
+    pub(super) target: Arc<Target>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Running {
+    /// Starts `transom up` and waits until it serves.
+    pub(super) fn start(data_dir: &Path) -> Result<Self, Failure> {
+        let failed = |e: std::io::Error| Failure::new(format!("cannot start a plane: {e}"));
+        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+            .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data_dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
+        }
+        let Some(kubeconfig) = line.trim().strip_prefix("export KUBECONFIG=") else {
+            let _ = child.kill();
+            return Err(Failure::new("the plane does not start")
+                .remedy(format!("try `transom up --data-dir {}`", data_dir.display())));
+        };
+        let target = Arc::new(target::read(Path::new(kubeconfig))?);
+        Ok(Self { child, target })
+    }
+
+    /// As if the machine had lost its power. It may be gone already.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub(super) fn memory(&self) -> Result<f64, Failure> {
+        process::memory(&[self.child.id()])
+    }
+
+    pub(super) fn cpu(&self) -> Result<Duration, Failure> {
+        process::cpu(self.child.id())
+    }
+
+    /// How often composite resources were reconciled since the start.
+    pub(super) async fn reconciles(&self, client: &mut Client) -> Result<u64, Failure> {
+        sum(client, |series| series.starts_with("controller_runtime_reconcile_total{controller=\"composite/"))
+            .await
+    }
+
+    /// How often anyone asked for something to be written since the start, whether or not that changed anything.
+    pub(super) async fn writes(&self, client: &mut Client) -> Result<u64, Failure> {
+        const VERBS: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
+        let writes = |series: &str| VERBS.iter().any(|verb| series.contains(&format!("verb=\"{verb}\"")));
+        sum(client, |series| series.starts_with("apiserver_request_total{") && writes(series)).await
+    }
+}
+
+/// The sum of the counters that are meant.
+async fn sum(client: &mut Client, meant: impl Fn(&str) -> bool) -> Result<u64, Failure> {
+    let metrics = client.get("/metrics").await?;
+    let metrics = String::from_utf8_lossy(&metrics);
+    let counters = metrics.lines().filter_map(|line| line.rsplit_once(' '));
+    Ok(counters.filter(|(series, _)| meant(series)).filter_map(|(_, n)| n.parse::<u64>().ok()).sum())
+}
