@@ -19,6 +19,7 @@ fn a_small_plane_is_measured() {
     for name in [
         "start to first ready composite resource",
         "create to ready, one at a time, median",
+        "writes for each, events included",
         "drift to reverted, median",
         "burst of 1,000, ready in a second",
         "memory, 1,400 composite resources",

@@ -133,7 +133,9 @@ impl Run<'_> {
         let mut client = Client::connect(&self.plane.target).await?;
         let mut watch = Client::connect(&self.plane.target).await?.watch(&stacks()).await?;
         let count = self.scaled(200);
-        let (cpu, reconciles) = (self.plane.cpu()?, self.plane.reconciles(&mut client).await?);
+        let (reconciles, writes) =
+            (self.plane.reconciles(&mut client).await?, self.plane.writes(&mut client).await?);
+        let cpu = self.plane.cpu()?;
         let mut each = Vec::new();
         for number in self.made..self.made + count {
             let name = name(number);
@@ -145,11 +147,13 @@ impl Run<'_> {
         self.made += count;
         let used = self.plane.cpu()? - cpu;
         let reconciles = self.plane.reconciles(&mut client).await? - reconciles;
+        let writes = self.plane.writes(&mut client).await? - writes;
         let timings = Timings::new(each, Duration::from_secs(1));
         self.note("create to ready, one at a time, median", timings.percentile(0.5), "ms");
         self.note("create to ready, one at a time, 99 %", timings.percentile(0.99), "ms");
         self.note("processor time for each", millis(used) / count as f64, "ms");
         self.note("reconciles for each", reconciles as f64 / count as f64, "");
+        self.note("writes for each, events included", writes as f64 / count as f64, "");
         Ok(())
     }
 

@@ -68,7 +68,7 @@ impl Running {
 
     /// How often anyone asked for something to be written since the start, whether or not that changed anything.
     pub(super) async fn writes(&self, client: &mut Client) -> Result<u64, Failure> {
-        const VERBS: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
+        const VERBS: [&str; 5] = ["CREATE", "UPDATE", "PATCH", "DELETE", "DELETECOLLECTION"];
         let writes = |series: &str| VERBS.iter().any(|verb| series.contains(&format!("verb=\"{verb}\"")));
         sum(client, |series| series.starts_with("apiserver_request_total{") && writes(series)).await
     }
