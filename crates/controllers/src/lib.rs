@@ -101,9 +101,13 @@ impl Controllers {
             announce: surroundings.announce,
         });
         let catalog = plane.catalog.follow(&watches);
-        // Composite resources are not looked at before it is known what composes them.
+        // Composite resources are not looked at before it is known what composes them, and it can be called.
         for subscription in &catalog {
             subscription.mirror().ready().await?;
+        }
+        for function in plane.catalog.functions.all() {
+            // One that cannot be installed is told so by its controller.
+            let _ = surroundings.runtime.install(&function);
         }
         Ok(Self {
             _compositions: CompositionControllers::start(&plane),
