@@ -203,7 +203,8 @@ impl Claims {
         definition.is_some_and(|d| d.spec.enforced_composition_ref.is_some())
     }
 
-    /// Copies the connection secret. Says whether anything had to be written.
+    /// Copies the connection secret. Says whether that is news: it was written, or whoever wrote it died before it could
+    /// say so.
     async fn propagate(&self, pass: &Pass, claim: &Value, xr: &Composite) -> Result<bool> {
         let Some((namespace, name)) = connection::source(claim, xr) else { return Ok(false) };
         let from = self.plane.read(pass, &kinds::secret(), &namespace, &name).await?;
@@ -222,7 +223,7 @@ impl Claims {
                 connection::must_be_controllable_by(&live, meta::uid(claim))
                     .map_err(|e| Error::Transport(e.to_string()))?;
                 if connection::same_data(&live, &wanted) {
-                    return Ok(false);
+                    return Ok(claim.pointer("/status/connectionDetails/lastPublishedTime").is_none());
                 }
                 meta::set_resource_version(&mut wanted, meta::resource_version(&live));
                 self.plane.cluster.update(&wanted, owner::DEFAULT).await

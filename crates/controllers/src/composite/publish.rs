@@ -11,7 +11,8 @@ use transom_xapi::connection;
 use transom_xapi::constants::owner;
 
 impl Composites {
-    /// Publishes what the definition allows. Says whether anything had to be written.
+    /// Publishes what the definition allows. Says whether that is news: it was written, or whoever wrote it died before
+    /// it could say so.
     pub(super) async fn publish(&self, pass: &Pass, xr: &Composite, details: &Details) -> Result<bool> {
         if self.schema == Schema::Modern {
             return Ok(false);
@@ -28,7 +29,7 @@ impl Composites {
                 let (published, wanted) = (connection::details(&live), connection::details(&secret));
                 let owned = meta::controller_of(&live).is_some();
                 if owned && wanted.iter().all(|(key, value)| published.get(key) == Some(value)) {
-                    return Ok(false);
+                    return Ok(xr.last_published_time().is_none());
                 }
                 let patch = json!({
                     "metadata": {"ownerReferences": secret["metadata"]["ownerReferences"]},
