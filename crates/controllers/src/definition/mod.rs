@@ -247,6 +247,12 @@ impl Definitions {
         let left = self.delete_instances(pass, definition).await;
         let left = self.tell(xrd, side.terminate_reason(), left.to(side.cannot("delete", "instances")))?;
         if left > 0 {
+            // Only their controller lets instances go, and after a restart nobody has started it.
+            let running = self.live().contains_key(key);
+            if !running {
+                let started = self.side.start(&self.plane, definition.clone());
+                self.live().insert(key.clone(), started);
+            }
             let words = format!("waiting for {} to be deleted", side.instances());
             self.normal(xrd, side.terminate_reason(), words);
             return Ok(Next::Backoff);
