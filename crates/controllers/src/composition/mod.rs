@@ -43,9 +43,10 @@ impl CompositionControllers {
                 wake_owner(compositions),
             ),
             watches.subscribe(&kinds::revision(), Depth::Header, wake_self(revisions.clone())),
+            // The catalogue's own watch, so that it knows by the time that anybody is woken.
             watches.subscribe(
                 &kinds::function_revision(),
-                Depth::Header,
+                Depth::Whole,
                 wake_users(plane.clone(), revisions),
             ),
         ];
@@ -68,12 +69,14 @@ fn owner(revision: &Value) -> Value {
     meta::controller_of(revision).map_or(Value::Null, |c| c.name.into())
 }
 
+/// The Composition that a revision belongs to, the one that it belonged to, and the one that it is named after.
 fn wake_owner(queue: Arc<Queue>) -> Wake {
     Arc::new(move |change: &Change<'_>| {
-        let Some(revision) = change.object() else { return };
-        let named = revision.labels.get(label::COMPOSITION_NAME).map(String::as_str);
-        if let Some(composition) = revision.object.as_str().or(named) {
-            change.wake(&queue, &Key::new("", composition));
+        for revision in [change.before, change.after].into_iter().flatten() {
+            let named = revision.labels.get(label::COMPOSITION_NAME).map(String::as_str);
+            for composition in [revision.object.as_str(), named].into_iter().flatten() {
+                change.wake(&queue, &Key::new("", composition));
+            }
         }
     })
 }
