@@ -44,6 +44,7 @@ pub use plan::{Application, Deletion, NamedBy, Plan, Reason, References};
 pub use requirements::selector;
 pub use runner::{FunctionRunner, RunError, StepRef};
 pub use simulate::{Simulated, Simulation, SimulationError, problems, schema_for, simulate};
+pub use transom_function::{RunFunctionRequest, RunFunctionResponse};
 pub use transom_xapi::composite::Schema;
 pub use upgrade::upgrade;
 pub use world::{Kind, World, WorldError};

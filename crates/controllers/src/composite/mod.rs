@@ -5,9 +5,11 @@
 //! ```
 //! `compose` decides and `execute` does; `prepare` is what must be settled before there is anything to compose.
 
+mod distinct;
 mod execute;
 mod prepare;
 mod publish;
+mod punctual;
 mod reconcile;
 mod report;
 mod world;

@@ -1,6 +1,8 @@
 //! One reconcile of a composite resource, from its key to its status.
 
+use super::distinct::must_be_distinct;
 use super::execute::Executed;
+use super::punctual::Punctual;
 use super::report::Report;
 use super::world::Reading;
 use super::{Composites, prepare};
@@ -187,9 +189,11 @@ impl Composites {
             now: self.plane.clock.now(),
             options: transom_compose::Options::default(),
         };
-        let plan = transom_compose::compose(inputs, &*self.plane.runner, reading)
+        let runner = Punctual::new(&*self.plane.runner, TIMEOUT);
+        let plan = transom_compose::compose(inputs, &runner, reading)
             .await
             .map_err(|failure| Stop::Failed(Box::new(failure)))?;
+        must_be_distinct(&plan).map_err(Stop::because)?;
         self.expect(reading, xr, &plan, &observed);
         let executed = self.execute(pass, xr, &plan, &observed).await.map_err(Stop::Refused)?;
         Ok((plan, executed))

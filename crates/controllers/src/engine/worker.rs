@@ -8,13 +8,21 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 use transom_object::meta;
 
 /// How many keys of one controller are reconciled at the same time.
 const CONCURRENT: usize = 100;
+/// A run that takes longer than this waits for someone else, a function perhaps, and keeps nobody from running.
+const BRISK: Duration = Duration::from_secs(1);
+/// How many keys of one controller are reconciled at the same time if most of them wait for someone else.
+const ALTOGETHER: usize = 2000;
 
 /// One run of a reconciler: collects what it reads and writes.
 #[derive(Default)]
@@ -99,17 +107,30 @@ pub fn start(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Me
 
 async fn work(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Metrics>) {
     let mut running = JoinSet::new();
+    let places = Arc::new(Semaphore::new(CONCURRENT));
     loop {
         tokio::select! {
-            key = queue.next(), if running.len() < CONCURRENT => {
-                let Some(key) = key else { break };
+            next = next(&queue, &places), if running.len() < ALTOGETHER => {
+                let Some((key, place)) = next else { break };
                 let (reconciler, queue, metrics) = (reconciler.clone(), queue.clone(), metrics.clone());
-                running.spawn(async move { run(&*reconciler, &queue, &key, &metrics).await });
+                running.spawn(async move {
+                    let mut running = pin!(run(&*reconciler, &queue, &key, &metrics));
+                    if timeout(BRISK, running.as_mut()).await.is_err() {
+                        drop(place);
+                        running.await;
+                    }
+                });
             }
             Some(_) = running.join_next(), if !running.is_empty() => {}
         }
     }
     while running.join_next().await.is_some() {}
+}
+
+/// The next key, as soon as there is a place for it. Nothing is lost when nobody waits for it any longer.
+async fn next(queue: &Queue, places: &Arc<Semaphore>) -> Option<(Key, OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    queue.next().await.map(|key| (key, place))
 }
 
 async fn run(reconciler: &dyn Reconciler, queue: &Queue, key: &Key, metrics: &Metrics) {
