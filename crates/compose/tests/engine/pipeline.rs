@@ -196,6 +196,17 @@ async fn a_fatal_result_stops_everything_and_keeps_what_was_said() {
 }
 
 #[tokio::test]
+async fn a_fatal_result_that_says_nothing_names_its_step() {
+    let script = Script::new().then(|request| {
+        let mut response = request.copy_response();
+        response.fatal("");
+        response
+    });
+    let failure = Case::steps(1).run(&script).await.unwrap_err();
+    assert_eq!(failure.to_string(), r#"pipeline step "a" returned a fatal result: "#);
+}
+
+#[tokio::test]
 async fn a_call_that_fails_names_its_step() {
     let case = Case::steps(2).observe("db", object("Db", "db", true));
     let script = Script::new()

@@ -87,6 +87,15 @@ async fn what_does_not_exist_is_looked_up_and_empty() {
 }
 
 #[tokio::test]
+async fn nothing_to_match_means_everything_of_the_kind() {
+    let script = Script::new().then(|_| requiring(ResourceSelector::all("v1", "ConfigMap")));
+    case(&Value::Null).run(&script).await.unwrap();
+    let calls = script.calls();
+    let found = names(calls.last().unwrap().request.required("cm").unwrap());
+    assert_eq!(found, ["x/three", "x/two", "y/one"], "sorted by namespace and name");
+}
+
+#[tokio::test]
 async fn the_deprecated_field_is_answered_in_kind() {
     let script = Script::new().then(|_| {
         let mut response = RunFunctionResponse::default();

@@ -68,6 +68,24 @@ pub async fn sizer(plane: &Plane) {
         .await;
 }
 
+/// A function that composes as many ready ConfigMaps as the size says, each named after a prefix and its number.
+pub async fn counted(plane: &Plane, name: &str, prefix: &'static str) {
+    plane
+        .function(name, move |mut request| {
+            let mut response = request.start_response();
+            response.meta.as_mut().unwrap().ttl = None;
+            let count: usize = request.observed_composite().get_str("spec.size")?.parse()?;
+            for i in 0..count {
+                let mut map = config_map(&json!({"i": i.to_string()}));
+                meta::set_namespace(&mut map, "default");
+                response.set_composed(format!("{prefix}-{i}"), ready(map));
+            }
+            response.composite().set("status.size", format!("{prefix}-{count}"))?;
+            Ok(response)
+        })
+        .await;
+}
+
 pub fn xr(name: &str, size: &str) -> String {
     format!("apiVersion: example.org/v1\nkind: XThing\nmetadata: {{name: {name}}}\nspec: {{size: {size}}}\n")
 }
@@ -77,12 +95,20 @@ pub async fn with_things(scope: &str, claim: bool) -> Plane {
     let plane = Plane::new().await;
     sizer(&plane).await;
     plane.apply(&definition(scope, claim)).await;
-    plane.apply(&composition("things", &["sizer"])).await;
-    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    things(&plane, &["sizer"]).await;
     if claim {
         plane.until_true(XRD, "xthings.example.org", "Offered").await;
     }
     plane
+}
+
+/// Composes things, which may be defined already, by these functions.
+pub async fn things(plane: &Plane, functions: &[&str]) {
+    if plane.get(XRD, "xthings.example.org").await.is_none() {
+        plane.apply(&definition("Cluster", false)).await;
+    }
+    plane.apply(&composition("things", functions)).await;
+    plane.until_true(XRD, "xthings.example.org", "Established").await;
 }
 
 /// What a composite resource refers to, as `namespace/name` of its only reference.

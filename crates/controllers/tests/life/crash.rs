@@ -3,7 +3,7 @@
 
 use crate::basics::*;
 use crate::fixture::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use transom_object::meta;
 
@@ -18,22 +18,8 @@ fn claim(size: &str) -> String {
 /// A plane whose things compose as many ConfigMaps as their size says; the controllers are stopped.
 async fn prepared() -> Plane {
     let mut plane = Plane::new().await;
-    for (function, prefix) in [("counted", "a"), ("recounted", "b")] {
-        plane
-            .function(function, move |mut request| {
-                let mut response = request.start_response();
-                response.meta.as_mut().unwrap().ttl = None;
-                let count: usize = request.observed_composite().get_str("spec.size")?.parse()?;
-                for i in 0..count {
-                    let mut map = config_map(&json!({"i": i.to_string()}));
-                    meta::set_namespace(&mut map, "default");
-                    response.set_composed(format!("{prefix}-{i}"), ready(map));
-                }
-                response.composite().set("status.size", format!("{prefix}-{count}"))?;
-                Ok(response)
-            })
-            .await;
-    }
+    counted(&plane, "counted", "a").await;
+    counted(&plane, "recounted", "b").await;
     plane.apply(&definition("LegacyCluster", true)).await;
     plane.apply(&composition("things", &["counted"])).await;
     plane.until_true(XRD, "xthings.example.org", "Offered").await;

@@ -18,6 +18,8 @@ const UNSETTLED: usize = 4;
 const BAD_NAME: usize = 5;
 const NO_KIND: usize = 6;
 const NOT_AN_OBJECT: usize = 7;
+const SAME_NAME: usize = 8;
+const NOTHING: usize = 9;
 
 async fn moody(plane: &Plane) -> Arc<AtomicUsize> {
     let mood = Arc::new(AtomicUsize::new(WELL));
@@ -53,9 +55,20 @@ async fn moody(plane: &Plane) -> Arc<AtomicUsize> {
                 NOT_AN_OBJECT => {
                     response.set_composed("empty", Resource::default());
                 }
+                SAME_NAME => {
+                    let mut twin = good.clone();
+                    meta::set_name(&mut twin, "twin");
+                    response.set_composed("left", Resource::new(twin.clone())?);
+                    response.set_composed("right", Resource::new(twin)?);
+                }
+                // The last thing of a function that is dying: no state at all, and the reason.
+                NOTHING => {
+                    response.desired = None;
+                    response.fatal("out of memory");
+                }
                 _ => {}
             }
-            if mood != FATAL {
+            if mood != FATAL && mood != NOTHING {
                 response.set_composed("good", ready(good));
             }
             Ok(response)
@@ -68,9 +81,7 @@ async fn moody(plane: &Plane) -> Arc<AtomicUsize> {
 async fn faulty_functions_delete_nothing() {
     let mut plane = Plane::new().await;
     let mood = moody(&plane).await;
-    plane.apply(&definition("Cluster", false)).await;
-    plane.apply(&composition("things", &["moody"])).await;
-    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    things(&plane, &["moody"]).await;
     plane.apply(&xr("bad", "bad")).await;
     plane.apply(&xr("good", "good")).await;
     let composed = composed_name(&plane.until_true(XR, "bad", "Ready").await);
@@ -82,6 +93,11 @@ async fn faulty_functions_delete_nothing() {
         (BAD_NAME, "cannot apply composed resource \"bad\" because it has an invalid name \"NOT_A_NAME\""),
         (NO_KIND, "cannot apply composed resource \"ghost\": no matches for kind \"Ghost\""),
         (NOT_AN_OBJECT, "\"empty\""),
+        (
+            SAME_NAME,
+            "composed resources \"left\" and \"right\" have the same name: both are ConfigMap \"twin\"",
+        ),
+        (NOTHING, "pipeline step \"moody\" returned a fatal result: out of memory"),
     ] {
         mood.store(fault, Ordering::SeqCst);
         let started = Instant::now();
@@ -124,9 +140,7 @@ async fn an_invalid_composed_resource_does_not_hold_up_others() {
             Ok(response)
         })
         .await;
-    plane.apply(&definition("Cluster", false)).await;
-    plane.apply(&composition("things", &["mixed"])).await;
-    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    things(&plane, &["mixed"]).await;
     plane.apply(&xr("one", "small")).await;
     let xr = plane.until(XR, "one", |o| status_of(o, "Synced") == "False").await;
     assert_eq!(message_of(&xr, "Synced"), "Unsynced resources: bad");
@@ -165,9 +179,7 @@ async fn what_belongs_to_others_is_not_touched() {
     );
     let theirs = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: theirs\n  namespace: default\n  ownerReferences: [OWNER]\ndata: {whose: theirs}\n";
     plane.apply(&theirs.replace("OWNER", &owner)).await;
-    plane.apply(&definition("Cluster", false)).await;
-    plane.apply(&composition("things", &["greedy"])).await;
-    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    things(&plane, &["greedy"]).await;
     plane.apply(&xr("one", "small")).await;
     plane.until(XR, "one", |o| status_of(o, "Synced") == "False").await;
     plane.delete(XR, "one").await;
@@ -180,22 +192,8 @@ async fn what_belongs_to_others_is_not_touched() {
 #[tokio::test]
 async fn resources_that_are_no_longer_wanted_go_and_those_let_go_stay() {
     let plane = Plane::new().await;
-    plane
-        .function("counted", |mut request| {
-            let mut response = request.start_response();
-            response.meta.as_mut().unwrap().ttl = None;
-            let count: usize = request.observed_composite().get_str("spec.size")?.parse()?;
-            for i in 0..count {
-                let mut map = config_map(&json!({"i": i.to_string()}));
-                meta::set_namespace(&mut map, "default");
-                response.set_composed(format!("map-{i}"), ready(map));
-            }
-            Ok(response)
-        })
-        .await;
-    plane.apply(&definition("Cluster", false)).await;
-    plane.apply(&composition("things", &["counted"])).await;
-    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    counted(&plane, "counted", "config").await;
+    things(&plane, &["counted"]).await;
     plane.apply(&xr("one", "'4'")).await;
     let xr_ = plane
         .until(XR, "one", |o| {
@@ -237,4 +235,37 @@ async fn resources_that_are_no_longer_wanted_go_and_those_let_go_stay() {
         }
     }
     assert_eq!(left, 1);
+}
+
+#[tokio::test]
+async fn a_fatal_result_half_way_changes_nothing() {
+    let plane = Plane::new().await;
+    counted(&plane, "counted", "map").await;
+    plane
+        .function("picky", |mut request| {
+            let mut response = request.start_response();
+            response.meta.as_mut().unwrap().ttl = None;
+            if request.observed_composite().get_str("spec.size")? == "0" {
+                response.condition("Picky", transom_function::Status::ConditionTrue, "Zero");
+                response.fatal("zero is no size");
+            }
+            Ok(response)
+        })
+        .await;
+    things(&plane, &["counted", "picky"]).await;
+    plane.apply(&xr("one", "'2'")).await;
+    plane.until_true(XR, "one", "Ready").await;
+    plane.settle().await;
+    let before = plane.list("v1/ConfigMap").await;
+    // The first step wants to delete everything; the second one does not let it.
+    plane.apply(&xr("one", "'0'")).await;
+    let failed = plane.until(XR, "one", |o| status_of(o, "Synced") == "False").await;
+    assert_eq!(
+        message_of(&failed, "Synced"),
+        "cannot compose resources: pipeline step \"picky\" returned a fatal result: zero is no size"
+    );
+    assert_eq!(reason_of(&failed, "Picky"), "Zero", "conditions of the fatal answer are kept");
+    assert_eq!(failed["status"]["size"], "map-2", "nothing of the first step is");
+    plane.settle().await;
+    assert_eq!(plane.list("v1/ConfigMap").await, before);
 }

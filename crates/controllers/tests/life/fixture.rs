@@ -34,6 +34,8 @@ pub struct Wire {
     /// Whether the write that cuts the line is still made, and only its answer lost.
     pub lose_answer: AtomicBool,
     pub log: Mutex<Vec<String>>,
+    /// Writes that begin like this are made unreadable on their way, so that the server refuses them.
+    pub refused: Mutex<String>,
 }
 
 #[derive(Clone)]
@@ -71,6 +73,11 @@ impl Service<Request<Body>> for Cable {
         if writes {
             self.wire.writes.fetch_add(1, Ordering::SeqCst);
             let line = format!("{} {}", request.method(), request.uri());
+            let refused = self.wire.refused.lock().unwrap().clone();
+            if !refused.is_empty() && line.starts_with(&refused) {
+                let nonsense = http::HeaderValue::from_static("application/nonsense");
+                request.headers_mut().insert("content-type", nonsense);
+            }
             self.wire.log.lock().unwrap().push(line);
         }
         request.extensions_mut().insert(Identity::admin("crossplane"));
@@ -211,6 +218,11 @@ impl Plane {
     pub fn stop(&mut self) {
         self.wire.cut.store(true, Ordering::SeqCst);
         self.controllers = None;
+    }
+
+    /// Has the server refuse writes of the controllers that begin like this, until told otherwise.
+    pub fn refuse(&self, writes: &str) {
+        *self.wire.refused.lock().unwrap() = writes.to_owned();
     }
 
     pub fn watched_kinds(&self) -> Vec<GroupVersionKind> {

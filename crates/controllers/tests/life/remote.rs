@@ -1,0 +1,148 @@
+//! Functions elsewhere that do not behave: nothing is deleted by fault, and step, function and cause are named.
+
+use crate::basics::*;
+use crate::fixture::*;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use transom_function::{
+    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
+};
+use transom_object::meta;
+use transom_runner::{Endpoint, Functions, Options};
+
+/// More than any answer may have, and almost as much.
+const TOO_MUCH: usize = 65 << 20;
+const MUCH: usize = 60 << 20;
+
+/// Answers as it was made to.
+enum Remote {
+    Well,
+    Hanging,
+    Swollen(usize),
+}
+
+#[async_trait]
+impl Function for Remote {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        let mut response = request.start_response();
+        response.meta.as_mut().unwrap().ttl = None;
+        let mut map = config_map(&json!({"a": "b"}));
+        meta::set_namespace(&mut map, "default");
+        response.set_composed("config", ready(map));
+        match self {
+            Self::Well => {}
+            Self::Hanging => std::future::pending().await,
+            Self::Swollen(bytes) => response.set_context("big", "x".repeat(*bytes)),
+        }
+        Ok(response)
+    }
+}
+
+async fn serve(function: Remote) -> SocketAddr {
+    let options =
+        ServeOptions { insecure: true, address: "127.0.0.1:0".to_owned(), ..ServeOptions::default() };
+    let server = Server::bind(&options).await.expect("a port");
+    let address = server.local_addr().expect("an address");
+    tokio::spawn(server.run(function, std::future::pending()));
+    address
+}
+
+/// Accepts connections and says this, whatever it is asked. Saying nothing, it hangs.
+async fn babble(words: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = stream.write_all(words).await;
+                while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {}
+            });
+        }
+    });
+    address
+}
+
+/// A way to a server that breaks after so many bytes of its answer.
+async fn broken(server: SocketAddr, after: u64) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut inbound, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let Ok(mut outbound) = TcpStream::connect(server).await else { return };
+                let (mut asks, mut told) = inbound.split();
+                let (answers, mut asked) = outbound.split();
+                let mut answers = answers.take(after);
+                tokio::select! {
+                    _ = tokio::io::copy(&mut asks, &mut asked) => {}
+                    _ = tokio::io::copy(&mut answers, &mut told) => {}
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A plane that does not wait long for functions.
+async fn impatient() -> Plane {
+    let mut plane = Plane::quiet().await;
+    let (deadline, patience) = (Duration::from_millis(1500), Duration::from_millis(100));
+    plane.shelf.functions = Arc::new(Functions::new(Options { deadline, patience, ..Options::default() }));
+    plane.start().await;
+    plane
+}
+
+fn listen(plane: &Plane, address: SocketAddr) {
+    let endpoint = Endpoint::plaintext(address.to_string());
+    plane.shelf.functions.call_at("remote", endpoint).expect("an address");
+}
+
+async fn poke(plane: &Plane, words: &str) {
+    plane.patch(XR, "one", json!({"metadata": {"annotations": {"try": words}}})).await;
+}
+
+#[tokio::test]
+async fn functions_elsewhere_that_misbehave_delete_nothing() {
+    let plane = impatient().await;
+    let well = serve(Remote::Well).await;
+    listen(&plane, well);
+    things(&plane, &["remote"]).await;
+    plane.apply(&xr("one", "small")).await;
+    let composed = composed_name(&plane.until_true(XR, "one", "Ready").await);
+    for (fault, address, cause) in [
+        ("no handshake", babble(b"").await, "did not answer within 1.5 s"),
+        ("no answer", serve(Remote::Hanging).await, "did not answer within 1.5 s"),
+        ("HTTP/1", babble(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await, "cannot run function"),
+        ("noise", babble(&[0xff; 64]).await, "cannot run function"),
+        ("breaks at once", broken(well, 0).await, "cannot run function"),
+        ("breaks half-way", broken(well, 90).await, "cannot run function"),
+        ("too much", serve(Remote::Swollen(TOO_MUCH)).await, "too large"),
+    ] {
+        listen(&plane, address);
+        poke(&plane, fault).await;
+        let named = "cannot compose resources: cannot run Composition pipeline step \"remote\": ";
+        let failed = plane
+            .until(XR, "one", |o| {
+                let words = message_of(o, "Synced");
+                words.starts_with(named) && words.contains("function \"remote\"") && words.contains(cause)
+            })
+            .await;
+        assert_eq!(status_of(&failed, "Ready"), "True", "{fault}: readiness is left as it was");
+        let object = plane.get("v1/ConfigMap", &composed).await.expect("it is not deleted by fault");
+        assert!(!meta::is_deleting(&object), "{fault}");
+        listen(&plane, well);
+        poke(&plane, &format!("well after {fault}")).await;
+        plane.until_true(XR, "one", "Synced").await;
+    }
+    // What is just not too much is taken.
+    listen(&plane, serve(Remote::Swollen(MUCH)).await);
+    let calls = plane.writes();
+    poke(&plane, "much").await;
+    plane.until(XR, "one", |o| status_of(o, "Synced") == "True").await;
+    plane.settle().await;
+    assert_eq!(plane.writes(), calls, "it says the same as ever");
+}
