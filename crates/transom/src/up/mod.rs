@@ -8,6 +8,8 @@ mod functions;
 mod heads;
 mod kubeconfig;
 mod listener;
+#[cfg(debug_assertions)]
+mod mortal;
 mod pki;
 
 use crate::cli::Up;
@@ -154,6 +156,8 @@ fn open_store(options: &Up, place: &Place) -> Result<Store, Failure> {
     if options.in_memory {
         return Ok(Store::in_memory(store_options));
     }
+    #[cfg(debug_assertions)]
+    let store_options = mortal::settle(store_options);
     let dir = place.data_dir.join("store");
     Store::open(&dir, store_options).map_err(|e| explain(&e))
 }

@@ -1,0 +1,164 @@
+//! What users do in the lives of composite resources, act by act.
+
+use crate::plane::{Client, Gone};
+use crate::platform::{self, documents};
+use serde_json::Value;
+
+/// A life: what stands when it begins, and what happens in it.
+pub struct Story {
+    pub name: &'static str,
+    pub standing: String,
+    pub acts: Vec<Act>,
+}
+
+/// One thing that a user does. Doing it again changes nothing.
+#[derive(Clone)]
+pub struct Act {
+    pub name: &'static str,
+    pub deed: Deed,
+    /// The path of the object that says when it is done.
+    pub subject: String,
+    /// The size that its status has then, or nothing if it is gone then.
+    pub wanted: Option<&'static str>,
+}
+
+#[derive(Clone)]
+pub enum Deed {
+    Apply(Vec<Value>),
+    Delete { path: String, foreground: bool },
+}
+
+fn apply(name: &'static str, yaml: &str, (subject, wanted): (&str, &'static str)) -> Act {
+    let (deed, subject) = (Deed::Apply(documents(yaml)), subject.to_owned());
+    Act { name, deed, subject, wanted: Some(wanted) }
+}
+
+fn delete(name: &'static str, subject: &str, foreground: bool) -> Act {
+    let deed = Deed::Delete { path: subject.to_owned(), foreground };
+    Act { name, deed, subject: subject.to_owned(), wanted: None }
+}
+
+const CLAIM: &str = "/apis/example.org/v1/namespaces/default/stores/one";
+const BOUND: &str = "/apis/example.org/v1/xstores/mine";
+const ROOM: &str = "/apis/example.org/v1/namespaces/default/rooms/one";
+const HALL: &str = "/apis/example.org/v1/halls/one";
+const HALLS: &str = "/apis/apiextensions.crossplane.io/v1/compositeresourcedefinitions/halls.example.org";
+
+fn claim(spec: &str) -> String {
+    format!(
+        "apiVersion: example.org/v1\nkind: Store\nmetadata: {{name: one, namespace: default}}\n\
+         spec: {{{spec}, writeConnectionSecretToRef: {{name: mine}}}}\n"
+    )
+}
+
+fn room(size: u8) -> String {
+    format!(
+        "apiVersion: example.org/v1\nkind: Room\nmetadata: {{name: one, namespace: default}}\nspec: {{size: {size}}}\n"
+    )
+}
+
+pub fn stories() -> Vec<Story> {
+    let standing = platform::standing();
+    let bound = "resourceRef: {apiVersion: example.org/v1, kind: XStore, name: mine}";
+    let unbound = "apiVersion: example.org/v1\nkind: XStore\nmetadata: {name: mine}\nspec: {size: 1}\n";
+    let halls = [
+        platform::definition("Hall", "halls", "Cluster", ""),
+        platform::composition(
+            "Hall",
+            "halls",
+            "apiVersion: example.org/v1\nkind: Hall\nstatus: {size: tall}",
+        ),
+        "apiVersion: example.org/v1\nkind: Hall\nmetadata: {name: one}\nspec: {size: 1}\n".to_owned(),
+    ];
+    vec![
+        Story {
+            name: "claim",
+            standing: standing.clone(),
+            acts: vec![
+                apply("create", &claim("size: 2"), (CLAIM, "a-2")),
+                apply("grow", &claim("size: 3"), (CLAIM, "a-3")),
+                apply("shrink", &claim("size: 1"), (CLAIM, "a-1")),
+                apply("switch revision", &platform::stores("b"), (CLAIM, "b-1")),
+                delete("delete", CLAIM, false),
+            ],
+        },
+        Story {
+            name: "bound",
+            standing: standing.clone(),
+            acts: vec![
+                apply("create", unbound, (BOUND, "a-1")),
+                apply(
+                    "bind",
+                    &claim(&format!("size: 2, compositeDeletePolicy: Foreground, {bound}")),
+                    (CLAIM, "a-2"),
+                ),
+                delete("delete", CLAIM, false),
+            ],
+        },
+        Story {
+            name: "namespaced",
+            standing: standing.clone(),
+            acts: vec![
+                apply("create", &room(2), (ROOM, "a-2")),
+                apply("grow", &room(3), (ROOM, "a-3")),
+                apply("shrink", &room(1), (ROOM, "a-1")),
+                apply("switch revision", &platform::rooms("b"), (ROOM, "b-1")),
+                delete("delete", ROOM, true),
+            ],
+        },
+        Story {
+            name: "definition",
+            standing,
+            acts: vec![
+                apply("define", &halls.join("\n---\n"), (HALL, "tall")),
+                delete("undefine", HALLS, false),
+            ],
+        },
+    ]
+}
+
+impl Act {
+    /// Does it, again and again if kinds are not served yet.
+    pub async fn perform(&self, client: &Client) -> Result<(), Gone> {
+        match &self.deed {
+            Deed::Delete { path, foreground } => {
+                let policy = if *foreground { "Foreground" } else { "Background" };
+                let request =
+                    client.request(http::Method::DELETE, &format!("{path}?propagationPolicy={policy}"));
+                let reply = client.send(request, "").await?;
+                assert!(reply.ok() || reply.status == 404, "{path}: {}", reply.text());
+            }
+            Deed::Apply(objects) => {
+                for object in objects {
+                    apply_one(client, object).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the subject looks as if it was done.
+    pub async fn looks_done(&self, client: &Client) -> Result<bool, Gone> {
+        let reply = client.get(&self.subject).await?;
+        let Some(size) = self.wanted else { return Ok(reply.status == 404) };
+        let object = reply.json();
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is_true = |kind: &str| conditions.iter().any(|c| c["type"] == kind && c["status"] == "True");
+        Ok(reply.ok() && object["status"]["size"] == size && is_true("Ready") && is_true("Synced"))
+    }
+}
+
+/// Applies an object as kubectl does on the server's side.
+pub async fn apply_one(client: &Client, object: &Value) -> Result<(), Gone> {
+    let path = format!("{}?fieldManager=kubectl&force=true", platform::path(object));
+    let started = std::time::Instant::now();
+    loop {
+        let reply = client.patch(&path, "application/apply-patch+yaml", object.to_string()).await?;
+        if reply.ok() {
+            return Ok(());
+        }
+        let waiting = reply.status == 404 && started.elapsed() < crate::plane::PATIENCE;
+        assert!(waiting, "{path}: {}", reply.text());
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
