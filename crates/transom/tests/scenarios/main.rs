@@ -1,0 +1,13 @@
+//! The end-to-end scenarios of Crossplane that need no provider but NopResources, on the real binary. The names are
+//! Crossplane's; `crates/controllers/tests/scenarios.txt` has the whole list, with reasons for those that are not here.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod claims;
+mod composing;
+mod definitions;
+mod managed;
+#[path = "../plane/mod.rs"]
+mod plane;
+mod required;
+mod usages;
+mod user;

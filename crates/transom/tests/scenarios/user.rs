@@ -1,0 +1,322 @@
+//! A user of a plane of its own, with the built-in functions installed.
+
+use crate::plane::{Home, PATIENCE, Plane};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use transom_controllers::cluster::{Cluster, Deletion};
+use transom_object::{GroupVersion, GroupVersionKind, meta};
+
+pub const XRD: &str = "apiextensions.crossplane.io/v1/CompositeResourceDefinition";
+pub const MAP: &str = "v1/ConfigMap";
+pub const NOP: &str = "nop.crossplane.io/v1alpha1/NopResource";
+
+const FUNCTIONS: [&str; 4] =
+    ["function-dummy", "function-auto-ready", "function-go-templating", "function-patch-and-transform"];
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+pub struct User {
+    pub home: Home,
+    _plane: Plane,
+    pub cluster: Cluster,
+}
+
+impl User {
+    pub async fn new() -> Self {
+        let home = Home::new();
+        let plane = tokio::task::block_in_place(|| Plane::start_with(&home, &["--with-controllers"]));
+        let config = Kubeconfig::read_from(home.data().join("kubeconfig")).expect("a kubeconfig");
+        let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+        let client = kube::Client::try_from(config.expect("a usable kubeconfig")).expect("a client");
+        let user = Self { home, _plane: plane, cluster: Cluster::new(client) };
+        for name in FUNCTIONS {
+            user.apply(&function(name, "")).await;
+        }
+        user
+    }
+
+    /// Applies documents; a kind may take a moment to be served.
+    pub async fn apply(&self, yaml: &str) {
+        for object in documents(yaml) {
+            let started = Instant::now();
+            while let Err(e) = self.cluster.apply(&object, "kubectl").await {
+                let waiting = (e.is_not_found() || e.is_unknown_kind()) && started.elapsed() < PATIENCE;
+                assert!(waiting, "{} {}: {e}", meta::kind(&object), meta::name(&object));
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        }
+    }
+
+    /// Why something cannot be created.
+    pub async fn refusal(&self, yaml: &str) -> String {
+        let created = self.cluster.create(&documents(yaml)[0], "kubectl").await;
+        created.expect_err("it is refused").to_string()
+    }
+
+    /// Why something cannot be applied.
+    pub async fn refused_change(&self, yaml: &str) -> String {
+        let applied = self.cluster.apply(&documents(yaml)[0], "kubectl").await;
+        applied.expect_err("it is refused").to_string()
+    }
+
+    /// An object, by `apiVersion/kind` and `name` or `namespace/name`.
+    pub async fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        self.cluster.get(&gvk(kind), namespace, name).await.ok().flatten()
+    }
+
+    pub async fn list(&self, kind: &str) -> Vec<Value> {
+        self.cluster.list(&gvk(kind), "", &BTreeMap::new()).await.unwrap_or_default()
+    }
+
+    /// The composed resources of a kind that belong to the composite resource with this name, or its descendants.
+    pub async fn composed(&self, kind: &str, composite: &str) -> Vec<Value> {
+        let mut all = self.list(kind).await;
+        all.retain(|o| meta::label(o, "crossplane.io/composite") == Some(composite));
+        all
+    }
+
+    pub async fn until(&self, kind: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let started = Instant::now();
+        loop {
+            let object = self.get(kind, name).await.unwrap_or_default();
+            if !object.is_null() && wanted(&object) {
+                return object;
+            }
+            if started.elapsed() > PATIENCE {
+                let events = self.events_of(name.rsplit('/').next().unwrap_or(name)).await;
+                let log = self.home.log();
+                panic!("{kind} {name} does not look as wanted: {object:#}\n{events:#?}\n{log}");
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    pub async fn until_true(&self, kind: &str, name: &str, condition: &str) -> Value {
+        self.until(kind, name, |o| status_of(o, condition) == "True").await
+    }
+
+    pub async fn until_ready(&self, kind: &str, name: &str) -> Value {
+        self.until(kind, name, |o| status_of(o, "Ready") == "True" && status_of(o, "Synced") == "True").await
+    }
+
+    pub async fn until_gone(&self, kind: &str, name: &str) {
+        let started = Instant::now();
+        while let Some(object) = self.get(kind, name).await {
+            assert!(started.elapsed() < PATIENCE, "{kind} {name} does not go: {object:#}");
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    pub async fn until_none(&self, kind: &str, composite: &str) {
+        let started = Instant::now();
+        while !self.composed(kind, composite).await.is_empty() {
+            assert!(started.elapsed() < PATIENCE, "what {composite} composed does not go");
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    pub async fn patch(&self, kind: &str, name: &str, patch: Value) -> Value {
+        let object = self.get(kind, name).await.expect("it is there");
+        self.cluster.merge_patch(&object, &patch, "kubectl-edit").await.expect("it can be patched")
+    }
+
+    pub async fn delete(&self, kind: &str, name: &str, propagation: Option<&str>) {
+        self.try_delete(kind, name, propagation).await.expect("it can be deleted");
+    }
+
+    pub async fn try_delete(&self, kind: &str, name: &str, propagation: Option<&str>) -> Result<(), String> {
+        let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+        let deleted =
+            self.cluster.delete(&gvk(kind), namespace, name, Deletion { propagation, uid: None }).await;
+        deleted.map_err(|e| e.to_string())
+    }
+
+    /// Type, reason and message of the events about an object.
+    pub async fn events_of(&self, name: &str) -> Vec<String> {
+        let events = self.list("v1/Event").await;
+        let about = events.iter().filter(|e| e["involvedObject"]["name"] == name);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        about.map(|e| [&e["type"], &e["reason"], &e["message"]].map(text).join(" ")).collect()
+    }
+
+    /// Waits until nobody touches an object any longer.
+    pub async fn must_rest(&self, kind: &str, name: &str) {
+        let started = Instant::now();
+        let mut before = self.get(kind, name).await;
+        loop {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let after = self.get(kind, name).await;
+            if after == before {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{kind} {name} does not rest: {after:?}");
+            before = after;
+        }
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.home.assert_no_panic();
+        }
+    }
+}
+
+pub fn function(name: &str, annotations: &str) -> String {
+    format!(
+        "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}, annotations: {{{annotations}}}}}\n\
+         spec: {{package: example.org/{name}:v1}}\n"
+    )
+}
+
+/// A definition of `kind` (plural: lower case and an s) with a few fields.
+pub fn definition(kind: &str, scope: &str, more: &str) -> String {
+    let plural = plural(kind);
+    format!(
+        r"
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {{name: {plural}.example.org}}
+spec:
+  group: example.org
+  scope: {scope}
+  names: {{kind: {kind}, plural: {plural}}}
+  {more}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              coolField: {{type: string}}
+              numbers: {{type: array, items: {{type: string}}}}
+              parameters: {{type: object, additionalProperties: {{type: string}}}}
+          status:
+            type: object
+            properties:
+              coolerField: {{type: string}}
+"
+    )
+}
+
+pub fn plural(kind: &str) -> String {
+    kind.to_lowercase() + "s"
+}
+
+/// A Composition whose steps are `name: function` with an input each, as JSON.
+pub fn composition(name: &str, kind: &str, labels: &Value, pipeline: &[(&str, Value)]) -> String {
+    let steps: Vec<Value> = pipeline
+        .iter()
+        .enumerate()
+        .map(|(i, (function, input))| {
+            let mut step = json!({"step": format!("step-{i}"), "functionRef": {"name": function}});
+            if !input.is_null() {
+                step["input"] = input.clone();
+            }
+            step
+        })
+        .collect();
+    let object = json!({
+        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": kind},
+            "mode": "Pipeline", "pipeline": steps,
+        },
+    });
+    object.to_string()
+}
+
+/// What function-dummy answers.
+pub fn answer(response: &Value) -> (&'static str, Value) {
+    let input =
+        json!({"apiVersion": "dummy.fn.crossplane.io/v1beta1", "kind": "Response", "response": response});
+    ("function-dummy", input)
+}
+
+/// An answer that composes one ready ConfigMap and says something in the status.
+pub fn one_map(kind: &str, says: &str) -> (&'static str, Value) {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default"}, "data": {"says": says}});
+    answer(&json!({"desired": {
+        "composite": {"resource": {
+            "apiVersion": "example.org/v1", "kind": kind, "status": {"coolerField": says},
+        }},
+        "resources": {"map": {"resource": map, "ready": "READY_TRUE"}},
+    }}))
+}
+
+/// What renders a template.
+pub fn template(text: &str) -> (&'static str, Value) {
+    let input = json!({
+        "apiVersion": "gotemplating.fn.crossplane.io/v1beta1", "kind": "GoTemplate",
+        "source": "Inline", "inline": {"template": text},
+    });
+    ("function-go-templating", input)
+}
+
+pub fn auto_ready() -> (&'static str, Value) {
+    ("function-auto-ready", Value::Null)
+}
+
+/// A managed resource that is ready at once.
+pub fn nop(resource: &str, more: &str) -> String {
+    format!(
+        r#"
+---
+apiVersion: nop.crossplane.io/v1alpha1
+kind: NopResource
+metadata:
+  labels: {{part: {resource}}}
+  annotations:
+    {{{{ setResourceNameAnnotation "{resource}" }}}}
+spec:
+  forProvider:
+    conditionAfter:
+    - {{time: 0s, conditionType: Ready, conditionStatus: "True", conditionReason: Available}}
+{more}
+"#
+    )
+}
+
+pub fn object(kind: &str, name: &str, spec: &str) -> String {
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    let namespace = if namespace.is_empty() { String::new() } else { format!(", namespace: {namespace}") };
+    format!(
+        "apiVersion: example.org/v1\nkind: {kind}\nmetadata: {{name: {name}{namespace}}}\nspec: {{{spec}}}\n"
+    )
+}
+
+pub fn documents(yaml: &str) -> Vec<Value> {
+    let documents = transom_object::yaml::read_documents(yaml).expect("it is YAML");
+    documents.into_iter().map(|d| d.value).filter(|v| !v.is_null()).collect()
+}
+
+pub fn gvk(kind: &str) -> GroupVersionKind {
+    let (version, kind) = kind.rsplit_once('/').expect("apiVersion/kind");
+    GroupVersion::parse(version).expect("an apiVersion").with_kind(kind)
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let list = object["status"]["conditions"].as_array();
+    list.into_iter().flatten().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
+}
+
+pub fn status_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+    condition(object, kind)["status"].as_str().unwrap_or_default()
+}
+
+pub fn reason_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+    condition(object, kind)["reason"].as_str().unwrap_or_default()
+}
+
+pub fn message_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+    condition(object, kind)["message"].as_str().unwrap_or_default()
+}
