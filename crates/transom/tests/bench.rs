@@ -1,5 +1,4 @@
 //! `transom bench plane` measures what it says, and what must be nothing is nothing.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use serde_json::Value;
 use std::process::Command;
