@@ -2,7 +2,6 @@
 
 use crate::user::*;
 use serde_json::{Value, json};
-use std::time::Duration;
 use transom_object::meta;
 
 const THING: &str = "example.org/v1/Thing";
@@ -127,11 +126,8 @@ async fn composition_invalid_composed() {
     user.apply(&composition("mixed", "Thing", &json!({}), &[response])).await;
     let annotated = object("Thing", "one", "").replace("{name: one}", "{name: one, annotations: {keep: me}}");
     user.apply(&annotated).await;
-    let xr = user.until(THING, "one", |o| status_of(o, "Synced") == "False").await;
-    assert_eq!(message_of(&xr, "Synced"), "Unsynced resources: bad");
+    let xr = user.until(THING, "one", |o| message_of(o, "Synced") == "Unsynced resources: bad").await;
     assert_eq!(meta::annotation(&xr, "keep"), Some("me"));
     assert_eq!(user.composed(MAP, "one").await.len(), 1, "one invalid child does not hold up the other");
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let events = user.events_of("one").await;
-    assert!(events.iter().any(|e| e.contains("cannot apply composed resource \"bad\"")), "{events:#?}");
+    user.until_told("one", "cannot apply composed resource \"bad\"").await;
 }

@@ -141,6 +141,15 @@ impl User {
         about.map(|e| [&e["type"], &e["reason"], &e["message"]].map(text).join(" ")).collect()
     }
 
+    /// Waits for an event about an object.
+    pub async fn until_told(&self, name: &str, words: &str) {
+        let started = Instant::now();
+        while !self.events_of(name).await.iter().any(|event| event.contains(words)) {
+            assert!(started.elapsed() < PATIENCE, "nothing is told of {name}: {words}");
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
     /// Waits until nobody touches an object any longer.
     pub async fn must_rest(&self, kind: &str, name: &str) {
         let started = Instant::now();
