@@ -14,18 +14,22 @@ use transom_xapi::usage::{Usage, in_use_message};
 
 /// Attempts that may wait to be noted; more are not.
 const BACKLOG: usize = 256;
+/// Attempts that are remembered until what was in use is free.
+const REMEMBERED: usize = 4096;
 
 /// The usages that exist. Give it to whoever admits deletions.
 pub struct Protection {
     shelf: Arc<Shelf>,
     attempts: mpsc::Sender<(Value, String)>,
     noted: Mutex<Option<mpsc::Receiver<(Value, String)>>>,
+    /// How objects were to be deleted, by uid: noting it on the object takes a moment in which it may become free.
+    tried: Mutex<BTreeMap<Box<str>, String>>,
 }
 
 impl Default for Protection {
     fn default() -> Self {
         let (attempts, noted) = mpsc::channel(BACKLOG);
-        Self { shelf: Arc::default(), attempts, noted: Mutex::new(Some(noted)) }
+        Self { shelf: Arc::default(), attempts, noted: Mutex::new(Some(noted)), tried: Mutex::default() }
     }
 }
 
@@ -38,11 +42,25 @@ impl Protection {
         }
         let why = in_use_message(&self.usages_of(object))?;
         let policy = policy.unwrap_or("Background");
+        let mut tried = self.tried();
+        if tried.len() < REMEMBERED {
+            tried.insert(meta::uid(object).into(), policy.to_owned());
+        }
+        drop(tried);
         if meta::annotation(object, annotation::DELETION_ATTEMPT) != Some(policy) {
             // Best effort: not being able to note it does not make it deletable.
             let _ = self.attempts.try_send((object.clone(), policy.to_owned()));
         }
         Some(why)
+    }
+
+    fn tried(&self) -> MutexGuard<'_, BTreeMap<Box<str>, String>> {
+        self.tried.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How somebody tried to delete an object while it was in use. It is forgotten.
+    pub(super) fn take_attempt(&self, object: &Value) -> Option<String> {
+        self.tried().remove(meta::uid(object))
     }
 
     /// The usages that protect an object, itself being deleted or not.

@@ -135,13 +135,12 @@ impl Usages {
         let freed =
             freed.to("cannot remove in use label").map_err(|e| (event::usage::REMOVE_IN_USE_LABEL, e))?;
         pass.wrote(&freed);
-        let (Some(policy), Some(gvk)) =
-            (meta::annotation(used, annotation::DELETION_ATTEMPT), meta::gvk(used))
-        else {
-            return Ok(());
-        };
+        // Asked once it is free: nobody is refused any longer.
+        let tried = self.protection.take_attempt(used);
+        let noted = meta::annotation(&freed, annotation::DELETION_ATTEMPT).map(str::to_owned);
+        let (Some(policy), Some(gvk)) = (noted.or(tried), meta::gvk(used)) else { return Ok(()) };
         if replay {
-            let options = Deletion { propagation: Some(policy), uid: Some(meta::uid(used)) };
+            let options = Deletion { propagation: Some(&policy), uid: Some(meta::uid(used)) };
             let deleted =
                 self.plane.cluster.delete(&gvk, meta::namespace(used), meta::name(used), options).await;
             deleted.to("cannot replay deletion").map_err(|e| (event::usage::REPLAY_DELETION, e))?;

@@ -69,3 +69,22 @@ async fn a_reason_is_enough_and_the_label_goes_with_the_last_usage() {
     plane.delete(MAP, "default/used").await;
     plane.until_gone(MAP, "default/used").await;
 }
+
+#[tokio::test]
+async fn an_attempt_that_could_not_be_noted_in_time_is_replayed() {
+    let plane = Plane::new().await;
+    plane.apply(&map("used")).await;
+    plane.apply(&map("using")).await;
+    plane.apply("apiVersion: protection.crossplane.io/v1beta1\nkind: Usage\nmetadata: {name: u, namespace: default}\nspec:\n  of: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: used}}\n  by: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: using}}\n  replayDeletion: true\n").await;
+    plane.until_true(USAGE, "default/u", "Ready").await;
+    plane.settle().await;
+    plane.refuse("PATCH /api/v1/namespaces/default/configmaps/used?");
+    refused(&plane, "used").await;
+    plane.settle().await;
+    let used = plane.get(MAP, "default/used").await.unwrap();
+    assert!(used["metadata"].get("annotations").is_none(), "{used:#}");
+    plane.refuse("");
+    plane.delete(MAP, "default/using").await;
+    plane.until_gone(USAGE, "default/u").await;
+    plane.until_gone(MAP, "default/used").await;
+}
