@@ -138,11 +138,14 @@ async fn functions_elsewhere_that_misbehave_delete_nothing() {
         poke(&plane, &format!("well after {fault}")).await;
         plane.until_true(XR, "one", "Synced").await;
     }
-    // What is just not too much is taken.
+}
+
+#[tokio::test]
+async fn an_answer_that_is_just_not_too_large_is_taken() {
+    let plane = Plane::new().await;
     listen(&plane, serve(Remote::Swollen(MUCH)).await);
-    let calls = plane.writes();
-    poke(&plane, "much").await;
-    plane.until(XR, "one", |o| status_of(o, "Synced") == "True").await;
-    plane.settle().await;
-    assert_eq!(plane.writes(), calls, "it says the same as ever");
+    things(&plane, &["remote"]).await;
+    plane.apply(&xr("one", "small")).await;
+    let ready = plane.until_true(XR, "one", "Ready").await;
+    assert!(plane.get("v1/ConfigMap", &composed_name(&ready)).await.is_some());
 }
