@@ -3,7 +3,9 @@ compares what is printed byte for byte. `--bench` measures cold renders instead.
 
 import argparse
 import collections
+import concurrent.futures
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -13,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -21,7 +24,12 @@ sys.path[:0] = [str(HERE.parent)]
 
 import install  # noqa: E402
 
-GOLDEN = ROOT.parent / "shared/conformance/render/golden"
+try:
+    import cases  # noqa: E402
+except ModuleNotFoundError:  # without PyYAML, which the interpreter with the Kubernetes client has
+    os.execv(install.python(), [str(install.python()), *sys.argv])
+
+Case = cases.Case
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 # What the originals keep behind a gate, our built-ins just do.
 FLAGS = {"function-auto-ready": ["--feature-gates=CELHealthcheckCustomizations=true"]}
@@ -46,9 +54,13 @@ class Servers:
     """Function servers, each started once and stopped at the end."""
 
     def __init__(self, stack):
-        self.stack, self.addresses = stack, {}
+        self.stack, self.addresses, self.processes, self.lock = stack, {}, {}, threading.Lock()
 
     def start(self, key, command):
+        with self.lock:
+            return self._start(key, command)
+
+    def _start(self, key, command):
         if key not in self.addresses:
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", 0))
@@ -58,7 +70,7 @@ class Servers:
             self.stack.callback(process.wait)
             self.stack.callback(process.terminate)
             wait_for(address, process)
-            self.addresses[key] = address
+            self.addresses[key], self.processes[address] = address, process
         return self.addresses[key]
 
     def genuine(self, name):
@@ -83,42 +95,8 @@ def wait_for(address, process):
 
 def function(name, package, address):
     annotations = {"render.crossplane.io/runtime": "Development", "render.crossplane.io/runtime-development-target": address}
-    return {"apiVersion": "pkg.crossplane.io/v1", "kind": "Function", "metadata": {"name": name, "annotations": annotations},
-            "spec": {"package": f"example.org/{package}"}}
-
-
-class Case:
-    """What is rendered: a name, the functions by the name they are called by, and objects for files."""
-
-    def __init__(self, name, functions, xr, composition, **more):
-        self.name, self.functions, self.xr, self.composition, self.more = name, functions, xr, composition, more
-
-    def write(self, folder, address_of):
-        def put(name, documents):
-            (folder / name).write_text("".join(f"---\n{json.dumps(document)}\n" for document in documents))
-            return name
-
-        functions = [function(name, package, address_of(package)) for name, package in self.functions.items()]
-        command = [put("xr.yaml", [self.xr]), put("composition.yaml", [self.composition]), put("functions.yaml", functions),
-                   "-r", "-c", "--timeout", "2m"]
-        flags = {"observed": "--observed-resources", "required": "--required-resources", "credentials": "--function-credentials"}
-        for kind, flag in flags.items():
-            if self.more.get(kind):
-                command += [flag, put(f"{kind}.yaml", self.more[kind])]
-        return command
-
-
-def golden_cases():
-    seen = set()
-    for path in sorted(GOLDEN.rglob("*.json")):
-        golden = json.loads(path.read_text())
-        given = golden["input"]
-        key = json.dumps(given, sort_keys=True)
-        if key not in seen and given["composition"]["spec"].get("mode", "Pipeline") == "Pipeline":
-            seen.add(key)
-            secrets = [{"apiVersion": "v1", "kind": "Secret", **secret} for secret in given.get("credentials", [])]
-            yield Case(str(path.relative_to(GOLDEN)), golden["functions"], given["compositeResource"], given["composition"],
-                       observed=given.get("observedResources"), required=given.get("requiredResources"), credentials=secrets)
+    metadata = {"name": name, **({"annotations": annotations} if address else {})}
+    return {"apiVersion": "pkg.crossplane.io/v1", "kind": "Function", "metadata": metadata, "spec": {"package": f"example.org/{package}"}}
 
 
 def outcome(command, folder):
@@ -132,19 +110,25 @@ def outcome(command, folder):
 
 
 def compare(case, servers, crank, binary):
-    """The outcomes of all ways to render, by way."""
-    outcomes = {}
+    """The outcomes of all ways to render, by way, and why genuine functions are not among them if they are not."""
+    outcomes, missing = {}, None
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        for whose, address_of in (("genuine", servers.genuine), ("ours", servers.ours)):
-            arguments = case.write(folder, address_of)
-            outcomes[f"crank, {whose} functions"] = outcome([crank, "render", *arguments], folder)
-            outcomes[f"transom, {whose} functions"] = outcome([binary, "render", "--classic-output", *arguments], folder)
+
+        def render(whose, function_at, programs=("crank", "transom")):
+            arguments = case.write(folder, function_at)
+            for program in programs:
+                command = [crank, "render"] if program == "crank" else [binary, "render", "--classic-output"]
+                outcomes[f"{program}, {whose}"] = outcome([*command, *arguments], folder)
+
+        try:
+            render("genuine functions", lambda name, package: function(name, package, servers.genuine(package)))
+        except install.Unavailable as why:
+            missing = str(why)
+        render("our functions", lambda name, package: function(name, package, servers.ours(package)))
         # Without the annotation the package decides: the function runs in process.
-        for path in [folder / "functions.yaml"]:
-            path.write_text(path.read_text().replace('"Development"', '"InProcess"'))
-        outcomes["transom, in process"] = outcome([binary, "render", "--classic-output", *arguments], folder)
-    return outcomes
+        render("in process", lambda name, package: function(name, package, None), programs=["transom"])
+    return outcomes, missing
 
 
 def different(outcomes):
@@ -159,33 +143,70 @@ def first_difference(ours, theirs):
     return "    one is longer"
 
 
-def known():
-    """Patterns of cases that differ for a reason: `pattern<TAB>reason`."""
-    lines = (HERE / "known.txt").read_text().splitlines()
-    return [re.compile(line.split("\t")[0]) for line in lines if line and not line.startswith("#")]
+class Known:
+    """Cases that differ for a reason: `pattern<TAB>reason`. One that is not needed is a failure, too."""
+
+    def __init__(self):
+        lines = (HERE / "known.txt").read_text().splitlines()
+        self.patterns = [re.compile(line.split("\t")[0]) for line in lines if line and not line.startswith("#")]
+        self.needed = set()
+
+    def excuses(self, name):
+        found = [pattern for pattern in self.patterns if pattern.search(name)]
+        self.needed.update(found)
+        return bool(found)
+
+    def unneeded(self):
+        return [f"known.txt: {pattern.pattern} is not needed" for pattern in self.patterns if pattern not in self.needed]
 
 
 def rendered(options, servers, crank, binary):
-    passed, failed, skipped, excused = 0, [], collections.Counter(), known()
-    cases = list(golden_cases())
-    names = set(subprocess.run([binary, "function", "list"], capture_output=True, text=True).stdout.split())
-    for case in cases[::max(1, len(cases) // options.limit)] if options.limit else cases:
-        missing = next((package for package in case.functions.values() if package not in names), None)
-        try:
-            if missing:
-                raise install.Unavailable(f"{missing} is not built in")
-            differences = different(compare(case, servers, crank, binary))
-        except install.Unavailable as why:
-            skipped[str(why)] += 1
-            continue
-        if not differences or any(pattern.search(case.name) for pattern in excused):
-            passed += 1
+    known, unusable, passed, failed, without = Known(), {}, 0, [], collections.Counter()
+    names = subprocess.run([binary, "function", "list"], capture_output=True, text=True).stdout.split()
+    usable = []
+    for name, case in cases.cases(names):
+        if isinstance(case, Case):
+            usable.append((name, case))
         else:
-            failed.append(case.name)
-            print("\n".join([f"{case.name}:", *differences]), flush=True)
-    for why, count in skipped.items():
+            unusable[name] = str(case)
+    if options.only:
+        usable = [(name, case) for name, case in usable if re.search(options.only, name)]
+    if options.limit:
+        usable = usable[::max(1, len(usable) // options.limit)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = pool.map(lambda named: compare(named[1], servers, crank, binary), usable)
+        for (name, _), (outcomes, missing) in zip(usable, results):
+            without[missing] += 1
+            differences = different(outcomes)
+            if not differences or known.excuses(name):
+                passed += 1
+                continue
+            failed.append(name)
+            print("\n".join([f"{name}:", *differences]), flush=True)
+    if not (options.only or options.limit):
+        failed += [*known.unneeded(), *check_unusable(unusable, options.update)]
+    print(f"{len(usable)} cases, {without.pop(None, 0)} of them with the genuine functions")
+    for why, count in without.most_common():
+        print(f"{count} cases without the genuine functions: {why}")
+    for why, count in collections.Counter(unusable.values()).most_common():
         print(f"{count} cases left out: {why}")
     return passed, failed
+
+
+def check_unusable(unusable, update):
+    """Compares with the list that is checked in, if it is of the same data."""
+    file, index = HERE / "unusable.txt", cases.DATA / "corpus/index.json"
+    data = hashlib.sha256(index.read_bytes()).hexdigest()[:16] if index.exists() else "none"
+    lines = [f"# of {data}: case, tab, why both sides cannot render it", *(f"{name}\t{why}" for name, why in sorted(unusable.items()))]
+    if update:
+        file.write_text("\n".join(lines) + "\n")
+    listed = file.read_text().splitlines()
+    if listed[0] != lines[0]:
+        return []
+    changed = sorted(set(listed) ^ set(lines))
+    for line in changed[:20]:
+        print(f"unusable.txt {'lacks' if line in lines else 'has'}: {line}")
+    return ["unusable.txt is not what is left out"] if changed else []
 
 
 STEP = {"step": "step", "functionRef": {"name": "function"}}
@@ -211,7 +232,7 @@ def steps(servers, crank, binary):
     for case, command in sides:
         address = servers.start(case.name, command)
         with tempfile.TemporaryDirectory() as folder:
-            arguments = case.write(pathlib.Path(folder), lambda _: address)
+            arguments = case.write(pathlib.Path(folder), lambda name, package: function(name, package, address))
             outcomes = {"crank": outcome([crank, "render", *arguments], folder),
                         "transom": outcome([binary, "render", "--classic-output", *arguments], folder)}
         differences = different(outcomes)
@@ -223,47 +244,74 @@ def steps(servers, crank, binary):
     return len(sides) - len(failed), failed
 
 
-def bench(servers, crank, binary):
-    """Cold renders of ten resources, and a hundred in one process."""
+PATCHED = "function-patch-and-transform"
+
+
+def ten_buckets():
+    """A composition of ten resources by patch-and-transform."""
     template = {"base": {"apiVersion": "example.org/v1", "kind": "Bucket", "spec": {"forProvider": {"acl": "private"}}}, "patches": [
         {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.region", "toFieldPath": "spec.forProvider.region",
          "transforms": [{"type": "map", "map": {"eu": "eu-central-1"}}]},
         {"type": "FromCompositeFieldPath", "fromFieldPath": "metadata.name", "toFieldPath": "metadata.labels[app]"}]}
     resources = [{"name": f"bucket-{number}", **template} for number in range(10)]
     step = {"input": {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": resources}}
-    name = "function-patch-and-transform"
-    case = small("ten buckets", name, {"region": "eu"}, step)
+    return small("ten buckets", PATCHED, {"region": "eu"}, step)
 
-    def measure(command, folder, times):
-        spans = []
-        for _ in range(times):
-            began = time.perf_counter()
-            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-            spans.append((time.perf_counter() - began) * 1000)
-        return statistics.median(spans), min(spans)
 
+def measured(command, folder, times):
+    """Milliseconds that a command takes: the median, and the least."""
+    spans = []
+    for _ in range(times):
+        began = time.perf_counter()
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        spans.append((time.perf_counter() - began) * 1000)
+    return statistics.median(spans), min(spans)
+
+
+def bench(servers, crank, binary):
+    """Cold renders of ten resources, a hundred in one process, and what a call of the function costs on both sides."""
+    case = ten_buckets()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        arguments = case.write(folder, servers.genuine)
-        theirs = measure([crank, "render", *arguments], folder, 10)
-        functions = folder / "functions.yaml"
-        functions.write_text(functions.read_text().replace('"Development"', '"InProcess"'))
-        ours = measure([binary, "render", *arguments], folder, 40)
+        arguments = case.write(folder, lambda name, package: function(name, package, servers.genuine(package)))
+        theirs = measured([crank, "render", *arguments], folder, 20)
+        case.write(folder, lambda name, package: function(name, package, None))
+        ours = measured([binary, "render", *arguments], folder, 60)
         many = [{**case.xr, "metadata": {"name": f"thing-{number}"}} for number in range(101)]
         (folder / "many.yaml").write_text("".join(f"---\n{json.dumps(xr)}\n" for xr in many))
-        hundred = measure([binary, "render", "many.yaml", *arguments[1:]], folder, 5)
-    each = (hundred[0] - ours[0]) / 100
-    print(f"{'figure':<42}{'median':>10}{'best':>10}")
-    print(f"{'crank render, function running':<42}{theirs[0]:>7.1f} ms{theirs[1]:>7.1f} ms")
-    print(f"{'transom render, cold':<42}{ours[0]:>7.1f} ms{ours[1]:>7.1f} ms")
-    print(f"{'ratio of the medians':<42}{theirs[0] / ours[0]:>9.0f}×")
-    print(f"{'each of 100 further renders in one process':<42}{each:>7.2f} ms")
+        hundred = measured([binary, "render", "many.yaml", *arguments[1:]], folder, 5)
+        nothing = measured(["true"], folder, 60)
+        each = (hundred[0] - ours[0]) / 100
+        print(f"{'figure':<42}{'median':>10}{'best':>10}")
+        print(f"{'a process that does nothing':<42}{nothing[0]:>7.2f} ms{nothing[1]:>7.2f} ms")
+        print(f"{'crank render, function running':<42}{theirs[0]:>7.2f} ms{theirs[1]:>7.2f} ms")
+        print(f"{'transom render, cold':<42}{ours[0]:>7.2f} ms{ours[1]:>7.2f} ms")
+        print(f"{'ratio of the medians':<42}{theirs[0] / ours[0]:>9.0f}×")
+        print(f"{'each of 100 further renders in one process':<42}{each:>7.2f} ms", flush=True)
+        bench_calls(case, servers, binary, folder)
+
+
+def bench_calls(case, servers, binary, folder):
+    """What a call of patch-and-transform costs: in process, ours served, the genuine one served."""
+    request = {"meta": {"tag": "bench"}, "observed": {"composite": {"resource": case.xr}},
+               "input": case.composition["spec"]["pipeline"][0]["input"]}
+    (folder / "request.json").write_text(json.dumps(request))
+    addresses = {"transom, served": servers.ours(PATCHED), "genuine, served": servers.genuine(PATCHED)}
+    command = [binary, "function", "bench", PATCHED, "--request", folder / "request.json", "--calls", "20000"]
+    for address in addresses.values():
+        command += ["--at", address, "--pid", str(servers.processes[address].pid)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for name, address in addresses.items():
+        text = text.replace(address, name)
+    print(text, end="")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", default="transom", help="ignored: both sides always run")
     parser.add_argument("--limit", type=int, help="render about so many of the cases")
+    parser.add_argument("--only", metavar="PATTERN", help="render the cases whose names match")
+    parser.add_argument("--update", action="store_true", help="write unusable.txt")
     parser.add_argument("--bench", action="store_true", help="measure instead of comparing")
     options = parser.parse_args()
     crank, binary = install.crank(), transom()

@@ -10,7 +10,7 @@ use transom_gotemplate::regexp;
 use transom_object::quote::quote;
 
 use crate::expression::{self, Problem, Typing};
-use crate::strict;
+use crate::{input, strict};
 
 /// The function.
 pub struct CelFilter;
@@ -30,17 +30,14 @@ struct Filter {
 
 #[async_trait]
 impl Function for CelFilter {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        match excluded(&request, &response) {
-            Ok(excluded) => {
-                if let Some(desired) = &mut response.desired {
-                    desired.resources.retain(|name, _| !excluded.iter().any(|r| r.is_match(name.as_bytes())));
-                }
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(input::answer(request, |request, response| {
+            let excluded = excluded(request, response)?;
+            if let Some(desired) = &mut response.desired {
+                desired.resources.retain(|name, _| !excluded.iter().any(|r| r.is_match(name.as_bytes())));
             }
-            Err(error) => drop(response.fatal(error)),
-        }
-        Ok(response)
+            Ok(())
+        }))
     }
 }
 

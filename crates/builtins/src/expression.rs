@@ -93,7 +93,7 @@ static ENV: LazyLock<Env> = LazyLock::new(|| {
     let resources = Type::map(Type::String, resource.clone());
     let state = message("State", &[("composite", resource), ("resources", resources)]);
     let env = Env::new().with("observed", state.clone()).with("desired", state);
-    env.with("context", structure()).unoptimized()
+    env.with("context", structure()).outside_kubernetes()
 });
 
 /// A `State`. As of every message, what is not set has its default value.

@@ -1,7 +1,8 @@
-//! A step's input, with the words by which most functions refuse it.
+//! How most functions begin and end: their input is read, with the words by which they refuse it, and what goes wrong
+//! becomes the step's fatal result.
 
 use serde::de::DeserializeOwned;
-use transom_function::RunFunctionRequest;
+use transom_function::{RunFunctionRequest, RunFunctionResponse};
 
 use crate::strict;
 
@@ -9,4 +10,16 @@ use crate::strict;
 pub fn read<T: DeserializeOwned>(request: &RunFunctionRequest, go: &str) -> Result<T, String> {
     strict::input(request, go)
         .map_err(|error| format!("cannot get Function input from *v1.RunFunctionRequest: {error}"))
+}
+
+/// The response that `work` makes of what earlier steps want, with a fatal result if it fails.
+pub fn answer(
+    mut request: RunFunctionRequest,
+    work: impl FnOnce(&RunFunctionRequest, &mut RunFunctionResponse) -> Result<(), String>,
+) -> RunFunctionResponse {
+    let mut response = request.start_response();
+    if let Err(error) = work(&request, &mut response) {
+        response.fatal(error);
+    }
+    response
 }

@@ -54,6 +54,11 @@ pub fn find(name: &str) -> Option<Arc<dyn Function>> {
     BUILTINS.iter().find(|(builtin, _)| *builtin == name).map(|(_, make)| make())
 }
 
+/// What runs compositions of mode `Resources`: the templates, with their names, are its input.
+pub fn templates() -> Arc<dyn Function> {
+    Arc::new(patch_and_transform::native::Templates)
+}
+
 /// The names of every built-in.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTINS.iter().map(|(name, _)| *name)

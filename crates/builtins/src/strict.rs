@@ -102,7 +102,7 @@ impl Error {
     }
 
     /// The words of Go's decoder, which names the type that is decoded into; below the root that is any type.
-    fn describe(&self, go_type: &str) -> String {
+    pub fn describe(&self, go_type: &str) -> String {
         let place = match self.pointer.as_str() {
             "" => String::new(),
             pointer => format!(" within {}", quote(pointer)),

@@ -61,9 +61,13 @@ async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -
         apply.push(application);
         progress.events.extend(event);
     }
-    let wanted = |name: &str| apply.binary_search_by(|a| a.name.as_str().cmp(name)).is_ok();
-    let delete = deletions(inputs, wanted)?;
-    let refs = apply.iter().map(|application| reference_to(&application.object)).collect();
+    let applied = |name: &str| apply.binary_search_by(|a| a.name.as_str().cmp(name)).is_ok();
+    let kept = |name: &str| !applied(name) && resources_mode::has_template(inputs.composition, name);
+    let delete = deletions(inputs, |name| applied(name) || kept(name))?;
+    let kept = inputs.observed.iter().filter(|(name, _)| kept(name));
+    let refs = apply.iter().map(|application| (&application.name, reference_to(&application.object)));
+    let refs = refs.chain(kept.map(|(name, observed)| (name, reference_to(&observed.object))));
+    let refs = refs.collect::<BTreeMap<_, _>>().into_values().collect();
     let object = with_references(inputs.xr, inputs.schema, refs);
     let changed = references(&object, inputs.schema) != references(inputs.xr, inputs.schema);
     let composite = desired.composite.unwrap_or_default();

@@ -1,14 +1,17 @@
-//! Compositions of mode `Resources`, the templates of Crossplane's first version: a pipeline of one step that calls
-//! function-patch-and-transform, whose language descends from them. This module bridges what changed since.
+//! Compositions of mode `Resources`, the templates of Crossplane's first version: a pipeline of one step, whose function
+//! speaks their language and is there wherever compositions run.
+//!
+//! A template that cannot be rendered leaves its resource out of what is desired. It is wanted all the same, as long as
+//! there is a template for it: what exists stays as it is, and stays referenced ([`has_template`]).
 
 use crate::failure::Cause;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use transom_object::meta;
 use transom_xapi::composition::NameReference;
 use transom_xapi::{CompositionSpec, PipelineStep};
 
-/// The function that such a composition is run by.
-pub const FUNCTION: &str = "function-patch-and-transform";
+/// The function that such a composition is run by. It is no name of an installed Function.
+pub const FUNCTION: &str = "mode:Resources";
 const STEP: &str = "resources";
 
 /// The pipeline that does what the templates say.
@@ -25,16 +28,12 @@ pub(crate) fn pipeline(composition: &CompositionSpec) -> Result<Vec<PipelineStep
         if let Some(fields) = template.as_object_mut() {
             fields.insert("name".to_owned(), name.into());
         }
-        modernise(template);
+        // A base may say which namespace it is in, but never its name; that was ours to choose.
+        if let Some(base) = template.get_mut("base").filter(|base| !meta::name(base).is_empty()) {
+            meta::set(base, "name", Value::Null);
+        }
     }
-    let mut patch_sets = composition.patch_sets.clone();
-    patch_sets.iter_mut().for_each(|set| each(set, "patches", patch));
-    let mut input = json!({
-        "apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": templates,
-    });
-    if !patch_sets.is_empty() {
-        input["patchSets"] = patch_sets.into();
-    }
+    let input = json!({"resources": templates, "patchSets": composition.patch_sets});
     Ok(vec![PipelineStep {
         step: STEP.to_owned(),
         function_ref: NameReference::new(FUNCTION),
@@ -52,73 +51,11 @@ fn name(template: &Value) -> Option<&str> {
     template.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
 }
 
-/// Writes out what used to be implied.
-fn modernise(template: &mut Value) {
-    each(template, "patches", patch);
-    each(template, "connectionDetails", connection_detail);
-    // A base may say which namespace it is in, but never its name; that was ours to choose.
-    if let Some(base) = template.get_mut("base").filter(|base| !meta::name(base).is_empty()) {
-        meta::set(base, "name", Value::Null);
-    }
-}
-
-fn each(object: &mut Value, list: &str, change: fn(&mut Map<String, Value>)) {
-    let items = object.get_mut(list).and_then(Value::as_array_mut);
-    items.into_iter().flatten().filter_map(Value::as_object_mut).for_each(change);
-}
-
-/// Merge options became a policy for the target's path; a transform now names its type.
-fn patch(patch: &mut Map<String, Value>) {
-    if let Some(policy) = patch.get_mut("policy").and_then(Value::as_object_mut)
-        && let Some(options) = policy.remove("mergeOptions").filter(|options| !options.is_null())
-    {
-        let is = |field| options.get(field).and_then(Value::as_bool).unwrap_or_default();
-        let merge = match (is("keepMapValues"), is("appendSlice")) {
-            (true, true) => "MergeObjectsAppendArrays",
-            (true, false) => "MergeObjects",
-            (false, true) => "ForceMergeObjectsAppendArrays",
-            (false, false) => "ForceMergeObjects",
-        };
-        policy.entry("toFieldPath").or_insert_with(|| merge.into());
-    }
-    let transforms = patch.get_mut("transforms").and_then(Value::as_array_mut);
-    for transform in transforms.into_iter().flatten().filter_map(Value::as_object_mut) {
-        self::transform(transform);
-    }
-}
-
-fn transform(transform: &mut Map<String, Value>) {
-    if !transform.contains_key("type")
-        && let Some(kind) = ["math", "map", "match", "string", "convert"]
-            .into_iter()
-            .find(|kind| transform.contains_key(*kind))
-    {
-        transform.insert("type".to_owned(), kind.into());
-    }
-    for (kind, implied) in [("math", "Multiply"), ("string", "Format")] {
-        if let Some(options) = transform.get_mut(kind).and_then(Value::as_object_mut) {
-            options.entry("type").or_insert_with(|| implied.into());
-        }
-    }
-}
-
-/// The type used to be told from the field that is set, and the name from the key.
-fn connection_detail(detail: &mut Map<String, Value>) {
-    let implied = [
-        ("value", "FromValue"),
-        ("fromConnectionSecretKey", "FromConnectionSecretKey"),
-        ("fromFieldPath", "FromFieldPath"),
-    ];
-    if !detail.contains_key("type")
-        && let Some((_, kind)) = implied.iter().find(|(field, _)| detail.contains_key(*field))
-    {
-        detail.insert("type".to_owned(), (*kind).into());
-    }
-    if !detail.contains_key("name")
-        && let Some(key) = detail.get("fromConnectionSecretKey").cloned()
-    {
-        detail.insert("name".to_owned(), key);
-    }
+/// Whether a composed resource is still meant to exist, even if it could not be rendered.
+pub(crate) fn has_template(composition: &CompositionSpec, resource: &str) -> bool {
+    let mut templates = composition.resources.iter().enumerate();
+    composition.is_resources_mode()
+        && templates.any(|(index, template)| template_name(template, index) == resource)
 }
 
 #[cfg(test)]
@@ -132,33 +69,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_implied_is_written_out() {
-        let input = input(json!([{
-            "base": {"apiVersion": "v1", "kind": "A", "metadata": {"name": "n"}},
-            "patches": [
-                {"fromFieldPath": "a", "policy": {"mergeOptions": {"appendSlice": true}},
-                 "transforms": [{"string": {"fmt": "%s"}}, {"type": "map", "map": {}}]},
-                {"policy": {"mergeOptions": {"keepMapValues": true}}},
-                {"policy": {"fromFieldPath": "Required"}},
-            ],
-            "connectionDetails": [{"fromConnectionSecretKey": "k"}, {"name": "v", "value": "x"}],
-        }]));
+    fn templates_are_named_and_bases_are_not() {
+        let base = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "n", "namespace": "ns"}});
+        let input = input(json!([{"base": base}, {"base": {"apiVersion": "v1", "kind": "B"}}]));
         assert_eq!(
-            input["resources"][0],
-            json!({
-                "name": "0",
-                "base": {"apiVersion": "v1", "kind": "A", "metadata": {}},
-                "patches": [
-                    {"fromFieldPath": "a", "policy": {"toFieldPath": "ForceMergeObjectsAppendArrays"},
-                     "transforms": [{"type": "string", "string": {"type": "Format", "fmt": "%s"}}, {"type": "map", "map": {}}]},
-                    {"policy": {"toFieldPath": "MergeObjects"}},
-                    {"policy": {"fromFieldPath": "Required"}},
-                ],
-                "connectionDetails": [
-                    {"type": "FromConnectionSecretKey", "name": "k", "fromConnectionSecretKey": "k"},
-                    {"type": "FromValue", "name": "v", "value": "x"},
-                ],
-            })
+            input["resources"],
+            json!([
+                {"name": "0", "base": {"apiVersion": "v1", "kind": "A", "metadata": {"namespace": "ns"}}},
+                {"name": "1", "base": {"apiVersion": "v1", "kind": "B"}},
+            ])
         );
     }
 

@@ -29,6 +29,7 @@
 pub mod client;
 mod function;
 pub mod json;
+mod metrics;
 pub mod proto;
 mod request;
 mod resource;

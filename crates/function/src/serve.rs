@@ -1,18 +1,19 @@
-//! Serving a function over gRPC as function images do: the same flags, both versions of the protocol, health,
+//! Serving a function over gRPC as function images do: the same flags, both versions of the protocol, health, metrics,
 //! mutual TLS unless told otherwise, and a graceful stop.
 
+use crate::metrics::{Calls, Metrics};
 use crate::proto::{v1, v1beta1};
 use crate::{Function, RunFunctionRequest, RunFunctionResponse, answer};
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 /// How long calls may take to finish once the server is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -38,6 +39,9 @@ pub struct ServeOptions {
     /// Largest request accepted, in megabytes.
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub max_recv_message_size: usize,
+    /// Address to show metrics at, such as :8080; nowhere unless given.
+    #[arg(long)]
+    pub metrics_address: Option<String>,
 }
 
 impl Default for ServeOptions {
@@ -49,6 +53,7 @@ impl Default for ServeOptions {
             tls_certs_dir: None,
             insecure: false,
             max_recv_message_size: 64,
+            metrics_address: None,
         }
     }
 }
@@ -126,6 +131,7 @@ enum Listener {
 /// A server that listens already and is ready to run a function.
 pub struct Server {
     listener: Listener,
+    metrics: Option<TcpListener>,
     tls: Option<ServerTlsConfig>,
     max_message_size: usize,
 }
@@ -138,17 +144,20 @@ impl Server {
             Some(dir) if !dir.as_os_str().is_empty() => Some(mutual_tls(dir).await?),
             _ => return Err(ServeError::NoCertificates),
         };
-        let listen_error = |source| ServeError::Listen { address: options.address.clone(), source };
         let listener = match options.network.as_str() {
-            "unix" => Listener::Unix(UnixListener::bind(&options.address).map_err(listen_error)?),
-            "tcp" | "tcp4" | "tcp6" => {
-                let addresses = resolve(&options.network, &options.address).await.map_err(listen_error)?;
-                Listener::Tcp(TcpListener::bind(&addresses[..]).await.map_err(listen_error)?)
+            "unix" => {
+                let listener = UnixListener::bind(&options.address);
+                Listener::Unix(listener.map_err(|source| cannot_listen(&options.address, source))?)
             }
+            network @ ("tcp" | "tcp4" | "tcp6") => Listener::Tcp(listen(network, &options.address).await?),
             other => return Err(ServeError::Network(other.to_owned())),
         };
+        let metrics = match options.metrics_address.as_deref() {
+            Some(address) => Some(listen("tcp", address).await?),
+            None => None,
+        };
         let max_message_size = options.max_recv_message_size.saturating_mul(1 << 20);
-        Ok(Self { listener, tls, max_message_size })
+        Ok(Self { listener, metrics, tls, max_message_size })
     }
 
     /// The address listened on; `None` for a unix socket.
@@ -159,13 +168,25 @@ impl Server {
         }
     }
 
+    /// Where metrics are shown, if anywhere.
+    pub fn metrics_addr(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
     /// Serves until `shutdown` completes and the calls under way have ended, or five seconds later.
     pub async fn run(
         self,
         function: impl Function,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let router = router(self.tls, Arc::new(function), self.max_message_size).await?;
+        let mut metrics = Metrics::default();
+        let router = router(self.tls, Arc::new(function), self.max_message_size, &mut metrics).await?;
+        let shown = async {
+            match self.metrics {
+                Some(listener) => metrics.serve(listener).await,
+                None => std::future::pending().await,
+            }
+        };
         let draining = tokio::sync::Notify::new();
         let stop = async {
             shutdown.await;
@@ -192,6 +213,7 @@ impl Server {
         tokio::select! {
             result = serving => Ok(result?),
             () = overdue => Ok(()),
+            () = shown => Ok(()),
         }
     }
 }
@@ -200,21 +222,32 @@ async fn router(
     tls: Option<ServerTlsConfig>,
     function: Arc<impl Function>,
     max_message_size: usize,
+    metrics: &mut Metrics,
 ) -> Result<Router, ServeError> {
-    let v1 = v1::function_runner_service_server::FunctionRunnerServiceServer::new(Service(function.clone()))
+    let mut service = |name| Service { function: function.clone(), calls: metrics.of(name) };
+    let (v1, beta) = (service(SERVICES[0]), service(SERVICES[1]));
+    let v1 = v1::function_runner_service_server::FunctionRunnerServiceServer::new(v1)
         .max_decoding_message_size(max_message_size);
-    let beta = v1beta1::function_runner_service_server::FunctionRunnerServiceServer::new(Service(function))
+    let beta = v1beta1::function_runner_service_server::FunctionRunnerServiceServer::new(beta)
         .max_decoding_message_size(max_message_size);
     let (health, health_service) = tonic_health::server::health_reporter();
-    let serving = tonic_health::ServingStatus::Serving;
-    for service in ["apiextensions.fn.proto.v1", "apiextensions.fn.proto.v1beta1"] {
-        health.set_service_status(format!("{service}.FunctionRunnerService"), serving).await;
+    for service in SERVICES {
+        health.set_service_status(service, tonic_health::ServingStatus::Serving).await;
     }
     let mut builder = tonic::transport::Server::builder();
     if let Some(tls) = tls {
         builder = builder.tls_config(tls)?;
     }
     Ok(builder.add_service(v1).add_service(beta).add_service(health_service))
+}
+
+fn cannot_listen(address: &str, source: std::io::Error) -> ServeError {
+    ServeError::Listen { address: address.to_owned(), source }
+}
+
+async fn listen(network: &str, address: &str) -> Result<TcpListener, ServeError> {
+    let addresses = resolve(network, address).await.map_err(|source| cannot_listen(address, source))?;
+    TcpListener::bind(&addresses[..]).await.map_err(|source| cannot_listen(address, source))
 }
 
 /// The addresses to try for `host:port`; without a host, every interface.
@@ -244,8 +277,17 @@ async fn mutual_tls(dir: &Path) -> Result<ServerTlsConfig, ServeError> {
     Ok(ServerTlsConfig::new().identity(identity).client_ca_root(Certificate::from_pem(read("ca.crt").await?)))
 }
 
+/// What both versions of the protocol call the service.
+const SERVICES: [&str; 2] = [
+    "apiextensions.fn.proto.v1.FunctionRunnerService",
+    "apiextensions.fn.proto.v1beta1.FunctionRunnerService",
+];
+
 /// One function behind both versions' services.
-struct Service<F>(Arc<F>);
+struct Service<F> {
+    function: Arc<F>,
+    calls: Arc<Calls>,
+}
 
 impl<F: Function> Service<F> {
     async fn call(
@@ -254,7 +296,10 @@ impl<F: Function> Service<F> {
     ) -> Result<Response<RunFunctionResponse>, Status> {
         let request = request.into_inner();
         let tag = request.tag().to_owned();
-        let answer = answer(&*self.0, request).await;
+        let began = Instant::now();
+        self.calls.start();
+        let answer = answer(&*self.function, request).await;
+        self.calls.end(answer.as_ref().map_or_else(Status::code, |_| Code::Ok), began.elapsed());
         match &answer {
             Ok(response) => tracing::debug!(tag, results = response.results.len(), "answered"),
             Err(status) => tracing::warn!(tag, %status, "failed"),

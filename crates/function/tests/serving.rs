@@ -128,6 +128,31 @@ async fn the_old_version_is_spoken_where_the_new_is_not() {
 }
 
 #[tokio::test]
+async fn metrics_are_shown() {
+    let metrics_address = Some("127.0.0.1:0".to_owned());
+    let options = ServeOptions { address: "127.0.0.1:0".to_owned(), metrics_address, ..insecure() };
+    let server = Server::bind(&options).await.expect("the server binds");
+    let (address, shown) = (server.local_addr().unwrap(), server.metrics_addr().unwrap());
+    let task = tokio::spawn(server.run(Echo, std::future::pending()));
+    let client = FunctionClient::new(channel(address).await);
+    client.run(&RequestBuilder::new(json!({})).build()).await.expect("the function answers");
+    let get = async |path: &str| {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut stream = tokio::net::TcpStream::connect(shown).await.expect("metrics are served");
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    };
+    let answer = get("/metrics").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let handled = "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"RunFunction\",grpc_service=\"apiextensions.fn.proto.v1.FunctionRunnerService\",grpc_type=\"unary\"} 1\n";
+    assert!(answer.contains(handled), "{answer}");
+    assert!(get("/").await.starts_with("HTTP/1.1 404 "));
+    task.abort();
+}
+
+#[tokio::test]
 async fn health_is_reported_for_both_versions() {
     let running = start(insecure()).await;
     let mut client = tonic_health::pb::health_client::HealthClient::new(channel(running.address).await);

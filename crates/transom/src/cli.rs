@@ -48,11 +48,44 @@ pub(crate) enum Beta {
 #[command(after_help = "\
 Examples:
   transom function list
-  transom function serve function-auto-ready --insecure")]
+  transom function serve function-auto-ready --insecure
+  transom function bench function-auto-ready --request request.json")]
 pub(crate) enum Function {
     /// List the functions that are built in
     List,
     Serve(ServeFunction),
+    Bench(BenchFunction),
+}
+
+/// Measure what a call of a function costs: of a built-in in this process, and of servers elsewhere
+#[derive(Args)]
+pub(crate) struct BenchFunction {
+    /// Which built-in; see `transom function list`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    /// File with a RunFunctionRequest in JSON, which is what is asked
+    #[arg(long, value_name = "FILE")]
+    pub(crate) request: PathBuf,
+
+    /// How many calls count
+    #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
+    pub(crate) calls: usize,
+
+    /// Address of a function server to measure, too, without TLS; goes with --pid
+    #[arg(long, value_name = "HOST:PORT", requires = "pid")]
+    at: Vec<String>,
+
+    /// The process that listens at the address of the same place
+    #[arg(long, value_name = "PID", requires = "at")]
+    pid: Vec<u32>,
+}
+
+impl BenchFunction {
+    /// Addresses, and who listens there.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.at.iter().map(String::as_str).zip(self.pid.iter().copied())
+    }
 }
 
 /// Serve a built-in function over gRPC, as its own image would

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-const FOLDERS: [&str; 3] = ["functions", "kubernetes", "smd"];
+const FOLDERS: [&str; 5] = ["crossplane/cli", "crossplane/cli-literals", "functions", "kubernetes", "smd"];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

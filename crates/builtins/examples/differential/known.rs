@@ -4,7 +4,12 @@ use regex::Regex;
 use std::path::Path;
 
 pub struct Known {
-    patterns: Vec<Regex>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    pattern: Regex,
+    reason: String,
     seen: usize,
 }
 
@@ -12,21 +17,33 @@ impl Known {
     pub fn read(file: Option<&Path>) -> Result<Self, super::Failure> {
         let text = file.map(std::fs::read_to_string).transpose()?.unwrap_or_default();
         let rows = text.lines().filter(|row| !row.is_empty() && !row.starts_with('#'));
-        let patterns = rows.map(|row| {
-            let (pattern, _reason) = row.split_once('\t').ok_or(format!("no reason is given: {row}"))?;
-            Ok::<_, super::Failure>(Regex::new(pattern)?)
+        let rows = rows.map(|row| {
+            let (pattern, reason) = row.split_once('\t').ok_or(format!("no reason is given: {row}"))?;
+            Ok::<_, super::Failure>(Row { pattern: Regex::new(pattern)?, reason: reason.to_owned(), seen: 0 })
         });
-        Ok(Self { patterns: patterns.collect::<Result<_, _>>()?, seen: 0 })
+        Ok(Self { rows: rows.collect::<Result<_, _>>()? })
+    }
+
+    /// The reason for a difference.
+    pub fn reason(&mut self, function: &str, difference: &str) -> Option<&str> {
+        let described = format!("{function}: {difference}");
+        let row = self.rows.iter_mut().find(|row| row.pattern.is_match(&described))?;
+        row.seen += 1;
+        Some(&row.reason)
     }
 
     pub fn expects(&mut self, function: &str, difference: &str) -> bool {
-        let described = format!("{function}: {difference}");
-        let expected = self.patterns.iter().any(|pattern| pattern.is_match(&described));
-        self.seen += usize::from(expected);
-        expected
+        self.reason(function, difference).is_some()
     }
 
+    /// How many differences had a reason.
     pub fn seen(&self) -> usize {
-        self.seen
+        self.rows.iter().map(|row| row.seen).sum()
+    }
+
+    /// The patterns for a function that nothing matched.
+    pub fn unneeded(&self, function: &str) -> Vec<&str> {
+        let unseen = self.rows.iter().filter(|row| row.seen == 0).map(|row| row.pattern.as_str());
+        unseen.filter(|pattern| pattern.starts_with(&format!("{function}:"))).collect()
     }
 }

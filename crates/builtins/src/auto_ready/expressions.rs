@@ -38,7 +38,7 @@ fn keys(path: &str) -> impl Iterator<Item = &str> {
 
 /// Whether an expression over `object` holds, or why that cannot be said.
 pub fn holds(source: &str, object: &Value) -> Result<bool, String> {
-    let env = Env::new().with("object", Type::Dyn).unoptimized();
+    let env = Env::new().with("object", Type::Dyn).outside_kubernetes();
     let program = Program::compile(source, &env)
         .map_err(|error| format!("failed to compile query: {}", expression::issues(&error)))?;
     if *program.result_type() != Type::Bool {

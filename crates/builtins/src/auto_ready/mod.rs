@@ -29,12 +29,8 @@ struct Input {
 
 #[async_trait]
 impl Function for AutoReady {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        if let Err(error) = judge_all(&request, &mut response) {
-            response.fatal(error);
-        }
-        Ok(response)
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(input::answer(request, judge_all))
     }
 }
 

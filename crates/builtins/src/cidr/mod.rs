@@ -21,12 +21,8 @@ pub struct Cidr;
 
 #[async_trait]
 impl Function for Cidr {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        if let Err(error) = write(&request, &mut response) {
-            response.fatal(error);
-        }
-        Ok(response)
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(crate::input::answer(request, write))
     }
 }
 

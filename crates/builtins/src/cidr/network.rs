@@ -18,7 +18,10 @@ pub struct Network {
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.shown(self.address), self.length)
+        let address = self.shown(self.address);
+        // Go takes an IPv4 address in IPv6's clothes for what it is.
+        let mapped = if address.is_ipv4() { self.bits - 32 } else { 0 };
+        write!(f, "{address}/{}", self.length.saturating_sub(mapped))
     }
 }
 
@@ -55,7 +58,7 @@ impl Network {
     fn shown(self, address: u128) -> IpAddr {
         match u32::try_from(address) {
             Ok(address) if self.bits == 32 => IpAddr::V4(address.into()),
-            _ => IpAddr::V6(address.into()),
+            _ => IpAddr::V6(address.into()).to_canonical(),
         }
     }
 
@@ -163,6 +166,7 @@ mod tests {
             ("2001:DB8::1/32", Some("2001:db8::/32")),
             ("::/0", Some("::/0")),
             ("::1/128", Some("::1/128")),
+            ("::ffff:10.1.2.3/120", Some("10.1.2.0/24")),
             ("10.0.0.0", None),
             ("10.0.0.0/33", None),
             ("10.0.0.0/+8", None),
@@ -183,6 +187,7 @@ mod tests {
             ("10.12.112.0/20", -1, "10.12.127.255"),
             ("fd00:fd12:3456:7890::/72", 34, "fd00:fd12:3456:7890::22"),
             ("10.0.0.1/32", -1, "10.0.0.1"),
+            ("::/80", -1, "255.255.255.255"),
         ] {
             assert_eq!(network(text).host(number).as_deref(), Ok(expected), "{text} {number}");
         }

@@ -77,12 +77,8 @@ impl Source {
 
 #[async_trait]
 impl Function for EnvironmentConfigs {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        if let Err(error) = run(&request, &mut response) {
-            response.fatal(error);
-        }
-        Ok(response)
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(input::answer(request, run))
     }
 }
 

@@ -64,12 +64,8 @@ struct Selector {
 
 #[async_trait]
 impl Function for ExtraResources {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        if let Err(error) = run(&request, &mut response) {
-            response.fatal(error);
-        }
-        Ok(response)
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(input::answer(request, run))
     }
 }
 

@@ -24,6 +24,7 @@ use transom_function::{
     async_trait,
 };
 use transom_object::quote::quote;
+use transom_object::{GroupVersion, GroupVersionKind, meta};
 
 use crate::{desired, strict};
 use connection::Details;
@@ -55,7 +56,8 @@ pub enum Profile {
     /// A step of a pipeline, with the original's quirks.
     Function,
     /// A composition of mode `Resources`: numbers are what they are, texts are joined with separators between them,
-    /// and a resource that does not exist yet is left out when a patch to it fails, rather than all of them.
+    /// and a patch that fails leaves out its resource rather than stopping all. A resource that is left out and exists
+    /// stays as it is: whoever runs this must not take it for one that is not wanted.
     Native,
 }
 
@@ -180,6 +182,9 @@ impl<'r> Run<'r> {
     fn compose(&mut self, template: &ComposedTemplate, patches: &[&Patch]) -> Result<(), String> {
         let mut desired = self.base(template)?;
         let observed = self.request.observed_composed(&template.name);
+        if let (Profile::Native, Some(observed)) = (self.profile, observed) {
+            stays_of_its_kind(template, observed.object(), &desired)?;
+        }
         let mut ready = Ready::Unspecified;
         let exists = observed.map(|observed| {
             let document = Document::of(observed.object(), self.composite.numbers());
@@ -292,18 +297,19 @@ impl<'r> Run<'r> {
     ) -> Result<Outcome, String> {
         let (name, kind) = (quote(&template.name), quote(patch.kind.as_str()));
         let failed = format!("cannot render composed resource {name} {kind} patch at index {i}");
-        // Only a resource that does not exist yet can be held back.
-        let new = !exists && is_to_composed(&patch.kind);
-        if !error.is_not_found() {
-            if self.profile == Profile::Native && new {
-                self.response.warning(format!("{failed}: {error}"));
-                return Ok(Outcome::SkipResource);
-            }
-            return Err(format!("{failed}: {error}"));
-        }
-        if !patch.is_required() {
+        let to_composed = is_to_composed(&patch.kind);
+        if error.is_not_found() && !patch.is_required() {
             return Ok(Outcome::SkipPatch);
         }
+        if self.profile == Profile::Native && to_composed {
+            self.response.warning(format!("{failed}: {error}"));
+            return Ok(Outcome::SkipResource);
+        }
+        if self.profile == Profile::Native || !error.is_not_found() {
+            return Err(format!("{failed}: {error}"));
+        }
+        // Only a resource that does not exist yet can be held back.
+        let new = !exists && to_composed;
         if new {
             self.response.warning(format!(
                 "not adding new composed resource {name} to desired state because {kind} patch at index {i} has 'policy.fromFieldPath: Required': {error}"
@@ -351,6 +357,28 @@ enum Outcome {
 fn is_to_composed(kind: &PatchType) -> bool {
     use PatchType::{CombineFromComposite, CombineFromEnvironment, FromComposite, FromEnvironment};
     matches!(kind, FromComposite | FromEnvironment | CombineFromComposite | CombineFromEnvironment)
+}
+
+/// A composed resource that exists cannot become one of another kind.
+fn stays_of_its_kind(
+    template: &ComposedTemplate,
+    observed: &Value,
+    desired: &Document<'_>,
+) -> Result<(), String> {
+    let gvk =
+        |api_version: &str, kind: &str| GroupVersion::parse(api_version).unwrap_or_default().with_kind(kind);
+    let is = gvk(meta::api_version(observed), meta::kind(observed));
+    let becomes = gvk(desired.text("apiVersion"), desired.text("kind"));
+    if is.group_kind() == becomes.group_kind() {
+        return Ok(());
+    }
+    let show = |gvk: &GroupVersionKind| format!("{}/{}, Kind={}", gvk.group, gvk.version, gvk.kind);
+    Err(format!(
+        "cannot change the kind of composed resource {} from {} to {}: is this the template it was composed from?",
+        quote(&template.name),
+        show(&is),
+        show(&becomes),
+    ))
 }
 
 /// A document is always an object.

@@ -1,24 +1,42 @@
 //! Compositions of mode `Resources` in the terms of the function's input.
 //!
-//! The language is the same, but their API server filled in what was left out, names were optional, and how to merge
-//! was said in options instead of a policy. Run what comes of it with [`Profile::Native`](super::Profile::Native).
+//! The language is the same, but their API server filled in what was left out, and how to merge was said in options
+//! instead of a policy. What comes of it runs with [`Profile::Native`].
 
 use serde_json::{Map, Value, json};
+use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 
 use super::input::Resources;
+use super::{Profile, fatal, run, validate};
 use crate::strict;
 
-/// The input that a composition's `spec` stands for. Resources without a name are named by their place: `resource-0`.
-pub fn input(spec: &Value) -> Result<Resources, strict::Error> {
+/// Runs the templates of a composition of mode `Resources`, which are its input.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Templates;
+
+#[async_trait]
+impl Function for Templates {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        let nothing = Map::new();
+        let spec = request.input.as_ref().map_or(&nothing, |input| input.fields());
+        let input = input(spec).map_err(|error| Error::fatal(format!("cannot read the templates: {error}")));
+        let response = request.start_response();
+        Ok(match input.and_then(|input| validate(&input).map(|()| input)) {
+            Ok(input) => run(&input, &request, response, Profile::Native),
+            Err(error) => fatal(response, error.to_string()),
+        })
+    }
+}
+
+/// The input that a composition's `spec` stands for.
+fn input(spec: &Map<String, Value>) -> Result<Resources, String> {
     let mut input = Map::new();
     for list in ["patchSets", "resources"] {
         let mut items = spec.get(list).cloned().unwrap_or_default();
-        for (i, item) in elements(Some(&mut items)).enumerate() {
-            rewrite(item, i);
-        }
+        elements(Some(&mut items)).for_each(rewrite);
         input.insert(list.to_owned(), items);
     }
-    strict::value(&input.into())
+    strict::value(&input.into()).map_err(|error| error.describe("v1.CompositionSpec"))
 }
 
 /// The objects in a list.
@@ -26,10 +44,7 @@ fn elements(list: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     list.and_then(Value::as_array_mut).into_iter().flatten().filter(|item| item.is_object())
 }
 
-fn rewrite(template: &mut Value, index: usize) {
-    if template["name"].as_str().unwrap_or_default().is_empty() {
-        template["name"] = format!("resource-{index}").into();
-    }
+fn rewrite(template: &mut Value) {
     for patch in elements(template.get_mut("patches")) {
         merge_policy(patch);
         for transform in elements(patch.get_mut("transforms")) {
@@ -52,11 +67,17 @@ fn merge_policy(patch: &mut Value) {
         (false, true) => "ForceMergeObjectsAppendArrays",
         (false, false) => "ForceMergeObjects",
     };
-    policy.insert("toFieldPath".to_owned(), to.into());
+    policy.entry("toFieldPath").or_insert_with(|| to.into());
 }
 
 /// What the API server filled in.
 fn default_types(transform: &mut Value) {
+    let kinds = ["math", "map", "match", "string", "convert"];
+    if transform["type"].is_null()
+        && let Some(kind) = kinds.into_iter().find(|kind| !transform[*kind].is_null())
+    {
+        transform["type"] = kind.into();
+    }
     for (config, kind) in [("string", "Format"), ("math", "Multiply")] {
         if transform[config].is_object() && transform[config]["type"].is_null() {
             transform[config]["type"] = kind.into();
@@ -88,20 +109,42 @@ fn infer_type(detail: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Profile, run, validate};
     use super::*;
-    use transom_function::testing::RequestBuilder;
+    use transom_function::testing::{RequestBuilder, run};
+    use transom_function::{Ready, Severity};
 
-    #[test]
-    fn a_composition_of_resources_runs() {
+    fn composite() -> Value {
+        json!({"apiVersion": "example.org/v1", "kind": "X", "metadata": {"name": "demo"},
+            "spec": {"size": 5, "tags": ["b", "a"], "labels": {"k": "new", "l": "added"}}})
+    }
+
+    fn thing(patches: &Value) -> Value {
+        json!({"name": "thing", "base": {"apiVersion": "v1", "kind": "Thing"}, "patches": patches})
+    }
+
+    /// A patch that cannot be made: a list cannot be multiplied.
+    fn failing() -> Value {
+        json!({"fromFieldPath": "spec.tags", "transforms": [{"type": "math", "math": {"multiply": 2}}]})
+    }
+
+    async fn templates(resources: Value, observed: Option<Value>) -> RunFunctionResponse {
+        let mut request = RequestBuilder::new(composite()).input(json!({"resources": resources}));
+        if let Some(observed) = observed {
+            request = request.observed("thing", observed);
+        }
+        run(&Templates, request.build(), &[]).await
+    }
+
+    #[tokio::test]
+    async fn a_composition_of_resources_runs() {
         let spec = json!({
-            "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "X"},
             "patchSets": [{"name": "names", "patches": [{"fromFieldPath": "metadata.name"}]}],
             "resources": [{
+                "name": "one",
                 "base": {"apiVersion": "v1", "kind": "Thing", "spec": {"tags": ["a"], "labels": {"k": "kept"}}},
                 "patches": [
                     {"type": "PatchSet", "patchSetName": "names"},
-                    {"fromFieldPath": "spec.size", "toFieldPath": "spec.size", "transforms": [{"type": "math", "math": {"multiply": 2}},
+                    {"fromFieldPath": "spec.size", "toFieldPath": "spec.size", "transforms": [{"math": {"multiply": 2}},
                         {"type": "string", "string": {"fmt": "%d GB"}}]},
                     {"fromFieldPath": "spec.tags", "policy": {"mergeOptions": {"appendSlice": true}}},
                     {"fromFieldPath": "spec.labels", "policy": {"mergeOptions": {"keepMapValues": true}}},
@@ -109,26 +152,54 @@ mod tests {
                         "transforms": [{"type": "string", "string": {"type": "Join", "join": {"separator": ", "}}}]},
                 ],
                 "connectionDetails": [{"fromConnectionSecretKey": "user"}, {"name": "port", "value": "80"}],
-            }, {"base": {"apiVersion": "v1", "kind": "Broken"}, "patches": [
-                {"fromFieldPath": "spec.tags", "transforms": [{"type": "math", "math": {"multiply": 2}}]}]}],
+            }],
         });
-        let input = input(&spec).unwrap();
-        validate(&input).unwrap();
-        let xr = json!({"apiVersion": "example.org/v1", "kind": "X", "metadata": {"name": "demo"},
-            "spec": {"size": 5, "tags": ["b", "a"], "labels": {"k": "new", "l": "added"}}});
-        let mut request = RequestBuilder::new(xr).build();
-        let response = request.start_response();
-        let response = run(&input, &request, response, Profile::Native);
+        let decoded = input(spec.as_object().unwrap()).unwrap();
+        assert_eq!(decoded.resources[0].connection_details[0].name, "user");
+        let request = RequestBuilder::new(composite()).input(spec).build();
+        let response = run(&Templates, request, &[]).await;
         let resources = &response.desired.as_ref().unwrap().resources;
         assert_eq!(
-            resources["resource-0"].object()["spec"],
-            json!({
-            "size": "10 GB", "tags": ["a", "b"], "labels": {"k": "kept", "l": "added"}, "joined": "b, a"})
+            resources["one"].object()["spec"],
+            json!({"size": "10 GB", "tags": ["a", "b"], "labels": {"k": "kept", "l": "added"}, "joined": "b, a"})
         );
-        assert_eq!(resources["resource-0"].name(), "demo");
-        // What cannot be rendered is left out, and the rest goes on.
-        assert!(!resources.contains_key("resource-1"));
-        assert_eq!(response.results.len(), 1);
-        assert_eq!(input.resources[0].connection_details[0].name, "user");
+        assert_eq!(resources["one"].name(), "demo");
+    }
+
+    /// What cannot be rendered is left out with a warning, whether or not it exists, and the rest goes on.
+    #[tokio::test]
+    async fn a_patch_that_fails_costs_its_resource_only() {
+        let other = json!({"name": "other", "base": {"apiVersion": "v1", "kind": "Other"}});
+        let required = json!({"fromFieldPath": "spec.none", "policy": {"fromFieldPath": "Required"}});
+        let exists = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "here"}});
+        for patch in [failing(), required] {
+            for observed in [None, Some(exists.clone())] {
+                let response = templates(json!([thing(&json!([patch])), other]), observed).await;
+                let desired = response.desired.as_ref().unwrap();
+                assert_eq!(desired.resources.keys().collect::<Vec<_>>(), ["other"]);
+                assert_eq!(desired.composite.as_ref().unwrap().ready(), Ready::False);
+                let warnings: Vec<&str> = response.results.iter().map(|r| r.message.as_str()).collect();
+                assert_eq!(warnings.len(), 1);
+                assert!(warnings[0].starts_with("cannot render composed resource \"thing\""), "{warnings:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_patch_to_the_composite_resource_that_fails_stops_all() {
+        let exists = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "here"}});
+        let required = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "status.none",
+            "toFieldPath": "status.x", "policy": {"fromFieldPath": "Required"}});
+        let response = templates(json!([thing(&json!([required]))]), Some(exists)).await;
+        assert_eq!(response.results[0].severity(), Severity::Fatal);
+    }
+
+    #[tokio::test]
+    async fn a_composed_resource_stays_of_its_kind() {
+        let exists = json!({"apiVersion": "v1", "kind": "Thong", "metadata": {"name": "here"}});
+        let response = templates(json!([thing(&json!([]))]), Some(exists)).await;
+        assert_eq!(response.results[0].severity(), Severity::Fatal);
+        let message = &response.results[0].message;
+        assert!(message.contains("from /v1, Kind=Thong to /v1, Kind=Thing"), "{message}");
     }
 }

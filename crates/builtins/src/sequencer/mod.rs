@@ -44,12 +44,8 @@ struct Rule {
 
 #[async_trait]
 impl Function for Sequencer {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        if let Err(error) = sequence(&request, &mut response) {
-            response.fatal(error);
-        }
-        Ok(response)
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(input::answer(request, sequence))
     }
 }
 

@@ -32,13 +32,12 @@ struct Input {
 
 #[async_trait]
 impl Function for TagManager {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        match manage(&request, &mut response) {
-            Ok(()) => response.normal("Successfully Processed tags"),
-            Err(error) => response.fatal(error),
-        };
-        Ok(response)
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(input::answer(request, |request, response| {
+            manage(request, response)?;
+            response.normal("Successfully Processed tags");
+            Ok(())
+        }))
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod compare;
 mod known;
+mod normal;
 
 use compare::compare;
 use known::Known;

@@ -3,10 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[path = "../../examples/differential/answers.rs"]
+mod answers;
 #[path = "../../examples/differential/dice.rs"]
 mod dice;
 #[path = "../../examples/differential/generate/mod.rs"]
 mod generate;
+mod held;
+#[path = "../conformance/normal.rs"]
+mod normal;
 
 use proptest::prelude::*;
 use prost::Message;

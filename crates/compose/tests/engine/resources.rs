@@ -255,6 +255,33 @@ async fn templates_are_a_pipeline_of_one_step() {
     let script = Script::new().then(|r| wanting(r, "db", "Db"));
     case.run(&script).await.unwrap();
     let call = &script.calls()[0];
-    assert_eq!(call.function, "function-patch-and-transform");
+    assert_eq!(call.function, transom_compose::resources_mode::FUNCTION);
     assert_eq!(call.request.input.as_ref().unwrap().fields()["resources"][0]["name"], "db");
+}
+
+/// A template whose resource could not be rendered leaves what exists alone; only what has no template goes.
+#[tokio::test]
+async fn what_has_a_template_stays() {
+    let mut case = Case::new(&json!({
+        "mode": "Resources",
+        "resources": [
+            {"name": "app", "base": {"apiVersion": "v1", "kind": "App"}},
+            {"name": "db", "base": {"apiVersion": "v1", "kind": "Db"}},
+            {"name": "new", "base": {"apiVersion": "v1", "kind": "New"}},
+        ],
+    }));
+    for name in ["db", "gone"] {
+        case = case.observe(name, object("Db", name, true));
+    }
+    let plan = case.run(&Script::new().then(|r| wanting(r, "app", "App"))).await.unwrap();
+    let deleted: Vec<&str> = plan.delete.iter().map(|deletion| deletion.name.as_str()).collect();
+    let applied: Vec<&str> = plan.apply.iter().map(|application| application.name.as_str()).collect();
+    assert_eq!((deleted, applied), (vec!["gone"], vec!["app"]));
+    let kinds: Vec<&Value> = plan.references.object["spec"]["crossplane"]["resourceRefs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reference| &reference["kind"])
+        .collect();
+    assert_eq!(kinds, ["App", "Db"]);
 }

@@ -3,6 +3,7 @@
 
 use super::library::Work;
 use super::opaque::Opaque;
+use super::program::Dialect;
 use super::value::{EvalError, Map, Value};
 
 /// The most one evaluation may cost.
@@ -19,14 +20,13 @@ pub(crate) const MAP: u64 = 30;
 pub(crate) struct Meter {
     pub cost: u64,
     limit: u64,
-    /// Whether `has(x.y)` costs one more than `x`.
-    pub presence: bool,
+    pub dialect: Dialect,
     pub work: Work,
 }
 
 impl Meter {
-    pub(crate) fn new(limit: u64, presence: bool) -> Self {
-        Self { cost: 0, limit, presence, work: Work::default() }
+    pub(crate) fn new(limit: u64, dialect: Dialect) -> Self {
+        Self { cost: 0, limit, dialect, work: Work::default() }
     }
 
     pub(crate) fn charge(&mut self, cost: u64) -> Result<(), EvalError> {

@@ -6,7 +6,7 @@
 use super::ast::{Expr, Fold, Kind, Literal};
 use super::check::Checked;
 use super::cost;
-use super::program::Env;
+use super::program::{Dialect, Env};
 use super::types::Type;
 use std::collections::HashMap;
 
@@ -192,7 +192,7 @@ impl Estimator<'_> {
     fn select(&mut self, e: &Expr, operand: &Expr, field: &str, test: bool) -> Bounds {
         let cost = self.cost(operand);
         if test {
-            return cost.plus(Bounds::exactly(u64::from(self.env.presence_has_cost())));
+            return cost.plus(Bounds::exactly(u64::from(self.env.dialect() == Dialect::Plain)));
         }
         let mut path = self.path(operand);
         path.push(field.to_owned());

@@ -4,6 +4,7 @@ use super::compare;
 use super::cost::{self, Meter};
 use super::library::{self, Args, Body, Out, Overload};
 use super::plan::{Attribute, Base, By, Call, Loop, Node, Qualifier};
+use super::program::Dialect;
 use super::value::{EvalError, Key, List, Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,8 +96,8 @@ impl<'e, 'a> Evaluation<'e, 'a> {
         if matches!(base, Err(EvalError::CostExceeded)) {
             return base;
         }
-        // A presence test costs nothing itself: one for the attribute less one for the test.
-        if costs && (!attribute.test || self.meter.presence) {
+        // In Kubernetes a presence test costs nothing itself: one for the attribute less one for the test.
+        if costs && (!attribute.test || self.meter.dialect == Dialect::Plain) {
             self.meter.charge(1)?;
         }
         if attribute.qualifiers.is_empty() { base } else { self.qualify(base?, attribute) }
@@ -160,7 +161,9 @@ impl<'e, 'a> Evaluation<'e, 'a> {
                 Value::Map(map) if test || qualifier.optional => map.find_present(name),
                 Value::Map(map) => map.find_name(name),
                 // Outside of Kubernetes, what has no fields does not have this one either.
-                _ if test && self.meter.presence && !matches!(value, Value::List(_)) => Ok(None),
+                _ if test && self.meter.dialect == Dialect::Plain && !matches!(value, Value::List(_)) => {
+                    Ok(None)
+                }
                 _ if test => Err(EvalError::failed(format!("no such key: {name}"))),
                 _ => Err(EvalError::overload()),
             },

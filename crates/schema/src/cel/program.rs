@@ -55,18 +55,21 @@ impl fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 /// What an expression can name: variables with their types. The functions are always Kubernetes' set.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Env {
     variables: BTreeMap<String, Type>,
     decls: BTreeMap<String, Arc<Decl>>,
-    fold: bool,
-    presence: bool,
+    dialect: Dialect,
 }
 
-impl Default for Env {
-    fn default() -> Self {
-        Self { variables: BTreeMap::new(), decls: BTreeMap::new(), fold: true, presence: false }
-    }
+/// Whose CEL it is. They differ in what is computed beforehand, in what `has` costs, in what it says of values
+/// without fields, and in whether the elements of a list may be of several types.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Dialect {
+    #[default]
+    Kubernetes,
+    /// Upstream's defaults.
+    Plain,
 }
 
 impl Env {
@@ -92,12 +95,11 @@ impl Env {
         self.with(name, decl.ty.clone())
     }
 
-    /// Without computing constants beforehand, with a price on `has` and without its failing on texts, numbers and
-    /// null, and with lists and maps of mixed types: upstream's defaults outside of Kubernetes.
+    /// As upstream is outside of Kubernetes: constants are not computed beforehand, `has` has a price and is false of
+    /// texts, numbers and null instead of failing, and lists and maps may be of mixed types.
     #[must_use]
-    pub fn unoptimized(mut self) -> Self {
-        self.fold = false;
-        self.presence = true;
+    pub fn outside_kubernetes(mut self) -> Self {
+        self.dialect = Dialect::Plain;
         self
     }
 
@@ -105,8 +107,8 @@ impl Env {
         self.decls.get(name)
     }
 
-    pub(crate) fn presence_has_cost(&self) -> bool {
-        self.presence
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 }
 
@@ -132,7 +134,7 @@ pub struct Program {
     names: Vec<String>,
     result: Type,
     mentioned: Vec<String>,
-    presence: bool,
+    dialect: Dialect,
     estimate: Bounds,
 }
 
@@ -150,19 +152,12 @@ impl Program {
 
     pub(crate) fn from_checked(checked: &Checked, env: &Env) -> Result<Self, CompileError> {
         let names: Vec<String> = env.variables.keys().cloned().collect();
-        let node = plan::plan(checked, &names, Options { fold: env.fold })
+        let node = plan::plan(checked, &names, Options { fold: env.dialect == Dialect::Kubernetes })
             .map_err(|why| CompileError::new(format!("program instantiation failed: {why}")))?;
         let estimate = estimate::estimate(checked, env);
         let mut mentioned = Vec::new();
         mentions(&mut checked.root.clone(), &mut mentioned);
-        Ok(Self {
-            node,
-            names,
-            result: checked.result().clone(),
-            mentioned,
-            presence: env.presence,
-            estimate,
-        })
+        Ok(Self { node, names, result: checked.result().clone(), mentioned, dialect: env.dialect, estimate })
     }
 
     /// The static type of the result.
@@ -197,7 +192,7 @@ impl Program {
         budget: u64,
     ) -> (Result<Value<'a>, EvalError>, u64) {
         let values: Vec<Option<Value<'a>>> = self.names.iter().map(|n| bindings.0.get(n).cloned()).collect();
-        let mut meter = Meter::new(budget, self.presence);
+        let mut meter = Meter::new(budget, self.dialect);
         let result = Evaluation::new(&values, &self.names, &mut meter).eval(&self.node);
         (result, meter.cost)
     }
@@ -208,7 +203,7 @@ pub(crate) fn analyze(source: &str, env: &Env) -> Result<Checked, CompileError> 
     let fail = |issues| CompileError::from_issues(source, issues);
     let parsed = parser::parse(source).map_err(|issues| CompileError { syntax: true, ..fail(issues) })?;
     let mut checked = check::check(parsed.root, parsed.nodes, &env.variables).map_err(fail)?;
-    let issues = literals::check(&mut checked, env.fold);
+    let issues = literals::check(&mut checked, env.dialect == Dialect::Kubernetes);
     if issues.is_empty() { Ok(checked) } else { Err(fail(issues)) }
 }
 

@@ -362,7 +362,7 @@ fn costs(case: &Case) -> Result<(), String> {
             _ => return Err("no expression".to_owned()),
         };
     for source in sources {
-        let env = Env::new().unoptimized();
+        let env = Env::new().outside_kubernetes();
         let program = Program::compile(&source, &env).map_err(|e| format!("{source}: {e}"))?;
         let (result, cost) = program.eval_metered(&Bindings::new(), 1_000_000);
         result.map_err(|e: EvalError| format!("{source}: {e}"))?;

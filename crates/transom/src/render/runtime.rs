@@ -51,10 +51,7 @@ pub(crate) fn resolve(
     let runner =
         Functions::new(Options { deadline, patience: PATIENCE.min(deadline / 2), ..Options::default() });
     if spec.spec.is_resources_mode() {
-        let built_in = transom_builtins::find(resources_mode::FUNCTION).ok_or_else(|| {
-            composition.wrong("/spec/resources", "mode Resources needs function-patch-and-transform built in")
-        })?;
-        runner.run_in_process(resources_mode::FUNCTION, built_in);
+        runner.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
     }
     for (index, step) in spec.spec.pipeline.iter().enumerate() {
         let pointer = format!("/spec/pipeline/{index}/functionRef/name");

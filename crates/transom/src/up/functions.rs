@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use transom_builtins::GoTemplating;
-use transom_compose::FunctionRunner;
+use transom_compose::{FunctionRunner, resources_mode};
 use transom_controllers::FunctionRuntime;
 use transom_runner::{Endpoint, Functions, Tls};
 use transom_xapi::Function;
@@ -34,7 +34,9 @@ impl Embedded {
     pub(super) fn new(templates: &Path, certificates: Option<&Path>) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
         let templates = Arc::new(GoTemplating::default().with_files_below(templates));
-        Ok(Self { functions: Arc::default(), templates, tls })
+        let functions = Arc::<Functions>::default();
+        functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
+        Ok(Self { functions, templates, tls })
     }
 
     fn built_in(&self, name: &str) -> Option<Arc<dyn transom_function::Function>> {

@@ -8,6 +8,7 @@
 //! Beyond "no panic, in bounded time" each target holds its subject to laws: what is read and written reads back
 //! the same, applying twice is applying once.
 
+mod functions;
 mod mutate;
 mod requests;
 mod text;

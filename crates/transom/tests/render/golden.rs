@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use transom_compose::{Objects, Simulated, Simulation, SimulationError, schema_for, simulate};
+use transom_compose::{Objects, Requirements, Simulated, Simulation, SimulationError, schema_for, simulate};
 use transom_runner::{Functions, Options};
 use transom_xapi::Composition;
 
@@ -69,7 +69,15 @@ fn sorted(mut values: Vec<Value>) -> Vec<Value> {
     values
 }
 
-fn output(simulated: &Simulated) -> Value {
+/// The selectors of all steps, each once.
+fn required(requirements: &Requirements) -> Vec<Value> {
+    let selectors = requirements.values().flat_map(|step| step.values());
+    let selectors: BTreeSet<String> =
+        selectors.map(|selector| serde_json::to_string(selector).expect("selectors are JSON")).collect();
+    selectors.iter().map(|selector| serde_json::from_str(selector).expect("it was just written")).collect()
+}
+
+fn output(simulated: &Simulated, requirements: &Requirements) -> Value {
     let events = simulated.events.iter();
     let events =
         events.map(|e| json!({"type": e.r#type.as_str(), "reason": e.reason, "message": e.text()})).collect();
@@ -80,6 +88,7 @@ fn output(simulated: &Simulated) -> Value {
         "composedResources": sorted(composed),
         "deletedResources": sorted(deleted),
         "events": sorted(events),
+        "requiredResources": required(requirements),
     })
 }
 
@@ -91,6 +100,7 @@ fn expected(golden: &Value) -> Value {
         "composedResources": sorted(objects(&expected["composedResources"])),
         "deletedResources": sorted(objects(&expected["deletedResources"])),
         "events": sorted(objects(&expected["events"])),
+        "requiredResources": sorted(objects(&expected["requiredResources"])),
     })
 }
 
@@ -128,7 +138,10 @@ fn difference(path: &str, ours: &Value, theirs: &Value) -> Option<String> {
 async fn check(golden: &Value, functions: &Functions) -> Result<(), String> {
     let error = golden["error"].as_str();
     match (run(&golden["input"], functions).await, error) {
-        (Ok(simulated), None) => difference("", &output(&simulated), &expected(golden)).map_or(Ok(()), Err),
+        (Ok(simulated), None) => {
+            let ours = output(&simulated, &simulated.plan.requirements);
+            difference("", &ours, &expected(golden)).map_or(Ok(()), Err)
+        }
         (Ok(_), Some(error)) => Err(format!("succeeds, but should fail: {error}")),
         (Err(ours), None) => Err(format!("fails: {ours}")),
         (Err(ours), Some(theirs))
@@ -136,8 +149,9 @@ async fn check(golden: &Value, functions: &Functions) -> Result<(), String> {
         {
             Err(format!("fails differently: {ours} instead of: {theirs}"))
         }
-        (Err(SimulationError::Compose { so_far, .. }), Some(_)) if !golden["expected"].is_null() => {
-            difference("", &output(&so_far), &expected(golden)).map_or(Ok(()), Err)
+        (Err(SimulationError::Compose { so_far, failure }), Some(_)) if !golden["expected"].is_null() => {
+            let ours = output(&so_far, &failure.requirements);
+            difference("", &ours, &expected(golden)).map_or(Ok(()), Err)
         }
         (Err(_), Some(_)) => Ok(()),
     }

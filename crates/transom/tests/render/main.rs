@@ -6,3 +6,4 @@ mod fixtures;
 mod golden;
 mod mistakes;
 mod served;
+mod tables;

@@ -1,6 +1,8 @@
 //! The questions, made from each function's input: mostly sensible ones, some hostile.
 
 mod auto_ready;
+mod cidr;
+mod dummy;
 mod filtering;
 mod hostile;
 mod patch_and_transform;
@@ -21,6 +23,8 @@ pub fn of(function: &str) -> Option<Generator> {
     Some(match function {
         "function-auto-ready" => auto_ready::question,
         "function-cel-filter" => filtering::cel_filter,
+        "function-cidr" => cidr::question,
+        "function-dummy" => dummy::question,
         "function-environment-configs" => selecting::environment_configs,
         "function-extra-resources" => selecting::extra_resources,
         "function-patch-and-transform" => patch_and_transform::question,

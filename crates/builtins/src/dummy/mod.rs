@@ -1,5 +1,7 @@
 //! `function-dummy`: answers what its input says, on top of what earlier steps want. Tests are made of it.
 
+mod literal;
+
 use prost::Message;
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,28 +20,27 @@ struct Input {
 
 #[async_trait]
 impl Function for Dummy {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let mut response = request.start_response();
-        match literal(&request) {
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        Ok(input::answer(request, |request, response| {
+            let spelt_out = spelt_out(request)?.encode_to_vec();
             // Reading an encoded message into one that exists is protobuf's own way to merge them.
-            Ok(literal) => response.merge(literal.encode_to_vec().as_slice())?,
-            Err(error) => drop(response.fatal(error)),
-        }
-        Ok(response)
+            response.merge(spelt_out.as_slice()).map_err(|error| error.to_string())
+        }))
     }
 }
 
 /// The response that the input spells out.
-fn literal(request: &RunFunctionRequest) -> Result<RunFunctionResponse, String> {
+fn spelt_out(request: &RunFunctionRequest) -> Result<RunFunctionResponse, String> {
     let input: Input = input::read(request, "v1beta1.Response")?;
     let refused = |problem: String| {
         // The space after the colon is one that does not break, as the original's library has it.
         format!("cannot unmarshal RunFunctionResponse from *v1.RunFunctionRequest: proto:\u{a0}{problem}")
     };
     let unexpected = |token: &str| refused(format!("syntax error (line 1:1): unexpected token {token}"));
-    match &input.response {
+    match input.response {
         Value::Object(_) => {
-            RunFunctionResponse::deserialize(&input.response).map_err(|error| refused(error.to_string()))
+            let tidied = literal::tidied(&literal::RESPONSE, input.response).map_err(refused)?;
+            RunFunctionResponse::deserialize(tidied).map_err(|error| refused(error.to_string()))
         }
         Value::Null => Err(unexpected("")),
         Value::Array(_) => Err(unexpected("[")),
@@ -91,6 +92,14 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn null_is_as_good_as_absent() {
+        let response = json!({"meta": null, "results": null, "desired": {"resources": {"a": {"ready": null, "resource": {"kind": null}}}}});
+        let answer = answer(json!({"response": response})).await;
+        assert_eq!(answer["desired"]["resources"]["a"], json!({"resource": {"kind": null}}));
+        assert_eq!(answer.get("results"), None);
+    }
+
+    #[tokio::test]
     async fn what_is_no_response_is_fatal() {
         let start = "cannot unmarshal RunFunctionResponse from *v1.RunFunctionRequest: proto:\u{a0}";
         for (input, expected) in [
@@ -98,6 +107,9 @@ mod tests {
             (json!({"response": "x"}), format!("{start}syntax error (line 1:1): unexpected token \"x\"")),
             (json!({"response": [1]}), format!("{start}syntax error (line 1:1): unexpected token [")),
             (json!({"response": {"none": 1}}), format!("{start}unknown field `none`")),
+            (json!({"response": {"results": [{"reasons": null}]}}), format!("{start}unknown field `reasons`")),
+            (json!({"response": {"desired": []}}), format!("{start}unexpected token [")),
+            (json!({"response": {"results": [null]}}), format!("{start}unexpected token null")),
             (
                 json!({"resources": []}),
                 "cannot get Function input from *v1.RunFunctionRequest: cannot get function input *v1beta1.Response"

@@ -1,8 +1,11 @@
 //! `transom function`: the functions that are built in, for others to use.
 
+mod bench;
+
 use crate::cli::{Function, ServeFunction};
 use crate::failure::Failure;
 use std::process::ExitCode;
+use std::sync::Arc;
 use transom_function::serve;
 
 pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
@@ -12,15 +15,20 @@ pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         Function::Serve(options) => serve_built_in(&options),
+        Function::Bench(options) => bench::run(&options),
     }
 }
 
-fn serve_built_in(ServeFunction { name, options }: &ServeFunction) -> Result<ExitCode, Failure> {
-    let function = transom_builtins::find(name).ok_or_else(|| {
+fn find(name: &str) -> Result<Arc<dyn transom_function::Function>, Failure> {
+    transom_builtins::find(name).ok_or_else(|| {
         let known: Vec<&str> = transom_builtins::names().collect();
         Failure::new(format!("there is no built-in function {name:?}"))
             .remedy(format!("there are {}", known.join(", ")))
-    })?;
+    })
+}
+
+fn serve_built_in(ServeFunction { name, options }: &ServeFunction) -> Result<ExitCode, Failure> {
+    let function = find(name)?;
     options.init_logging();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
