@@ -54,7 +54,7 @@ class Servers:
     """Function servers, each started once and stopped at the end."""
 
     def __init__(self, stack):
-        self.stack, self.addresses, self.processes, self.lock = stack, {}, {}, threading.Lock()
+        self.stack, self.addresses, self.processes, self.lock = stack, {}, {}, threading.RLock()
 
     def start(self, key, command):
         with self.lock:
@@ -76,7 +76,8 @@ class Servers:
     def genuine(self, name):
         if name not in install.VERSIONS["functions"]:
             raise install.Unavailable(f"no version of the genuine {name} is named")
-        return self.start(("genuine", name), [install.function(name), *FLAGS.get(name, [])])
+        with self.lock:
+            return self.start(("genuine", name), [install.function(name), *FLAGS.get(name, [])])
 
     def ours(self, name):
         return self.start(("ours", name), [transom(), "function", "serve", name])

@@ -30,8 +30,9 @@ pub(crate) async fn application(
     let event = check_namespace(xr, name, &object, world).await?;
     own(xr, name, &mut object)?;
     let named_by = match observed {
+        // What is observed in a file need not have a name.
+        _ if meta::name(&object).is_empty() => NamedBy::Engine,
         Some(_) => NamedBy::Observed,
-        None if meta::name(&object).is_empty() => NamedBy::Engine,
         None => NamedBy::Function,
     };
     if meta::name(&object).is_empty() {

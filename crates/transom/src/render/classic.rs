@@ -123,7 +123,12 @@ fn owner(xr: &Value) -> Value {
 }
 
 /// The documents for one composite resource, in order.
-pub(crate) fn documents(options: &Render, input: &Value, plan: Plan) -> Vec<Value> {
+pub(crate) fn documents(
+    options: &Render,
+    composition: &Composition,
+    input: &Value,
+    plan: Plan,
+) -> Vec<Value> {
     let mut documents = vec![composite(options, input, &plan)];
     for application in plan.apply {
         let mut object = application.object;
@@ -138,8 +143,9 @@ pub(crate) fn documents(options: &Render, input: &Value, plan: Plan) -> Vec<Valu
     }
     if options.include_context {
         let mut context = context(plan.context);
-        // Go does not tell an empty map that came over the wire from none.
-        if context["fields"].as_object().is_some_and(serde_json::Map::is_empty) {
+        // Go does not tell an empty map that came over the wire from none. Without a step, none did.
+        let called = !composition.spec.pipeline.is_empty();
+        if called && context["fields"].as_object().is_some_and(serde_json::Map::is_empty) {
             context["fields"] = Value::Null;
         }
         documents.push(context);

@@ -81,7 +81,7 @@ impl<'a> Job<'a> {
             let pool = Pool { required: &inputs.required, rest: &inputs.world };
             let plan = classic.run(&self.functions, &pool).await;
             return match plan {
-                Ok(plan) => Ok(classic::documents(options, xr, plan)),
+                Ok(plan) => Ok(classic::documents(options, composition, xr, plan)),
                 Err(failure) => Err(self.explain(&failure)),
             };
         }
