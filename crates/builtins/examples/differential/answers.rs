@@ -5,13 +5,12 @@
 //! genuine function gives (several, where it goes through a map of Go's and varies), `failed` when the call fails, `died`
 //! when the server does. `!1` at the end says that ours differs for the first of the reasons in the header.
 
-use super::generate::{self, Generator};
 use super::normal::normalized;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use transom_function::RunFunctionResponse;
+use transom_function::{RunFunctionRequest, RunFunctionResponse};
 
 pub const FAILED: &str = "failed";
 pub const DIED: &str = "died";
@@ -59,17 +58,27 @@ pub fn digest(answer: Result<&RunFunctionResponse, &str>) -> String {
     match answer {
         Ok(response) => {
             let response = serde_json::to_value(response).unwrap_or_default();
-            short(&[normalized(&without_minus_zero(response)).to_string()], 4)
+            let text = normalized(&without_minus_zero(response)).to_string();
+            hex(Sha256::new().chain_update(text).chain_update(b"\n"), 4)
         }
         Err(DIED) => DIED.to_owned(),
         Err(_) => FAILED.to_owned(),
     }
 }
 
-/// Of all questions.
-pub fn digest_of_questions(generator: Generator, seed: u64, count: u64) -> String {
-    let ask = |index| serde_json::to_string(&generate::question(generator, seed, index)).unwrap_or_default();
-    short((0..count).map(ask), 8)
+/// Of all questions, one after the other.
+#[derive(Default)]
+pub struct Questions(Sha256);
+
+impl Questions {
+    pub fn add(&mut self, request: &RunFunctionRequest) {
+        self.0.update(serde_json::to_string(request).unwrap_or_default());
+        self.0.update(b"\n");
+    }
+
+    pub fn digest(self) -> String {
+        hex(self.0, 8)
+    }
 }
 
 /// Nothing says minus zero and means another number than zero.
@@ -85,12 +94,7 @@ fn without_minus_zero(mut value: Value) -> Value {
     value
 }
 
-fn short(texts: impl IntoIterator<Item = impl AsRef<str>>, bytes: usize) -> String {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update(text.as_ref());
-        hash.update(b"\n");
-    }
+fn hex(hash: Sha256, bytes: usize) -> String {
     hash.finalize().iter().take(bytes).fold(String::new(), |mut hex, byte| {
         _ = write!(hex, "{byte:02x}");
         hex

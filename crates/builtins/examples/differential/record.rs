@@ -1,7 +1,7 @@
 //! Writes what the genuine function answers, for tests that run without it: some questions with their answers in full,
 //! in the form of the recorded calls that the tests replay, and the digests of the answers to all of them.
 
-use super::answers::{self, Answers, DIED, Recording};
+use super::answers::{self, Answers, DIED, Questions, Recording};
 use super::compare::compare;
 use super::generate::{self, Generator};
 use super::known::Known;
@@ -54,10 +54,14 @@ pub async fn write_answers(
     (theirs, ours): (&Side, &Side),
 ) -> Result<(), Failure> {
     let mut known = Known::read(options.known.as_deref())?;
+    let mut questions = Questions::default();
+    for index in 0..options.requests {
+        questions.add(&generate::question(generator, options.seed, index));
+    }
     let mut recording = Recording {
         genuine: options.version_of_theirs.clone().unwrap_or_default(),
         seed: options.seed,
-        questions: answers::digest_of_questions(generator, options.seed, options.requests),
+        questions: questions.digest(),
         ..Recording::default()
     };
     for (digests, difference) in ask_all(options, generator, (theirs, ours)).await? {

@@ -4,7 +4,7 @@
 //! the package registry does not hand out, and none needs Go. What differs on purpose is marked with its reason, and a
 //! mark that is not needed fails the test as well.
 
-use super::answers::{Answers, DIED, FAILED, Recording, digest, digest_of_questions};
+use super::answers::{Answers, DIED, FAILED, Questions, Recording, digest};
 use super::generate;
 use std::path::{Path, PathBuf};
 use transom_builtins::find;
@@ -61,15 +61,12 @@ fn hold(function: &str) {
     let generator = generate::of(function).unwrap();
     let count = recording.answers.len() as u64;
     assert!(count >= 10_000, "{function}: only {count} answers");
-    let questions = digest_of_questions(generator, recording.seed, count);
-    assert_eq!(
-        questions, recording.questions,
-        "{function}: the questions have changed; record the answers anew"
-    );
     let (built_in, mut wrong) = (find(function).unwrap(), Vec::new());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut questions = Questions::default();
     for (index, recorded) in (0..).zip(&recording.answers) {
         let request = generate::question(generator, recording.seed, index);
+        questions.add(&request);
         let ours = runtime.block_on(answer(&*built_in, request.clone())).map_err(|error| error.to_string());
         if let Err(problem) = judge(recorded, ours.as_ref().map_err(String::as_str)) {
             let (asked, said) =
@@ -77,6 +74,8 @@ fn hold(function: &str) {
             wrong.push(format!("question {index}: {problem}\n  asked {}\n  ours {said:?}", asked.unwrap()));
         }
     }
+    let asked = questions.digest();
+    assert_eq!(asked, recording.questions, "{function}: the questions have changed; record the answers anew");
     let shown = wrong.iter().take(3).cloned().collect::<Vec<_>>().join("\n");
     assert!(wrong.is_empty(), "{function}, held to {}: {} differ\n{shown}", recording.genuine, wrong.len());
 }

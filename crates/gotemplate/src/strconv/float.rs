@@ -34,9 +34,14 @@ pub fn shortest(value: f64) -> String {
     format(value, b'g', -1)
 }
 
+/// No number has more digits than this, before or after its point; all beyond are zeros. Rust formats no more than 65,535.
+const MOST_DIGITS: usize = 1_100;
+
 fn digits(value: f64, count: Option<i32>) -> Decimal {
     let text = match count {
-        Some(count) => format!("{:.*e}", usize::try_from(count - 1).unwrap_or(0), value.abs()),
+        Some(count) => {
+            format!("{:.*e}", usize::try_from(count - 1).unwrap_or(0).min(MOST_DIGITS), value.abs())
+        }
         None => format!("{:e}", value.abs()),
     };
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -70,7 +75,12 @@ fn exponent_form(decimal: &Decimal, precision: usize, form: u8) -> String {
 
 fn fixed_form(value: f64, precision: i32) -> String {
     match usize::try_from(precision) {
-        Ok(precision) => format!("{value:.precision$}"),
+        Ok(precision) => {
+            let written = precision.min(MOST_DIGITS);
+            let mut text = format!("{value:.written$}");
+            text.extend(std::iter::repeat_n('0', precision - written));
+            text
+        }
         Err(_) => format!("{value}"),
     }
 }
