@@ -1,6 +1,8 @@
-"""Generates templates: a grammar over the language and sprig, and mutations of what the grammar made."""
+"""Generates templates: a grammar over the language and sprig, and mutations of what the grammar made and of real ones."""
 
+import copy
 import random
+import re
 
 DATA = {
     "name": "web", "title": "Hello, World", "empty": "", "uni": "héllo wörld ☃ 😀", "multi": "a: 1\nb:\n  - x\n",
@@ -32,7 +34,7 @@ CONSTRAINTS = ['">=1.0.0"', '"^1.2"', '"~1.2.3"', '"1.x"', '"<2 || >3"', '">1.2.
                '"~0.0.1"', '"^0.2.3"', '"*"', '"=1.2.3"', '">1.1, <2"', '"<=1.x"', '"^0"', '"~1-0"']
 VERSIONS = ['"1.2.3"', '"v1.2"', '"1.2.3-beta.1"', '"0.2.5"', '"2.0.0"', '"3"', '"x"', '"1.2.3+b"', '"1.3.0-alpha"', '"0.0.1"']
 PATTERNS = ['"[a-z]+"', '"(a)(b)?"', '"\\\\d+"', '"^x*"', '"[^a-c]"', '"(?i)HELLO"', '"a|b"', '"\\\\w+@"', '"("', '"[[:alpha:]]+"',
-            '"x{2,3}"', '"l+?"', '"(?P<n>o)"', '"\\\\bw"', '"a{,2}"', '"[]a]"', '"."', '""', '"\\\\pL"', '"a**"', '"[a-]"', '"\\\\."']
+            '"x{2,3}"', '"l+?"', '"(?P<n>o)"', '"\\\\bw"', '"a{,2}"', '"[]a]"', '"."', '""', '"\\\\pL"', '"a**"', '"[a-]"', '"\\\\."', '"<b>"', '"[<>&]"']
 LAYOUTS = ['"2006-01-02"', '"15:04:05"', '"Jan _2 2006"', '"Mon, 02 Jan 2006 15:04:05 MST"', '"2006-01-02T15:04:05Z07:00"',
            '"3:04PM"', '"02/01/06"', '"January 2, 2006"', '"2006-002"', '"15h04.000"', '"-0700"', '"x"']
 DURATIONS = ['"1h"', '"90m"', '"1h30m10s"', '"-5m"', '"100ms"', '"bad"', '"0"', '"36h"', '"1.5h"', '"800h"', '"9000h"', '"2us"']
@@ -251,11 +253,44 @@ class Generator:
                 text = text[:at] + text[at:end] * 2 + text[end:]
         return text
 
+    def real(self, text):
+        """A case from a template that somebody wrote: changed by words and lines, over fields of the names it uses."""
+        spec = {}
+        for path in re.findall(r"(?:spec|parameters)\.([A-Za-z][\w.]*)", text):
+            here = spec
+            *above, last = path.strip(".").split(".")
+            for name in above:
+                here = here.setdefault(name, {}) if isinstance(here.get(name, {}), dict) else {}
+            here.setdefault(last, copy.deepcopy(self.pick(list(DATA.values()))))
+        for _ in range(self.pick([0, 1, 1, 2])):
+            words = re.findall(r"\w+", text) or ["x"]
+            lines = text.splitlines(True) or [""]
+            change = self.random.random()
+            if change < 0.4:
+                text = re.sub(rf"\b{self.pick(words)}\b", self.pick(words + ["quote", "toYaml", "nil", "0"]), text, count=1)
+            elif change < 0.7:
+                lines.insert(self.random.randrange(len(lines)), self.pick(lines))
+                text = "".join(lines)
+            elif change < 0.9:
+                lines.pop(self.random.randrange(len(lines)))
+                text = "".join(lines)
+            else:
+                text = self.mutate(text)
+        resource = {"apiVersion": "example.org/v1", "kind": "XR", "metadata": {"name": "demo", "labels": DATA["labels"]},
+                    "spec": {**spec, "parameters": spec}, "status": self.pick([{}, {"ready": True}])}
+        return {"template": text, "data": {"observed": {"composite": {"resource": resource}}, "context": {}}, "option": ""}
+
     def case(self):
         option = self.pick(["", "", "", "", "missingkey=zero", "missingkey=error"])
         return {"template": self.template(), "data": DATA, "option": option}
 
 
-def cases(count, seed):
+# What answers differ in whenever they are asked.
+UNSETTLED = re.compile(r"\b(now|rand\w+|uuidv4|gen[A-Z]\w+|bcrypt|htpasswd|shuffle|keys|values)\b")
+
+
+def cases(count, seed, real=()):
+    """So many cases; every fourth from a real template, where there are any."""
     generator = Generator(seed)
-    return [generator.case() for _ in range(count)]
+    settled = [text for text in real if not UNSETTLED.search(text)]
+    return [generator.real(settled[i // 4 % len(settled)]) if settled and i % 4 == 3 else generator.case() for i in range(count)]

@@ -1,7 +1,8 @@
 // Command oracle answers, for templates given as JSON lines, what Go's text/template with sprig makes of them.
 //
 // Input:  {"template": …, "data": …, "option": …} per line. Output: {"output": …, "error": …} per line.
-// With -bench FILE it times how one template is parsed, and rendered over empty data, in microseconds.
+// With -bench FILE it times how one template is parsed, and rendered over empty data, in microseconds of processor time.
+// With -templates DIR it prints, as JSON lines, the inline templates of the Compositions in a folder.
 package main
 
 import (
@@ -11,9 +12,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"text/template"
 	"time"
 
@@ -34,11 +38,16 @@ type answer struct {
 
 func main() {
 	bench := flag.String("bench", "", "time the execution of this template file")
+	templates := flag.String("templates", "", "print the templates of the Compositions in this folder")
 	flag.Parse()
 	// Printing data that contains itself overflows any stack; let it happen soon.
 	debug.SetMaxStack(64 << 20)
 	if *bench != "" {
 		measure(*bench)
+		return
+	}
+	if *templates != "" {
+		collect(*templates)
 		return
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
@@ -82,7 +91,10 @@ func respond(q question) (a answer) {
 }
 
 func parse(text, option string) (*template.Template, error) {
-	t := template.New("manifests")
+	return parseWith(functions(), text, option)
+}
+
+func functions() template.FuncMap {
 	funcs := sprig.TxtFuncMap()
 	delete(funcs, "env")
 	delete(funcs, "expandenv")
@@ -94,6 +106,27 @@ func parse(text, option string) (*template.Template, error) {
 		err = yaml.Unmarshal([]byte(s), &v)
 		return v, err
 	}
+	standIns(funcs)
+	return funcs
+}
+
+// standIns adds functions in place of those that function-go-templating has, so that its templates can be parsed.
+func standIns(funcs template.FuncMap) {
+	funcs["setResourceNameAnnotation"] = func(name string) string { return "resource-name: " + name }
+	funcs["getComposedResource"] = func(req map[string]any, name string) map[string]any { return map[string]any{"kind": name} }
+	funcs["getCompositeResource"] = func(req map[string]any) any {
+		observed, _ := req["observed"].(map[string]any)
+		composite, _ := observed["composite"].(map[string]any)
+		return composite["resource"]
+	}
+	funcs["getResourceCondition"] = func(kind string, res map[string]any) map[string]any {
+		return map[string]any{"Type": kind, "Status": "True"}
+	}
+	funcs["getExtraResources"] = func(req map[string]any, name string) []any { return []any{name} }
+}
+
+func parseWith(funcs template.FuncMap, text, option string) (*template.Template, error) {
+	t := template.New("manifests")
 	depth := map[string]int{}
 	funcs["include"] = func(name string, data any) (string, error) {
 		if depth[name] > 1000 {
@@ -152,7 +185,8 @@ func measure(file string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	t, err := parse(string(text), "")
+	funcs := functions()
+	t, err := parseWith(funcs, string(text), "")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -162,13 +196,13 @@ func measure(file string) {
 		for range rounds / 10 {
 			run()
 		}
-		start := time.Now()
+		start := processorTime()
 		for range rounds {
 			run()
 		}
-		return float64(time.Since(start).Nanoseconds()) / rounds / 1000
+		return float64((processorTime() - start).Nanoseconds()) / rounds / 1000
 	}
-	parsing := each(func() { parse(string(text), "") })
+	parsing := each(func() { parseWith(funcs, string(text), "") })
 	rendering := each(func() {
 		var buf bytes.Buffer
 		if err := t.Execute(&buf, map[string]any{}); err != nil {
@@ -177,4 +211,56 @@ func measure(file string) {
 		}
 	})
 	fmt.Printf("%.1f %.1f\n", parsing, rendering)
+}
+
+// processorTime is what all threads of this process have used, those that collect garbage included.
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+type composition struct {
+	Spec struct {
+		Pipeline []struct {
+			Input struct {
+				Kind   string
+				Inline struct {
+					Template  string
+					Templates []string
+				}
+			}
+		}
+	}
+}
+
+// collect prints every inline template below a folder. What is no YAML, or has another shape, is passed over.
+func collect(folder string) {
+	out := json.NewEncoder(os.Stdout)
+	filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasPrefix(filepath.Ext(path), ".y") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		documents := yaml.NewDecoder(bytes.NewReader(text))
+		for {
+			var c composition
+			if documents.Decode(&c) != nil {
+				return nil
+			}
+			for _, step := range c.Spec.Pipeline {
+				for _, template := range append(step.Input.Inline.Templates, step.Input.Inline.Template) {
+					if step.Input.Kind == "GoTemplate" && template != "" {
+						out.Encode(template)
+					}
+				}
+			}
+		}
+	})
 }

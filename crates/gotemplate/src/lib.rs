@@ -34,6 +34,7 @@ pub use context::{Context, Reproducible, System};
 pub use error::{Cause, Error, Failure};
 pub use functions::{CallError, Env, Functions, Type, native_names};
 pub use limits::{Exceeded, Limits};
+pub use sprig::base64_prefix;
 pub use template::{MissingKey, Options, Template};
 pub use value::{
     Form, IntKind, Key, Kind, List, ListType, Map, MapType, Named, NestedTooDeeply, Str, Struct, UintKind,

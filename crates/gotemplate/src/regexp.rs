@@ -5,7 +5,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use crate::sprig::syntax;
 
 /// A pattern's program may not grow beyond this; `(\pL{1000}){1000}` would take the machine's memory.
-pub(crate) const COMPILED_SIZE: usize = 4 << 20;
+pub(crate) const COMPILED_SIZE: usize = 2 << 20;
 
 /// Compiles a pattern as `regexp.Compile` reads it. The error is what Go says.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
@@ -23,6 +23,8 @@ mod tests {
         let digits = compile(r"^\d+$").unwrap();
         assert!(digits.is_match(b"42") && !digits.is_match("٤٢".as_bytes()));
         assert!(compile(r"a{,3}").unwrap().is_match(b"a{,3}"));
+        assert!(compile(r"\<b>").unwrap().is_match(b"a<b>c") && compile("[a<>]").unwrap().is_match(b"<"));
+        assert!(!compile("<b>").unwrap().is_match(b"b"));
         let error = compile("a(b").err().unwrap();
         assert_eq!(error, "error parsing regexp: missing closing ): `a(b`");
         assert!(compile("(?=a)").is_err());

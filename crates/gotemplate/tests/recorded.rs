@@ -67,3 +67,63 @@ fn every_function_has_a_case() {
         native_names().filter(|name| !used.contains(*name) && *name != "randomChoice").collect();
     assert!(missing.is_empty(), "no recorded case calls {missing:?}");
 }
+
+/// What the language consists of, as it stands in a template.
+const FEATURES: [&str; 42] = [
+    "{{if ",
+    "{{else}}",
+    "{{else if ",
+    "{{range ",
+    "range $k, $v := ",
+    "range $v := ",
+    "{{range 3",
+    "{{break}}",
+    "{{continue}}",
+    "{{with ",
+    "{{else with ",
+    "{{define ",
+    "{{template ",
+    "{{block ",
+    "{{/*",
+    "{{- ",
+    " -}}",
+    ":= ",
+    " = ",
+    "$.",
+    "| ",
+    ".spec.image",
+    "(index .ports 1).port",
+    ".Weekday",
+    "'a'",
+    "`raw",
+    "0x10",
+    "0b11",
+    "0o17",
+    "1_000",
+    "1e6",
+    "nil",
+    "and ",
+    "or ",
+    "not ",
+    "eq ",
+    "lt ",
+    "index ",
+    "slice ",
+    "len ",
+    "printf ",
+    "urlquery ",
+];
+
+#[test]
+fn every_feature_of_the_language_has_a_case_that_renders() {
+    let table = table();
+    let cases = table["cases"].as_array().unwrap();
+    let rendered = cases.iter().filter(|case| case.get("error").is_none());
+    let rendered: Vec<&str> = rendered.filter_map(|case| case["template"].as_str()).collect();
+    let missing: Vec<&&str> =
+        FEATURES.iter().filter(|feature| !rendered.iter().any(|text| text.contains(**feature))).collect();
+    assert!(missing.is_empty(), "no recorded case that renders has {missing:?}");
+    for option in ["missingkey=zero", "missingkey=error"] {
+        assert!(cases.iter().any(|case| case["option"] == option), "{option}");
+    }
+}

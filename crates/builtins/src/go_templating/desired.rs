@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use transom_function::{Ready, Requirements, Resource, RunFunctionRequest, RunFunctionResponse, Struct};
+use transom_gotemplate::base64_prefix;
 use transom_object::json::kind_of;
 
 use super::conditions;
@@ -180,7 +181,8 @@ impl Draft<'_> {
     fn connection_details(&mut self, data: &Value) {
         let Some(data) = data.as_object().filter(|data| data.values().all(Value::is_string)) else { return };
         for (key, value) in data {
-            let bytes = decode_base64(value.as_str().unwrap_or_default());
+            // As far as it can be decoded: the original ignores what is wrong with the rest.
+            let (bytes, _problem) = base64_prefix(value.as_str().unwrap_or_default().as_bytes());
             self.composite.connection_details.insert(key.clone(), bytes);
         }
     }
@@ -260,33 +262,6 @@ fn not_an_object(kind: &str) -> String {
     )
 }
 
-/// What can be decoded of a base64 text: up to the first group of four that is broken, as in the original, which
-/// ignores the error.
-fn decode_base64(text: &str) -> Vec<u8> {
-    let digit = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let mut bytes = Vec::new();
-    let symbols: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    for group in symbols.chunks(4) {
-        let data = group.iter().take_while(|symbol| **symbol != b'=').count();
-        let padded = group.len() == 4 && data >= 2 && group[data..].iter().all(|symbol| *symbol == b'=');
-        let digits: Option<Vec<u8>> = group[..data].iter().map(|symbol| digit(*symbol)).collect();
-        let (Some(digits), true) = (digits, padded) else { break };
-        let bits = digits.iter().fold(0_u32, |bits, digit| bits << 6 | u32::from(*digit)) << (6 * (4 - data));
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..data]);
-        if data < 4 {
-            break;
-        }
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,7 +281,7 @@ mod tests {
             ("dg==dmFs", "v"),
             ("=", ""),
         ] {
-            assert_eq!(decode_base64(text), bytes.as_bytes(), "{text}");
+            assert_eq!(base64_prefix(text.as_bytes()).0, bytes.as_bytes(), "{text}");
         }
     }
 }

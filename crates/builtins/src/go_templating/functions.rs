@@ -142,7 +142,7 @@ fn copy(env: &mut Env<'_>, value: &Value, depth: usize) -> Result<Option<Value>>
         Value::Map(map) if map.ty() == MapType::AnyAny => return Ok(None),
         Value::Map(map) if map.is_nil() => Value::Nil,
         Value::Map(map) => {
-            env.allocate_elements(map.len())?;
+            env.allocate_map(map.len())?;
             let copied = Map::new(MapType::StrAny);
             for (key, item) in map.entries().iter() {
                 let Some(item) = copy(env, item, depth + 1)? else { return Ok(None) };

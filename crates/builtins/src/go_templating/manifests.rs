@@ -37,17 +37,22 @@ pub enum Problem {
     Annotations(String),
 }
 
-impl Manifest {
-    fn text(&self, field: &str) -> &str {
-        self.object.get(field).and_then(Value::as_str).unwrap_or_default()
-    }
+fn text<'o>(object: &'o Map<String, Value>, field: &str) -> &'o str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
 
+/// Whether an apiVersion has a group at most, and a version.
+fn is_version(api_version: &str) -> bool {
+    api_version.bytes().filter(|byte| *byte == b'/').count() <= 1
+}
+
+impl Manifest {
     pub fn api_version(&self) -> &str {
-        self.text("apiVersion")
+        text(&self.object, "apiVersion")
     }
 
     pub fn kind(&self) -> &str {
-        self.text("kind")
+        text(&self.object, "kind")
     }
 
     /// Removes an annotation. The last one leaves an empty map behind.
@@ -65,8 +70,9 @@ impl Manifest {
 
     fn new(object: Value) -> Result<Self, String> {
         match object {
+            // Of an apiVersion that is none, the original knows no kind either.
             Value::Object(object)
-                if object.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty()) =>
+                if !text(&object, "kind").is_empty() && is_version(text(&object, "apiVersion")) =>
             {
                 Ok(Self { object })
             }

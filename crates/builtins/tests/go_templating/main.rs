@@ -2,6 +2,7 @@
 
 mod errors;
 mod fuzz;
+mod hostile;
 mod table;
 mod upstream;
 

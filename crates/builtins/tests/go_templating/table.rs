@@ -374,6 +374,10 @@ fn documents_that_are_refused() {
             "hello".to_owned(),
             "cannot decode manifest: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal string into Go value of type map[string]interface {}",
         ),
+        (
+            "apiVersion: a/b/v1\nkind: T\n".to_owned(),
+            "cannot decode manifest: error unmarshaling JSON: while decoding JSON: Object 'Kind' is missing in '{\"apiVersion\":\"a/b/v1\",\"kind\":\"T\"}'",
+        ),
         ("--- hello".to_owned(), "cannot decode manifest: invalid Yaml document separator: hello"),
         (
             "apiVersion: a/v1\nkind: T\nmetadata: {annotations: {x: true}}\n".to_owned(),

@@ -50,6 +50,9 @@ pub struct Env<'a> {
 
 /// Rough size of one element of a list or map beyond what it points to.
 const ELEMENT: usize = 48;
+/// Sizes of an empty map, and of a node of its tree: that has room for eleven entries, and at least five are there.
+const MAP: usize = 96;
+const NODE: usize = 560;
 
 impl<'a> Env<'a> {
     pub(crate) fn new(limits: &'a Limits, context: &'a dyn Context) -> Env<'a> {
@@ -74,6 +77,11 @@ impl<'a> Env<'a> {
     /// Counts a collection of `count` elements about to be built.
     pub fn allocate_elements(&mut self, count: usize) -> Result<(), Exceeded> {
         self.allocate(count.saturating_mul(ELEMENT))
+    }
+
+    /// Counts a map of `count` entries about to be built.
+    pub fn allocate_map(&mut self, count: usize) -> Result<(), Exceeded> {
+        self.allocate(count.div_ceil(5).saturating_mul(NODE).saturating_add(MAP))
     }
 
     pub fn string(&mut self, text: impl Into<Str>) -> Result<Value, CallError> {
@@ -135,7 +143,8 @@ impl<'a> Env<'a> {
 
     /// Remembers a map that may now contain itself, so that it can be freed at the end.
     pub(crate) fn note_mutation(&mut self, map: &Map, value: &Value) {
-        if matches!(value, Value::Map(_) | Value::List(_)) {
+        let again = self.mutated.last().is_some_and(|last| last.same(map));
+        if matches!(value, Value::Map(_) | Value::List(_)) && !again {
             self.mutated.push(map.clone());
         }
     }

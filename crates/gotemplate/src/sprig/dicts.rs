@@ -46,7 +46,7 @@ pub const FUNCTIONS: &[Native] = &[
     }),
     variadic("pick", &[Type::Map, Type::Str], |env, args| {
         let picked = Map::new(MapType::StrAny);
-        env.allocate_elements(args.len())?;
+        env.allocate_map(args.len() - 1)?;
         for index in 1..args.len() {
             let key = args::text(args, index)?;
             if let Some(value) = args::map(args, 0)?.get_str(key) {
@@ -57,7 +57,7 @@ pub const FUNCTIONS: &[Native] = &[
     }),
     variadic("omit", &[Type::Map, Type::Str], |env, args| {
         let kept = Map::new(MapType::StrAny);
-        env.allocate_elements(args::map(args, 0)?.len())?;
+        env.allocate_map(args::map(args, 0)?.len())?;
         for (key, value) in args::map(args, 0)?.to_vec() {
             kept.insert(key, value);
         }
@@ -92,7 +92,7 @@ pub const FUNCTIONS: &[Native] = &[
 
 fn dict(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     let dict = Map::new(MapType::StrAny);
-    env.allocate_elements(args.len())?;
+    env.allocate_map(args.len().div_ceil(2))?;
     for pair in args.chunks(2) {
         let key = strval(env, &pair[0])?;
         dict.insert(Key::Str(key), pair.get(1).cloned().unwrap_or(Value::str("")));
@@ -139,7 +139,7 @@ pub fn deep_copy(env: &mut Env<'_>, value: &Value, depth: usize) -> Result<Value
             Ok(Value::List(if list.is_nil() { List::nil(list.ty()) } else { copy }))
         }
         Value::Map(map) => {
-            env.allocate_elements(map.len())?;
+            env.allocate_map(map.len())?;
             let copy = Map::new(map.ty());
             for (key, item) in map.to_vec() {
                 copy.insert(key, deep_copy(env, &item, depth + 1)?);

@@ -32,6 +32,12 @@ fn illegal(kind: &str, at: usize) -> String {
 
 /// Go's standard base64: newlines are skipped, padding is required.
 pub fn base64_decode(text: &[u8]) -> Result<Vec<u8>, String> {
+    let (bytes, problem) = base64_prefix(text);
+    problem.map_or(Ok(bytes), Err)
+}
+
+/// What can be decoded of a base64 text, up to the first group of four that is broken, and what is wrong with it.
+pub fn base64_prefix(text: &[u8]) -> (Vec<u8>, Option<String>) {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
         b'a'..=b'z' => Some(byte - b'a' + 26),
@@ -40,7 +46,9 @@ pub fn base64_decode(text: &[u8]) -> Result<Vec<u8>, String> {
         b'/' => Some(63),
         _ => None,
     };
-    decode(text, 4, 6, "base64", value)
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let problem = decode(&mut bytes, text, (4, 6, "base64"), value).err();
+    (bytes, problem)
 }
 
 fn base32_decode(text: &[u8]) -> Result<Vec<u8>, String> {
@@ -51,29 +59,33 @@ fn base32_decode(text: &[u8]) -> Result<Vec<u8>, String> {
     };
     // Go drops line breaks first here, and counts positions without them.
     let packed: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    decode(&packed, 8, 5, "base32", value)
+    let mut bytes = Vec::with_capacity(packed.len());
+    decode(&mut bytes, &packed, (8, 5, "base32"), value)?;
+    Ok(bytes)
 }
 
 /// Decodes quanta of `size` characters of `bits` bits each.
 fn decode(
+    out: &mut Vec<u8>,
     text: &[u8],
-    size: usize,
-    bits: u32,
-    kind: &str,
+    (size, bits, kind): (usize, u32, &str),
     value: impl Fn(u8) -> Option<u8>,
-) -> Result<Vec<u8>, String> {
-    let mut out = Vec::with_capacity(text.len());
+) -> Result<(), String> {
     let mut input = text.iter().copied().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'));
     loop {
         let (mut buffer, mut count) = (0u64, 0usize);
         while count < size {
             match input.next() {
-                None if count == 0 => return Ok(out),
+                None if count == 0 => return Ok(()),
                 None => return Err(illegal(kind, text.len() - count.min(text.len()))),
                 Some((at, b'=')) => {
                     padding(&mut input, size, count, (at, kind, text.len()))?;
-                    flush(&mut out, buffer, count, bits);
-                    return Ok(out);
+                    flush(out, buffer, count, bits);
+                    return match input.next() {
+                        // Only base64 minds what follows the padding.
+                        Some((at, _)) if size == 4 => Err(illegal(kind, at)),
+                        _ => Ok(()),
+                    };
                 }
                 Some((at, byte)) => match value(byte) {
                     Some(digit) => {
@@ -84,7 +96,7 @@ fn decode(
                 },
             }
         }
-        flush(&mut out, buffer, count, bits);
+        flush(out, buffer, count, bits);
     }
 }
 
@@ -113,11 +125,7 @@ fn padding(
     if base32 && matches!(count, 3 | 6) {
         return Err(illegal(kind, at));
     }
-    match input.next() {
-        // Only base64 minds what follows the padding.
-        Some((at, _)) if !base32 => Err(illegal(kind, at)),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn flush(out: &mut Vec<u8>, buffer: u64, count: usize, bits: u32) {

@@ -93,7 +93,7 @@ pub fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
 
 pub fn generate_rsa(env: &mut Env<'_>, bits: usize) -> Result<PrivateKey, CallError> {
     // Key generation is the slowest thing a template can ask for; its cost grows with the fourth power.
-    env.spend(if bits > 2048 { 1_500_000 } else { 300_000 })?;
+    env.spend(if bits > 2048 { 2_500_000 } else { 800_000 })?;
     let key = RsaPrivateKey::new(&mut Draw(env), bits).map_err(|problem| problem.to_string())?;
     Ok(PrivateKey::Rsa(Box::new(key)))
 }
@@ -124,7 +124,7 @@ pub fn generate_ed25519(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
 
 /// A DSA key in the format only sprig uses; nothing can sign with it here.
 pub fn generate_dsa(env: &mut Env<'_>) -> Result<String, CallError> {
-    env.spend(1_500_000)?;
+    env.spend(2_500_000)?;
     let mut draw = Draw(env);
     let components = dsa::Components::generate(&mut draw, dsa::KeySize::DSA_2048_256);
     let key = dsa::SigningKey::generate(&mut draw, components);

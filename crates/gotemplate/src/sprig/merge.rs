@@ -16,7 +16,7 @@ pub fn merge(
     if dst.same(src) {
         return Ok(());
     }
-    env.allocate_elements(src.len())?;
+    env.allocate_map(src.len())?;
     for (key, value) in src.to_vec() {
         env.spend(1)?;
         let existing = dst.get(&key);

@@ -23,7 +23,7 @@ pub(crate) mod syntax;
 mod urls;
 mod versions;
 
-pub use encoding::{base64 as encode_base64, base64_decode as decode_base64};
+pub use encoding::{base64 as encode_base64, base64_decode as decode_base64, base64_prefix};
 pub(crate) use reflect::deep_equal;
 
 use crate::functions::{CallError, Env, Native};

@@ -72,7 +72,7 @@ fn derive(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     let Some(templates) = templates(kind) else {
         return env.string([b"cannot find password template ".as_slice(), kind].concat());
     };
-    env.spend(SLOW * 2)?;
+    env.spend(SLOW * 3)?;
     let salt = [SEED, &prefixed(user)].concat();
     let mut key = [0; 64];
     let params = scrypt::Params::new(15, 8, 2, key.len()).map_err(|problem| problem.to_string())?;

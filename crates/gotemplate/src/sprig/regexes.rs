@@ -63,11 +63,26 @@ fn compiled(env: &mut Env<'_>, pattern: &Str, text: &Str) -> Result<Rc<Regex>, C
     if let Some(regex) = env.patterns.get(pattern) {
         return Ok(regex.clone());
     }
-    env.spend(1000 + pattern.len() * 20)?;
+    // Compiling costs what repetitions unfold to.
+    env.spend(1000 + pattern.len() * 20 + unfolded(pattern) * 200)?;
     let regex = Rc::new(regexp::compile(&pattern.lossy())?);
     env.allocate(regexp::COMPILED_SIZE / 64)?;
     env.patterns.insert(pattern.clone(), regex.clone());
     Ok(regex)
+}
+
+/// How many copies of parts the counts in a pattern ask for: those within others multiply, up to what Go permits.
+fn unfolded(pattern: &[u8]) -> usize {
+    const MOST: usize = 1000;
+    let groups = pattern.split(|byte| *byte == b'{').skip(1);
+    let counts = groups.filter_map(|group| {
+        let count = group.split(|byte| *byte == b'}').next()?.rsplit(|byte| *byte == b',').next()?;
+        std::str::from_utf8(count).ok()?.parse::<usize>().ok().map(|count| count.min(MOST))
+    });
+    let (sum, product) = counts.fold((0_usize, 1_usize), |(sum, product), count| {
+        (sum.saturating_add(count), product.saturating_mul(count.max(1)).min(MOST))
+    });
+    if sum == 0 { 0 } else { sum.saturating_add(product) }
 }
 
 fn is_match(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {

@@ -40,13 +40,11 @@ fn problem<T>(what: &str, part: &str) -> Result<T, String> {
     Err(format!("error parsing regexp: {what}: `{part}`"))
 }
 
-/// Writes a literal so that no crate syntax can arise from it.
+/// Writes a literal so that no crate syntax can arise from it, inside of a class or not.
 fn push_literal(out: &mut String, rune: char) {
-    if rune.is_ascii_punctuation() || rune == ' ' {
+    // To the crate `\<` and `\>` are the edges of words.
+    if rune.is_ascii_punctuation() && !matches!(rune, '<' | '>') {
         out.push('\\');
-        if rune == ' ' {
-            out.pop();
-        }
     }
     out.push(rune);
 }
@@ -328,7 +326,7 @@ impl Translator<'_> {
             let low = self.class_rune(start)?;
             let range =
                 self.rest().starts_with('-') && !self.rest().starts_with("-]") && self.rest().len() > 1;
-            push_class_literal(&mut text, low);
+            push_literal(&mut text, low);
             if range {
                 self.at += 1;
                 let high = self.class_rune(start)?;
@@ -336,7 +334,7 @@ impl Translator<'_> {
                     return problem("invalid character class range", &self.pattern[from..self.at]);
                 }
                 text.push('-');
-                push_class_literal(&mut text, high);
+                push_literal(&mut text, high);
             }
         }
         self.at += 1;
@@ -389,13 +387,6 @@ impl Translator<'_> {
             }
         }
     }
-}
-
-fn push_class_literal(out: &mut String, rune: char) {
-    if rune.is_ascii_punctuation() {
-        out.push('\\');
-    }
-    out.push(rune);
 }
 
 fn perl_class(rune: char) -> Option<&'static str> {

@@ -10,7 +10,7 @@ pub const FUNCTIONS: &[Native] = &[
         let url = Url::parse(text(args, 0)?).map_err(|problem| format!("unable to parse url: {problem}"))?;
         let hostname = hostname(&url.host).to_vec();
         let userinfo = url.user.as_ref().map(Userinfo::text).unwrap_or_default();
-        env.allocate_elements(8)?;
+        env.allocate_map(8)?;
         Ok(Value::map([
             ("scheme", Value::str(url.scheme)),
             ("host", Value::str(url.host)),

@@ -2,7 +2,7 @@
 
 use std::cell::{Ref, RefCell};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 use super::{IntKind, Str, Value};
@@ -213,7 +213,7 @@ impl Map {
 
     /// Whether `self` can be reached from its own entries.
     pub fn is_cyclic(&self) -> bool {
-        let mut seen: Vec<*const ()> = Vec::new();
+        let mut seen: HashSet<*const ()> = HashSet::new();
         let mut pending: Vec<Value> =
             self.entries().values().filter(|value| is_container(value)).cloned().collect();
         while let Some(value) = pending.pop() {
@@ -225,8 +225,7 @@ impl Map {
                 Value::List(list) => (Rc::as_ptr(&list.0).cast::<()>(), list.to_vec()),
                 _ => continue,
             };
-            if let Err(at) = seen.binary_search(&id) {
-                seen.insert(at, id);
+            if seen.insert(id) {
                 pending.extend(children.into_iter().filter(is_container));
             }
         }

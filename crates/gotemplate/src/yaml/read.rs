@@ -9,8 +9,14 @@ use crate::functions::{CallError, Env};
 use crate::sprig::copy;
 use crate::value::{Key, MAX_DEPTH, Map, MapType, Str, Value};
 
+/// What a token of the parser takes, with the text beside it.
+const TOKEN: usize = 200;
+
 pub fn read(env: &mut Env<'_>, text: &str) -> Result<Value, CallError> {
     env.allocate(text.len().saturating_mul(2))?;
+    // The parser keeps all of a collection in brackets until it knows that it is no key.
+    let tokens = text.bytes().filter(|byte| b",:[]{}".contains(byte)).count();
+    env.allocate(tokens.saturating_mul(TOKEN))?;
     let mut reader = Reader { env, events: Parser::new_from_str(text), anchors: HashMap::new(), line: 0 };
     loop {
         match reader.next()? {
@@ -129,6 +135,7 @@ impl<'i> Reader<'_, '_, 'i> {
                 }
             }
         }
+        self.env.allocate_map(entries.len())?;
         let map = Map::new(if string_keys { MapType::StrAny } else { MapType::AnyAny });
         for (key, value) in entries {
             map.insert(key, value);

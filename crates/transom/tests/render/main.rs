@@ -7,3 +7,4 @@ mod golden;
 mod mistakes;
 mod served;
 mod tables;
+mod templates;
