@@ -24,6 +24,8 @@ pub struct Options {
     pub token_key: Option<Vec<u8>>,
     /// What others in the process count, in the text format of Prometheus: served with the server's own.
     pub more_metrics: Option<MoreMetrics>,
+    /// What `/readyz` waits for besides the server itself, by name.
+    pub ready_checks: Vec<(&'static str, health::Check)>,
     /// Has a say in what happens to objects.
     pub admission: Box<dyn Admission>,
 }
@@ -38,6 +40,7 @@ impl Default for Options {
             ca_certificate: String::new(),
             token_key: None,
             more_metrics: None,
+            ready_checks: Vec::new(),
             admission: Box::new(AdmitAll),
         }
     }
@@ -58,7 +61,7 @@ impl Server {
             authorizer: options.authorizer,
             admission: options.admission,
             definitions: Arc::new(Mutex::new(())),
-            health: health::Health::default(),
+            health: health::Health::with(options.ready_checks),
             metrics: metrics::Metrics::with(options.more_metrics),
             documents: openapi::Cache::default(),
             ca_certificate: options.ca_certificate,

@@ -36,14 +36,24 @@ fn go_arch() -> &'static str {
     }
 }
 
+/// Whether something in the process is ready to do its part.
+pub type Check = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// Named checks behind `/healthz`, `/livez` and `/readyz`.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Health {
     store_failed: AtomicBool,
     stopping: AtomicBool,
+    /// What else must be ready.
+    others: Vec<(&'static str, Check)>,
 }
 
 impl Health {
+    /// `/readyz` waits for these, too.
+    pub fn with(others: Vec<(&'static str, Check)>) -> Self {
+        Self { others, ..Self::default() }
+    }
+
     pub fn set_store_failed(&self) {
         self.store_failed.store(true, Ordering::Relaxed);
     }
@@ -55,6 +65,7 @@ impl Health {
     fn checks(&self, probe: &str) -> Vec<(&'static str, bool)> {
         let mut checks = vec![("ping", true), ("store", !self.store_failed.load(Ordering::Relaxed))];
         if probe == "readyz" {
+            checks.extend(self.others.iter().map(|(name, check)| (*name, check())));
             checks.push(("shutdown", !self.stopping.load(Ordering::Relaxed)));
         }
         checks

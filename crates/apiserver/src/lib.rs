@@ -47,6 +47,7 @@ pub use admission::{Admission, AdmitAll};
 pub use auth::{Action, Authorizer, Identity, MastersOnly};
 pub use body::ApiBody;
 pub use bootstrap::{MoreMetrics, Options};
+pub use health::Check;
 pub use request::{Target, Verb};
 pub use server::Server;
 pub use tokens::Signer;

@@ -6,16 +6,6 @@ use transom_object::meta;
 use transom_xapi::composite::Schema;
 use transom_xapi::metadata::TypedReference;
 
-/// The reference to an object.
-pub(crate) fn reference_to(object: &Value) -> TypedReference {
-    TypedReference {
-        api_version: meta::api_version(object).to_owned(),
-        kind: meta::kind(object).to_owned(),
-        name: meta::name(object).to_owned(),
-        namespace: meta::namespace(object).to_owned(),
-    }
-}
-
 /// The composed resources that a composite resource refers to.
 pub(crate) fn references(xr: &Value, schema: Schema) -> Vec<TypedReference> {
     let list = schema.machinery(xr).and_then(|fields| fields.get("resourceRefs")).and_then(Value::as_array);

@@ -1,7 +1,7 @@
 //! The decision itself: run the pipeline, then compare what it wants with what exists.
 
 use crate::child_name::field_owner;
-use crate::composite::{identity, reference_to, references, with_references};
+use crate::composite::{identity, references, with_references};
 use crate::failure::{Cause, Failure};
 use crate::inputs::Inputs;
 use crate::pipeline::{self, Progress};
@@ -17,6 +17,7 @@ use transom_function::{Ready, Resource, State};
 use transom_object::{GroupKind, meta};
 use transom_xapi::composite::Schema;
 use transom_xapi::constants::label;
+use transom_xapi::metadata::TypedReference;
 use transom_xapi::{PipelineStep, conditions};
 
 /// Decides what should exist. Reads through `world`, calls functions through `runner`, and changes nothing.
@@ -65,8 +66,8 @@ async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -
     let kept = |name: &str| !applied(name) && resources_mode::has_template(inputs.composition, name);
     let delete = deletions(inputs, |name| applied(name) || kept(name))?;
     let kept = inputs.observed.iter().filter(|(name, _)| kept(name));
-    let refs = apply.iter().map(|application| (&application.name, reference_to(&application.object)));
-    let refs = refs.chain(kept.map(|(name, observed)| (name, reference_to(&observed.object))));
+    let refs = apply.iter().map(|application| (&application.name, TypedReference::to(&application.object)));
+    let refs = refs.chain(kept.map(|(name, observed)| (name, TypedReference::to(&observed.object))));
     let refs = refs.collect::<BTreeMap<_, _>>().into_values().collect();
     let object = with_references(inputs.xr, inputs.schema, refs);
     let changed = references(&object, inputs.schema) != references(inputs.xr, inputs.schema);

@@ -4,6 +4,7 @@
 use crate::allowed::allows;
 use crate::failure::Cause;
 use crate::inputs::{Inputs, Requirements};
+use crate::lookup::Lookup;
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{Kind, World, WorldError};
 use serde_json::Value;
@@ -181,15 +182,13 @@ pub(crate) fn remember(step: &str, response: &RunFunctionResponse, requirements:
 
 /// The resources a selector selects. A resource of a name that does not exist leaves nothing.
 async fn fetch(selector: &ResourceSelector, world: &dyn World) -> Result<Resources, WorldError> {
-    let kind = Kind { api_version: &selector.api_version, kind: &selector.kind };
-    let namespace = selector.namespace.as_deref().filter(|namespace| !namespace.is_empty());
-    let everything = BTreeMap::new();
-    let mut found = match &selector.r#match {
-        Some(Match::MatchName(name)) => {
-            Vec::from_iter(world.get(kind, namespace.unwrap_or_default(), name).await?)
+    let mut found = match &Lookup::of(selector) {
+        Lookup::Named { api_version, kind, namespace, name } => {
+            Vec::from_iter(world.get(Kind { api_version, kind }, namespace, name).await?)
         }
-        Some(Match::MatchLabels(labels)) => world.list(kind, namespace, &labels.labels).await?,
-        None => world.list(kind, namespace, &everything).await?,
+        Lookup::Labelled { api_version, kind, namespace, labels } => {
+            world.list(Kind { api_version, kind }, namespace.as_deref(), labels).await?
+        }
     };
     found.sort_by_cached_key(|object| format!("{}/{}", meta::namespace(object), meta::name(object)));
     let items = found.into_iter().map(|object| resource(object, BTreeMap::new()));

@@ -4,7 +4,6 @@
 //! with the same events, but writes nothing. What a control plane would have added to the composite resource before
 //! functions see it (a uid, a resource version, its label, the chosen composition) is added here.
 
-use crate::composite::reference_to;
 use crate::condition::{Event, EventType, Target};
 use crate::engine::compose;
 use crate::failure::Failure;
@@ -20,6 +19,7 @@ use transom_object::{GroupVersion, meta};
 use transom_xapi::composite::{Composite, Schema};
 use transom_xapi::composition::{Composition, SecretReference};
 use transom_xapi::constants::{event, kind, label};
+use transom_xapi::metadata::TypedReference;
 use transom_xapi::{Condition, conditions};
 use uuid::Uuid;
 
@@ -171,7 +171,7 @@ fn admit(simulation: &Simulation<'_>) -> Result<Composite, SimulationError> {
     let namespaced = !meta::namespace(&xr).is_empty();
     let mut composite = Composite::new(xr, simulation.schema);
     if !simulation.observed.is_empty() {
-        let mut references: Vec<_> = simulation.observed.iter().map(reference_to).collect();
+        let mut references: Vec<_> = simulation.observed.iter().map(TypedReference::to).collect();
         if namespaced {
             references.iter_mut().for_each(|reference| reference.namespace.clear());
         }

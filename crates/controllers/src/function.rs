@@ -27,7 +27,7 @@ pub trait FunctionRuntime: Send + Sync + 'static {
 
 /// The controller of Functions.
 pub(crate) struct FunctionController {
-    _running: Running,
+    running: Running,
     _subscription: Subscription,
 }
 
@@ -48,7 +48,11 @@ impl FunctionController {
         let subscription = plane.watches.subscribe(&kinds::function(), Depth::Header, Arc::new(observer));
         let functions = Functions { plane: plane.clone(), runtime };
         let running = start(Arc::new(functions), queue, plane.metrics.clone());
-        Self { _running: running, _subscription: subscription }
+        Self { running, _subscription: subscription }
+    }
+
+    pub(crate) fn queue(&self) -> Arc<Queue> {
+        self.running.queue().clone()
     }
 }
 

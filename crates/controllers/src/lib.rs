@@ -31,12 +31,14 @@ pub mod metrics;
 mod nop;
 mod openapi;
 mod plane;
+mod readiness;
 mod settled;
 mod usage;
 
 pub use error::{Error, Result};
 pub use function::FunctionRuntime;
 pub use plane::{Announce, Clock, Notice, Options};
+pub use readiness::Readiness;
 pub use usage::Protection;
 
 use catalog::Catalog;
@@ -78,6 +80,7 @@ pub struct Controllers {
     _usages: UsageControllers,
     _catalog: Vec<Subscription>,
     watches: Watches,
+    readiness: Arc<Readiness>,
     events: AbortHandle,
 }
 
@@ -109,16 +112,26 @@ impl Controllers {
             // One that cannot be installed is told so by its controller.
             let _ = surroundings.runtime.install(&function);
         }
+        let functions = FunctionController::start(&plane, surroundings.runtime);
+        let definitions = DefinitionControllers::start(&plane);
+        let queues = definitions.queues().chain([functions.queue()]).collect();
+        let readiness = Arc::new(Readiness::new(watches.clone(), queues));
         Ok(Self {
             _compositions: CompositionControllers::start(&plane),
-            _functions: FunctionController::start(&plane, surroundings.runtime),
+            _functions: functions,
             _nops: NopController::start(&plane),
             _usages: UsageControllers::start(&plane, &surroundings.protection),
-            _definitions: DefinitionControllers::start(&plane),
+            _definitions: definitions,
             _catalog: catalog,
+            readiness,
             watches,
             events,
         })
+    }
+
+    /// Whether they know everything that existed when they started.
+    pub fn readiness(&self) -> Arc<Readiness> {
+        self.readiness.clone()
     }
 
     /// The kinds that are watched.

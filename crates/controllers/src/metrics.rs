@@ -1,12 +1,17 @@
 //! What the controllers count, under the names that Crossplane and controller-runtime use.
+//!
+//! Counters and histograms are added to as things happen. What a [`Queue`] knows of itself is asked for when the
+//! metrics are shown, and becomes part of the counters when its controller stops.
 
+use crate::engine::{Counts, Queue};
 use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt::{Display, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// Upper bounds of the buckets of durations, in seconds.
-const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0];
+/// Upper bounds of the buckets of durations, in seconds: Prometheus' own, and some on either side.
+const BUCKETS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
 
 #[derive(Default)]
 struct Histogram {
@@ -27,11 +32,13 @@ impl Histogram {
 
 /// Labels in the order they are shown.
 type Labels = Vec<(&'static str, String)>;
+type Counters = BTreeMap<&'static str, BTreeMap<Labels, u64>>;
 
 #[derive(Default)]
 struct Series {
-    counters: BTreeMap<&'static str, BTreeMap<Labels, u64>>,
+    counters: Counters,
     histograms: BTreeMap<&'static str, BTreeMap<Labels, Histogram>>,
+    queues: Vec<(String, Weak<Queue>)>,
 }
 
 #[derive(Default)]
@@ -42,50 +49,73 @@ impl Metrics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one to a counter.
-    pub fn count(&self, name: &'static str, labels: Labels) {
-        *self.lock().counters.entry(name).or_default().entry(labels).or_default() += 1;
+    /// Adds to a counter.
+    pub fn add(&self, name: &'static str, labels: &[(&'static str, &str)], count: u64) {
+        add(&mut self.lock().counters, name, labels, count);
     }
 
-    pub fn observe(&self, name: &'static str, labels: Labels, duration: Duration) {
+    /// Adds to a histogram.
+    pub fn observe(&self, name: &'static str, labels: &[(&'static str, &str)], took: Duration) {
         let mut series = self.lock();
-        series.histograms.entry(name).or_default().entry(labels).or_default().observe(duration.as_secs_f64());
+        let histograms = series.histograms.entry(name).or_default();
+        histograms.entry(owned(labels)).or_default().observe(took.as_secs_f64());
     }
 
-    pub(crate) fn controller_started(&self, controller: &str) {
-        self.count("engine_controllers_started_total", vec![("controller", controller.to_owned())]);
+    pub(crate) fn controller_started(&self, controller: &str, queue: &Arc<Queue>) {
+        self.add("engine_controllers_started_total", &[("controller", controller)], 1);
+        self.lock().queues.push((controller.to_owned(), Arc::downgrade(queue)));
     }
 
-    pub(crate) fn controller_stopped(&self, controller: &str) {
-        self.count("engine_controllers_stopped_total", vec![("controller", controller.to_owned())]);
+    pub(crate) fn controller_stopped(&self, controller: &str, queue: &Arc<Queue>) {
+        self.add("engine_controllers_stopped_total", &[("controller", controller)], 1);
+        let mut series = self.lock();
+        let this = Arc::downgrade(queue);
+        series.queues.retain(|(_, queue)| !queue.ptr_eq(&this));
+        add_counts(&mut series.counters, controller, &queue.counts());
+    }
+
+    /// Counts a watch as long as it is kept.
+    pub(crate) fn watching(self: &Arc<Self>, controller: &str, kind: &'static str) -> CountedWatch {
+        self.add("engine_watches_started_total", &[("controller", controller), ("type", kind)], 1);
+        CountedWatch { metrics: self.clone(), controller: controller.to_owned(), kind }
     }
 
     pub(crate) fn reconciled(&self, controller: &str, result: &str, took: Duration) {
-        let name = ("controller", controller.to_owned());
-        self.count("controller_runtime_reconcile_total", vec![name.clone(), ("result", result.to_owned())]);
+        let name = ("controller", controller);
+        self.add("controller_runtime_reconcile_total", &[name, ("result", result)], 1);
         if result == "error" {
-            self.count("controller_runtime_reconcile_errors_total", vec![name.clone()]);
+            self.add("controller_runtime_reconcile_errors_total", &[name], 1);
         }
-        self.observe("controller_runtime_reconcile_time_seconds", vec![name], took);
+        self.observe("controller_runtime_reconcile_time_seconds", &[name], took);
+    }
+
+    pub(crate) fn panicked(&self, controller: &str) {
+        self.add("controller_runtime_reconcile_panics_total", &[("controller", controller)], 1);
     }
 
     /// Everything in the text format of Prometheus.
     pub fn render(&self) -> String {
         let series = self.lock();
-        let mut out = String::new();
-        for (name, values) in &series.counters {
-            let _ = writeln!(out, "# TYPE {name} counter");
-            for (labels, value) in values {
-                let _ = writeln!(out, "{name}{} {value}", shown(labels, None));
-            }
+        let mut counters = series.counters.clone();
+        let mut gauges = Counters::new();
+        for (controller, queue) in &series.queues {
+            let Some(queue) = queue.upgrade() else { continue };
+            let counts = queue.counts();
+            add_counts(&mut counters, controller, &counts);
+            let name = ("controller", controller.as_str());
+            add(&mut gauges, "controller_runtime_active_workers", &[name], counts.running);
+            add(&mut gauges, "workqueue_depth", &[name, ("name", controller)], counts.ready);
         }
+        let mut out = String::new();
+        show(&mut out, "counter", &counters);
+        show(&mut out, "gauge", &gauges);
         for (name, values) in &series.histograms {
             let _ = writeln!(out, "# TYPE {name} histogram");
             for (labels, histogram) in values {
                 for (count, bound) in histogram.counts.iter().zip(BUCKETS) {
-                    let _ = writeln!(out, "{name}_bucket{} {count}", shown(labels, Some(&bound.to_string())));
+                    let _ = writeln!(out, "{name}_bucket{} {count}", shown(labels, Some(&bound)));
                 }
-                let _ = writeln!(out, "{name}_bucket{} {}", shown(labels, Some("+Inf")), histogram.count);
+                let _ = writeln!(out, "{name}_bucket{} {}", shown(labels, Some(&"+Inf")), histogram.count);
                 let _ = writeln!(out, "{name}_sum{} {}", shown(labels, None), histogram.sum);
                 let _ = writeln!(out, "{name}_count{} {}", shown(labels, None), histogram.count);
             }
@@ -94,8 +124,56 @@ impl Metrics {
     }
 }
 
-fn shown(labels: &Labels, bound: Option<&str>) -> String {
-    let mut parts: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v:?}")).collect();
+/// A watch that is counted; it is over when dropped.
+pub(crate) struct CountedWatch {
+    metrics: Arc<Metrics>,
+    controller: String,
+    kind: &'static str,
+}
+
+impl Drop for CountedWatch {
+    fn drop(&mut self) {
+        let labels = [("controller", self.controller.as_str()), ("type", self.kind)];
+        self.metrics.add("engine_watches_stopped_total", &labels, 1);
+    }
+}
+
+fn owned(labels: &[(&'static str, &str)]) -> Labels {
+    labels.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
+}
+
+fn add(counters: &mut Counters, name: &'static str, labels: &[(&'static str, &str)], count: u64) {
+    *counters.entry(name).or_default().entry(owned(labels)).or_default() += count;
+}
+
+/// What a queue counted. Slowing a key down is what the original breaks a circuit for; nothing is ever dropped.
+fn add_counts(counters: &mut Counters, controller: &str, counts: &Counts) {
+    let name = ("controller", controller);
+    let queue = [name, ("name", controller)];
+    add(counters, "workqueue_adds_total", &queue, counts.adds);
+    add(counters, "workqueue_retries_total", &queue, counts.retries);
+    // Only the controllers of composite resources have a circuit breaker there.
+    if controller.starts_with("composite/") {
+        add(counters, "circuit_breaker_opens_total", &[name], counts.slowed);
+        add(counters, "circuit_breaker_closes_total", &[name], counts.recovered);
+        let events = "circuit_breaker_events_total";
+        add(counters, events, &[name, ("result", "Allowed")], counts.at_once);
+        add(counters, events, &[name, ("result", "HalfOpenAllowed")], counts.delayed);
+    }
+}
+
+fn show(out: &mut String, kind: &str, values: &Counters) {
+    for (name, values) in values {
+        let _ = writeln!(out, "# TYPE {name} {kind}");
+        for (labels, value) in values {
+            let _ = writeln!(out, "{name}{} {value}", shown(labels, None));
+        }
+    }
+}
+
+fn shown(labels: &Labels, bound: Option<&dyn Display>) -> String {
+    let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let mut parts: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape(v))).collect();
     parts.extend(bound.map(|b| format!("le=\"{b}\"")));
     if parts.is_empty() { String::new() } else { format!("{{{}}}", parts.join(",")) }
 }
@@ -103,20 +181,73 @@ fn shown(labels: &Labels, bound: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{Key, Pace};
+
+    fn must_show(metrics: &Metrics, lines: &[&str]) {
+        let text = metrics.render();
+        for line in lines {
+            assert!(text.lines().any(|l| l == *line), "{line} is not in\n{text}");
+        }
+    }
 
     #[test]
     fn metrics_are_shown_as_prometheus_reads_them() {
         let metrics = Metrics::default();
         metrics.reconciled("composite/x", "error", Duration::from_millis(3));
-        let text = metrics.render();
-        for line in [
-            "controller_runtime_reconcile_total{controller=\"composite/x\",result=\"error\"} 1",
-            "controller_runtime_reconcile_errors_total{controller=\"composite/x\"} 1",
-            "controller_runtime_reconcile_time_seconds_bucket{controller=\"composite/x\",le=\"0.0025\"} 0",
-            "controller_runtime_reconcile_time_seconds_bucket{controller=\"composite/x\",le=\"0.005\"} 1",
-            "controller_runtime_reconcile_time_seconds_count{controller=\"composite/x\"} 1",
-        ] {
-            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        metrics.add("odd_total", &[("name", "a\"b\\c\nü")], 2);
+        must_show(
+            &metrics,
+            &[
+                "controller_runtime_reconcile_total{controller=\"composite/x\",result=\"error\"} 1",
+                "controller_runtime_reconcile_errors_total{controller=\"composite/x\"} 1",
+                "controller_runtime_reconcile_time_seconds_bucket{controller=\"composite/x\",le=\"0.0025\"} 0",
+                "controller_runtime_reconcile_time_seconds_bucket{controller=\"composite/x\",le=\"0.005\"} 1",
+                "controller_runtime_reconcile_time_seconds_bucket{controller=\"composite/x\",le=\"1\"} 1",
+                "controller_runtime_reconcile_time_seconds_count{controller=\"composite/x\"} 1",
+                "odd_total{name=\"a\\\"b\\\\c\\nü\"} 2",
+            ],
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn queues_are_counted_while_they_live_and_remembered_afterwards() {
+        let metrics = Metrics::default();
+        let queue = Arc::new(Queue::new(Pace { burst: 2, ..Pace::default() }));
+        metrics.controller_started("composite/x", &queue);
+        for _ in 0..3 {
+            queue.wake(&Key::new("", "a"));
+            if queue.counts().ready > 0 {
+                let key = queue.next().await.unwrap();
+                queue.done(&key, crate::engine::Next::Wait, crate::engine::Known::default());
+            }
         }
+        let slowed = [
+            "workqueue_adds_total{controller=\"composite/x\",name=\"composite/x\"} 2",
+            "circuit_breaker_opens_total{controller=\"composite/x\"} 1",
+            "circuit_breaker_closes_total{controller=\"composite/x\"} 0",
+            "circuit_breaker_events_total{controller=\"composite/x\",result=\"Allowed\"} 2",
+            "circuit_breaker_events_total{controller=\"composite/x\",result=\"HalfOpenAllowed\"} 1",
+        ];
+        must_show(&metrics, &slowed);
+        must_show(&metrics, &["workqueue_depth{controller=\"composite/x\",name=\"composite/x\"} 0"]);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        queue.wake(&Key::new("", "a"));
+        must_show(
+            &metrics,
+            &[
+                "circuit_breaker_closes_total{controller=\"composite/x\"} 1",
+                "workqueue_depth{controller=\"composite/x\",name=\"composite/x\"} 1",
+            ],
+        );
+        metrics.controller_stopped("composite/x", &queue);
+        drop(queue);
+        must_show(
+            &metrics,
+            &[
+                "circuit_breaker_closes_total{controller=\"composite/x\"} 1",
+                "engine_controllers_stopped_total{controller=\"composite/x\"} 1",
+            ],
+        );
+        assert!(!metrics.render().contains("workqueue_depth"));
     }
 }

@@ -19,6 +19,11 @@ use transom_xapi::constants::owner;
 /// How controllers behave.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Whether composite resources follow what they compose and require by watches. Otherwise they look at it again
+    /// and again.
+    pub realtime: bool,
+    /// Without watches: how long until a composite resource that is ready is looked at again.
+    pub poll_interval: Duration,
     /// The shortest interval that the annotation for polling may ask for.
     pub min_poll_interval: Duration,
     /// Whether functions may read resources that are not composed.
@@ -29,7 +34,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { min_poll_interval: Duration::from_secs(1), extra_resources: true, seed: 0x5eed }
+        Self {
+            realtime: true,
+            poll_interval: Duration::from_secs(60),
+            min_poll_interval: Duration::from_secs(1),
+            extra_resources: true,
+            seed: 0x5eed,
+        }
     }
 }
 

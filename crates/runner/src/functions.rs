@@ -1,8 +1,9 @@
 //! The functions that can be called, by the name of their Function.
 
+use crate::account::{Account, Call, Nobody, severity};
 use crate::endpoint::{Endpoint, EndpointError, chain};
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::{Code, Status};
@@ -31,51 +32,133 @@ impl Default for Options {
 }
 
 /// Where every function runs. Can be changed while calls are made; those that began keep to where they began.
-#[derive(Default)]
 pub struct Functions {
-    routes: RwLock<BTreeMap<String, Route>>,
+    routes: RwLock<Routes>,
     options: Options,
+    account: Arc<dyn Account>,
+}
+
+#[derive(Default)]
+struct Routes {
+    by_name: BTreeMap<String, Route>,
+    generation: u64,
 }
 
 #[derive(Clone)]
-enum Route {
+struct Route {
+    place: Place,
+    /// The package that the function comes from.
+    package: Arc<str>,
+    /// Different whenever anything about the route is.
+    generation: u64,
+}
+
+#[derive(Clone)]
+enum Place {
     InProcess(Arc<dyn Function>),
     Remote { endpoint: Endpoint, client: FunctionClient },
 }
 
+impl Place {
+    /// Whether this is the same function in the same place.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::InProcess(one), Self::InProcess(other)) => Arc::ptr_eq(one, other),
+            (Self::Remote { endpoint: one, .. }, Self::Remote { endpoint: other, .. }) => one == other,
+            _ => false,
+        }
+    }
+
+    fn target(&self) -> &str {
+        match self {
+            Self::InProcess(_) => "in-process",
+            Self::Remote { endpoint, .. } => endpoint.address(),
+        }
+    }
+}
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self::new(Options::default())
+    }
+}
+
 impl Functions {
     pub fn new(options: Options) -> Self {
-        Self { routes: RwLock::default(), options }
+        Self { routes: RwLock::default(), options, account: Arc::new(Nobody) }
+    }
+
+    /// Counts what is called, how it ends and how long it takes.
+    #[must_use]
+    pub fn counting(mut self, account: Arc<dyn Account>) -> Self {
+        self.account = account;
+        self
+    }
+
+    pub(crate) fn account(&self) -> &dyn Account {
+        &*self.account
     }
 
     /// Runs a function in this process.
     pub fn run_in_process(&self, name: impl Into<String>, function: Arc<dyn Function>) {
-        self.set(name.into(), Route::InProcess(function));
+        self.set(name.into(), Place::InProcess(function));
     }
 
     /// Calls a function elsewhere. The connection to an endpoint that does not change is kept.
     pub fn call_at(&self, name: impl Into<String>, endpoint: Endpoint) -> Result<(), EndpointError> {
         let name = name.into();
-        if matches!(self.route(&name), Some(Route::Remote { endpoint: known, .. }) if known == endpoint) {
+        let known = self.route(&name).map(|route| route.place);
+        if matches!(known, Some(Place::Remote { endpoint: known, .. }) if known == endpoint) {
             return Ok(());
         }
         let client =
             FunctionClient::new(endpoint.channel()?).with_max_message_size(self.options.max_message_size);
-        self.set(name, Route::Remote { endpoint, client });
+        self.set(name, Place::Remote { endpoint, client });
         Ok(())
+    }
+
+    /// Notes the package that a function comes from. Another package is another function.
+    pub fn comes_from(&self, name: &str, package: &str) {
+        let mut routes = self.write();
+        let generation = routes.generation + 1;
+        if let Some(route) = routes.by_name.get_mut(name).filter(|route| *route.package != *package) {
+            (route.package, route.generation) = (package.into(), generation);
+            routes.generation = generation;
+        }
+    }
+
+    /// Whether a function can be called.
+    pub fn knows(&self, name: &str) -> bool {
+        self.route(name).is_some()
     }
 
     /// Forgets a function, and its connection.
     pub fn remove(&self, name: &str) {
-        self.routes.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.write().by_name.remove(name);
     }
 
-    fn set(&self, name: String, route: Route) {
-        self.routes.write().unwrap_or_else(PoisonError::into_inner).insert(name, route);
+    fn write(&self) -> RwLockWriteGuard<'_, Routes> {
+        self.routes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, name: String, place: Place) {
+        let mut routes = self.write();
+        if routes.by_name.get(&name).is_some_and(|route| route.place.is(&place)) {
+            return;
+        }
+        routes.generation += 1;
+        let generation = routes.generation;
+        let package = routes.by_name.get(&name).map_or_else(|| "".into(), |route| route.package.clone());
+        routes.by_name.insert(name, Route { place, package, generation });
     }
 
     fn route(&self, name: &str) -> Option<Route> {
-        self.routes.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.routes.read().unwrap_or_else(PoisonError::into_inner).by_name.get(name).cloned()
+    }
+
+    /// A number that changes whenever the function does; nothing for one that cannot be called.
+    pub(crate) fn generation(&self, name: &str) -> Option<u64> {
+        self.route(name).map(|route| route.generation)
     }
 
     /// Calls again as long as nobody can be reached: a function may just be starting. Any other answer is final.
@@ -109,25 +192,33 @@ impl FunctionRunner for Functions {
             let reason = "no such Function is installed".to_owned();
             return Err(RunError::Unknown { function, reason });
         };
-        let deadline = self.options.deadline;
-        let (place, outcome) = match &route {
-            Route::InProcess(built_in) => {
-                ("in this process".to_owned(), timeout(deadline, answer(&**built_in, request)).await)
-            }
-            Route::Remote { endpoint, client } => {
-                let place = format!("at {}", endpoint.address());
-                (place, timeout(deadline, self.call(client, &request)).await)
-            }
+        let (deadline, started) = (self.options.deadline, Instant::now());
+        let target = route.place.target();
+        let call = Call { function: step.function, package: &route.package, target };
+        call.sent(&*self.account);
+        let outcome = match &route.place {
+            Place::InProcess(built_in) => timeout(deadline, answer(&**built_in, request)).await,
+            Place::Remote { client, .. } => timeout(deadline, self.call(client, &request)).await,
         };
+        let (code, severity) = match &outcome {
+            Ok(Ok(response)) => (Code::Ok, severity(response)),
+            Ok(Err(status)) => (status.code(), "Normal"),
+            Err(_) => (Code::DeadlineExceeded, "Normal"),
+        };
+        call.ended(&*self.account, code, severity, started.elapsed());
         match outcome {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(status)) => Err(failed(function, &place, &status)),
+            Ok(Err(status)) => Err(failed(function, &route.place, &status)),
             Err(_) => Err(RunError::Deadline { function, after: deadline }),
         }
     }
 }
 
-fn failed(function: String, place: &str, status: &Status) -> RunError {
+fn failed(function: String, place: &Place, status: &Status) -> RunError {
+    let place = match place {
+        Place::InProcess(_) => "in this process".to_owned(),
+        Place::Remote { endpoint, .. } => format!("at {}", endpoint.address()),
+    };
     let mut message = format!("{} ({place})", status.message());
     // The transport keeps the interesting part, why there is no connection, to itself.
     if let Some(source) = std::error::Error::source(status) {

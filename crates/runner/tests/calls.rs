@@ -81,7 +81,8 @@ fn at(address: SocketAddr, options: Options) -> Functions {
 #[tokio::test]
 async fn functions_run_in_this_process_and_elsewhere() {
     let (address, _stop) = serve(insecure()).await;
-    let functions = at(address, options());
+    // A panic prints a backtrace first, which takes a busy machine a while.
+    let functions = at(address, Options { deadline: Duration::from_secs(20), ..options() });
     functions.run_in_process("local", Arc::new(Actor));
     for name in ["f", "local"] {
         let response = functions.run(step(name), request("echo")).await.unwrap();

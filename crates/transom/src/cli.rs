@@ -139,6 +139,30 @@ pub(crate) struct Up {
     #[arg(long)]
     pub(crate) disable_extra_resources: bool,
 
+    /// Give the answers of functions again while they hold, instead of calling again
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub(crate) enable_function_response_cache: bool,
+
+    /// The longest that an answer is kept, whatever it says; 0 for no limit
+    #[arg(long, default_value = "24h", value_parser = duration, value_name = "DURATION")]
+    pub(crate) xfn_cache_max_ttl: Duration,
+
+    /// The most memory that kept answers may take, in MiB
+    #[arg(long, default_value_t = 64, value_name = "MIB")]
+    pub(crate) xfn_cache_max_size: usize,
+
+    /// Follow what composite resources compose and require by watches; =false looks at them again and again instead
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub(crate) enable_realtime_compositions: bool,
+
+    /// Without realtime compositions: how often a composite resource that is ready is looked at
+    #[arg(long, default_value = "1m", value_parser = duration, value_name = "DURATION")]
+    pub(crate) poll_interval: Duration,
+
+    /// The shortest interval that the annotation crossplane.io/poll-interval may ask for
+    #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) min_poll_interval: Duration,
+
     /// How long past changes are kept for watches to resume from
     #[arg(long, default_value = "5m", value_parser = duration, value_name = "DURATION")]
     pub(crate) history_window: Duration,

@@ -6,6 +6,7 @@ mod reconcile;
 
 use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
 use crate::error::Result;
+use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use transom_xapi::definition::Definition;
 /// The controller of one definition's claims; it stops when dropped.
 pub(crate) struct ClaimController {
     _running: Running,
-    _subscriptions: Vec<Subscription>,
+    _subscriptions: [(Subscription, CountedWatch); 2],
     pub(crate) gvk: GroupVersionKind,
 }
 
@@ -56,10 +57,11 @@ impl ClaimController {
                 }
             }
         };
-        let subscriptions = vec![
-            plane.watches.subscribe(&gvk, Depth::Header, Arc::new(own)),
-            plane.watches.subscribe(&claims.composite, Depth::Part("claim", claim_ref), Arc::new(bound)),
-        ];
+        let own = plane.watches.subscribe(&gvk, Depth::Header, Arc::new(own));
+        let part = Depth::Part("claim", claim_ref);
+        let bound = plane.watches.subscribe(&claims.composite, part, Arc::new(bound));
+        let counted = |kind| plane.metrics.watching(&claims.name, kind);
+        let subscriptions = [(own, counted("Claim")), (bound, counted("CompositeResource"))];
         let running = start(Arc::new(claims), queue, plane.metrics.clone());
         Self { _running: running, _subscriptions: subscriptions, gvk }
     }

@@ -14,9 +14,9 @@ use kinds::Kinds;
 use kube::client::Body;
 use paths::Query;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use transom_object::{GroupVersionKind, meta};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use transom_object::{GroupKind, GroupVersionKind, meta};
 
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -30,6 +30,8 @@ const PAGE: usize = 500;
 pub struct Cluster {
     client: kube::Client,
     kinds: Arc<Kinds>,
+    /// The newest version of each kind that was written here, by group and kind.
+    written: Arc<Mutex<HashMap<GroupKind, u64>>>,
 }
 
 /// How to delete.
@@ -43,7 +45,22 @@ pub struct Deletion<'a> {
 
 impl Cluster {
     pub fn new(client: kube::Client) -> Self {
-        Self { client, kinds: Arc::default() }
+        Self { client, kinds: Arc::default(), written: Arc::default() }
+    }
+
+    /// The newest version of any object of a kind that was written through this.
+    pub fn newest_written(&self, gvk: &GroupVersionKind) -> u64 {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.get(&gvk.group_kind()).copied().unwrap_or_default()
+    }
+
+    fn wrote(&self, object: &Value) {
+        let version = crate::engine::version(meta::resource_version(object));
+        if let Some(gvk) = meta::gvk(object).filter(|_| version > 0) {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            let newest = written.entry(gvk.group_kind()).or_default();
+            *newest = version.max(*newest);
+        }
     }
 
     /// How the server serves a kind; an error when it does not.
@@ -80,6 +97,16 @@ impl Cluster {
         namespace: &str,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>> {
+        Ok(self.list_at(gvk, namespace, labels).await?.0)
+    }
+
+    /// The objects, and the version at which they were all there were.
+    pub async fn list_at(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<(Vec<Value>, u64)> {
         let kind = self.kind(gvk).await?;
         let selector: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let selector = selector.join(",");
@@ -102,7 +129,7 @@ impl Cluster {
             }
             match page["metadata"]["continue"].as_str() {
                 Some(next) if !next.is_empty() => next.clone_into(&mut token),
-                _ => return Ok(items),
+                _ => return Ok((items, crate::engine::version(meta::resource_version(&page)))),
             }
         }
     }
@@ -183,8 +210,13 @@ impl Cluster {
         let status = response.status();
         let bytes = response.into_body().collect_bytes().await.map_err(transport)?;
         if status.is_success() {
-            return serde_json::from_slice(&bytes)
-                .map_err(|e| Error::Transport(format!("the answer to {method} {path} cannot be read: {e}")));
+            let answer = serde_json::from_slice(&bytes).map_err(|e| {
+                Error::Transport(format!("the answer to {method} {path} cannot be read: {e}"))
+            })?;
+            if matches!(method, "POST" | "PUT" | "PATCH") {
+                self.wrote(&answer);
+            }
+            return Ok(answer);
         }
         Err(refusal(status.as_u16(), &bytes))
     }

@@ -33,6 +33,19 @@ pub(super) struct Executed {
     pub(super) blocked: bool,
 }
 
+/// A write that was refused.
+pub(super) struct Refused {
+    pub(super) error: Error,
+    /// The composed resource that it concerns.
+    pub(super) composed: Option<Value>,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { error, composed: None }
+    }
+}
+
 impl Composites {
     pub(super) async fn execute(
         &self,
@@ -40,7 +53,7 @@ impl Composites {
         xr: &mut Composite,
         plan: &Plan,
         observed: &Observed,
-    ) -> Result<Executed> {
+    ) -> Result<Executed, Refused> {
         let mut executed = Executed::default();
         let mut in_use = Vec::new();
         for deletion in &plan.delete {
@@ -51,7 +64,10 @@ impl Composites {
                     in_use.push(&deletion.object);
                 }
                 deleted => {
-                    deleted.to("cannot garbage collect composed resources that are no longer desired")?;
+                    let deleted =
+                        deleted.to("cannot garbage collect composed resources that are no longer desired");
+                    let composed = || Some(deletion.object.clone());
+                    deleted.map_err(|error| Refused { error, composed: composed() })?;
                     executed.changed = true;
                 }
             }
@@ -71,14 +87,14 @@ impl Composites {
             for application in some {
                 applying.push(self.apply(pass, plan, application, observed.get(&application.name)));
             }
-            for (name, outcome) in some.iter().map(|a| &a.name).zip(join_all(applying).await) {
+            for (Application { name, object, .. }, outcome) in some.iter().zip(join_all(applying).await) {
                 match outcome.to(format!("cannot apply composed resource {name:?}")) {
                     Ok(changed) => executed.changed |= changed,
                     Err(e) if e.is_invalid() => {
                         executed.unsynced.insert(name.clone());
                         executed.events.push(warning(&e));
                     }
-                    Err(e) => return Err(e),
+                    Err(error) => return Err(Refused { error, composed: Some(object.clone()) }),
                 }
             }
         }

@@ -7,19 +7,22 @@
 
 mod distinct;
 mod execute;
+mod pause;
 mod prepare;
 mod publish;
 mod punctual;
 mod reconcile;
 mod report;
+mod rights;
 mod world;
 
 use crate::catalog::kinds;
 use crate::engine::{
-    Change, Dependencies, Dependency, Depth, Key, Next, Observer, Pace, Pass, Queue, Reconciler, Running,
-    Subscription, start,
+    Change, Dependencies, Dependency, Depth, Key, Mirror, Next, Observer, Pace, Pass, Queue, Reconciler,
+    Running, Subscription, start,
 };
 use crate::error::Result;
+use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -41,7 +44,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// The controller of one definition's composite resources; it stops when dropped.
 pub(crate) struct CompositeController {
     _running: Running,
-    _subscriptions: Vec<Subscription>,
+    _subscriptions: [(Subscription, CountedWatch); 2],
     sweeper: AbortHandle,
 }
 
@@ -61,7 +64,7 @@ struct Composites {
     schema: Schema,
     queue: Arc<Queue>,
     dependencies: Arc<Dependencies>,
-    watched: Mutex<HashMap<GroupVersionKind, Subscription>>,
+    watched: Mutex<HashMap<GroupVersionKind, (Subscription, CountedWatch)>>,
     /// What each required the last time: looked up before functions are asked.
     seeds: Mutex<HashMap<Key, Requirements>>,
 }
@@ -95,8 +98,11 @@ impl CompositeController {
         let revisions = wake_followers(queue.clone(), own.mirror().clone(), gvk, composites.schema);
         let revisions = plane.watches.subscribe(&kinds::revision(), Depth::Whole, Arc::new(revisions));
         let sweeper = tokio::spawn(sweep(Arc::downgrade(&composites))).abort_handle();
+        let counted = |kind| plane.metrics.watching(&composites.name, kind);
+        let subscriptions =
+            [(own, counted("CompositeResource")), (revisions, counted("CompositionRevision"))];
         let running = start(composites, queue, plane.metrics.clone());
-        Self { _running: running, _subscriptions: vec![own, revisions], sweeper }
+        Self { _running: running, _subscriptions: subscriptions, sweeper }
     }
 }
 
@@ -124,7 +130,7 @@ fn wake_self(queue: Arc<Queue>) -> impl Observer {
 /// A revision wakes those that follow its Composition, and those that have none yet.
 fn wake_followers(
     queue: Arc<Queue>,
-    mirror: Arc<crate::engine::Mirror>,
+    mirror: Arc<Mirror>,
     gvk: GroupVersionKind,
     schema: Schema,
 ) -> impl Observer {
@@ -154,23 +160,20 @@ async fn sweep(composites: Weak<Composites>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(composites) = composites.upgrade() else { return };
-        let needed: BTreeSet<GroupVersionKind> = composites.dependencies.kinds().into_iter().collect();
-        let ended: Vec<Subscription> = {
+        // Subscriptions end when this is dropped, after the lock was given back.
+        let _ended: Vec<_> = {
             let mut watched = composites.watched();
+            // Asked under the lock, so that nobody comes to need a watch that is about to end.
+            let needed: BTreeSet<GroupVersionKind> = composites.dependencies.kinds().into_iter().collect();
             let unneeded: Vec<GroupVersionKind> =
                 watched.keys().filter(|k| !needed.contains(k)).cloned().collect();
             unneeded.iter().filter_map(|k| watched.remove(k)).collect()
         };
-        for subscription in ended {
-            let labels = vec![("controller", composites.name.clone()), ("type", "Dependency".to_owned())];
-            composites.plane.metrics.count("engine_watches_stopped_total", labels);
-            drop(subscription);
-        }
     }
 }
 
 impl Composites {
-    fn watched(&self) -> MutexGuard<'_, HashMap<GroupVersionKind, Subscription>> {
+    fn watched(&self) -> MutexGuard<'_, HashMap<GroupVersionKind, (Subscription, CountedWatch)>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,16 +199,22 @@ impl Composites {
             }
         };
         let subscription = self.plane.watches.subscribe(gvk, Depth::Header, Arc::new(observer));
-        watched.insert(gvk.clone(), subscription);
-        let labels = vec![("controller", self.name.clone()), ("type", "Dependency".to_owned())];
-        self.plane.metrics.count("engine_watches_started_total", labels);
+        let counted = self.plane.metrics.watching(&self.name, "Dependency");
+        watched.insert(gvk.clone(), (subscription, counted));
     }
 }
 
 impl Watching for Composites {
     fn depend(&self, key: &Key, dependency: Dependency) {
+        if !self.plane.options.realtime {
+            return;
+        }
         self.dependencies.add(key, dependency.clone());
         self.watch(dependency.gvk());
+    }
+
+    fn mirror(&self, gvk: &GroupVersionKind) -> Option<Arc<Mirror>> {
+        self.watched().get(gvk).map(|(subscription, _)| subscription.mirror().clone())
     }
 }
 

@@ -1,9 +1,11 @@
 //! One reconcile of a composite resource, from its key to its status.
 
 use super::distinct::must_be_distinct;
-use super::execute::Executed;
+use super::execute::{Executed, Refused};
+use super::pause::Rest;
 use super::punctual::Punctual;
 use super::report::Report;
+use super::rights::Missing;
 use super::world::Reading;
 use super::{Composites, prepare};
 use crate::engine::{Dependency, Key, Next, Pass};
@@ -12,7 +14,7 @@ use crate::settled::{is_settled, same};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use transom_compose::{Cause, Failure, Inputs, Observed, Plan};
+use transom_compose::{Cause, Failure, Inputs, Lookup, Observed, Plan};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
@@ -152,10 +154,12 @@ impl Composites {
         match worked {
             Ok((plan, executed)) => self.conclude(key, pass, xr, before, &plan, executed, &reading).await,
             Err(Stop::Failed(failure)) => self.fail(pass, xr, before, &failure, None).await,
-            Err(Stop::Refused(error)) if error.is_conflict() => Err(error).blame(event::composite::COMPOSE),
-            Err(Stop::Refused(error)) => {
-                let failure = Cause::Resources(error.to_string()).into();
-                self.fail(pass, xr, before, &failure, Some(error)).await
+            Err(Stop::Refused(refused)) if refused.error.is_conflict() => {
+                Err(refused.error).blame(event::composite::COMPOSE)
+            }
+            Err(Stop::Refused(refused)) => {
+                let failure = Cause::Resources(refused.error.to_string()).into();
+                self.fail(pass, xr, before, &failure, Some(*refused)).await
             }
         }
     }
@@ -194,8 +198,14 @@ impl Composites {
             .await
             .map_err(|failure| Stop::Failed(Box::new(failure)))?;
         must_be_distinct(&plan).map_err(Stop::because)?;
+        // What was looked up only because it was required the last time.
+        let wanted = Lookup::of_all(&plan.requirements);
+        let own = Lookup::of_steps(&composition.pipeline);
+        let guessed = Lookup::of_all(&seeds).into_iter();
+        reading.forget(guessed.filter(|lookup| !wanted.contains(lookup) && !own.contains(lookup)));
         self.expect(reading, xr, &plan, &observed);
-        let executed = self.execute(pass, xr, &plan, &observed).await.map_err(Stop::Refused)?;
+        let executed = self.execute(pass, xr, &plan, &observed).await;
+        let executed = executed.map_err(|refused| Stop::Refused(Box::new(refused)))?;
         Ok((plan, executed))
     }
 
@@ -219,16 +229,20 @@ impl Composites {
         xr: &mut Composite,
         before: &Value,
         failure: &Failure,
-        refused: Option<Error>,
+        refused: Option<Refused>,
     ) -> Result<Next, Trouble> {
         let words = format!("cannot compose resources: {failure}");
         self.warning(xr, event::composite::COMPOSE, words.clone());
-        let invalid = refused.as_ref().is_some_and(Error::is_invalid);
-        let shown = if invalid {
+        let invalid = refused.as_ref().is_some_and(|refused| refused.error.is_invalid());
+        let mut shown = if invalid {
             format!("cannot compose resources: {}", message::INVALID_RESOURCES)
         } else {
             words.clone()
         };
+        if let Some(missing) = self.explain(refused).await {
+            self.warning(xr, event::composite::RBAC, missing.to_string());
+            shown = format!("{shown}\n{missing}");
+        }
         let outcome = failure.conclude(&xr.object, &shown);
         self.tell(xr, &outcome.events).await;
         outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
@@ -238,7 +252,13 @@ impl Composites {
             tracing::debug!(controller = self.name, error = %e, "cannot update status");
         }
         tracing::warn!(controller = self.name, key = %Key::of(&xr.object), error = %words, "cannot reconcile");
-        Ok(Next::Backoff)
+        Ok(Next::Failed)
+    }
+
+    /// The rights whose lack explains a refusal. Not finding out fails nothing.
+    async fn explain(&self, refused: Option<Refused>) -> Option<Missing> {
+        let composed = refused.filter(|refused| refused.error.is_forbidden())?.composed?;
+        self.missing_rights(&meta::gvk(&composed)?, meta::namespace(&composed)).await.ok().flatten()
     }
 
     /// Everything was done: publishes details, says how it is, and when to look again.
@@ -279,15 +299,23 @@ impl Composites {
         }
         let changed = self.apply_status(pass, xr, before).await.blame(event::composite::COMPOSE)?;
         published.blame(event::composite::PUBLISH)?;
-        self.dependencies.replace(key, &reading.dependencies());
+        if self.plane.options.realtime {
+            self.dependencies.replace(key, &reading.dependencies());
+        }
         self.seeds().insert(key.clone(), plan.requirements.clone());
         if executed.changed || changed {
             return Ok(Next::Again);
         }
-        if executed.blocked {
-            return Ok(Next::Backoff);
-        }
-        Ok(self.pause(xr, plan))
+        let rest = Rest {
+            blocked: executed.blocked,
+            unfinished: !outcome.unsynced.is_empty() || !outcome.unready.is_empty(),
+            ttl: plan.ttl,
+            asked: notes::poll_interval(&xr.object),
+        };
+        Ok(match rest.next(&self.plane.options) {
+            Next::After(pause) => Next::After(self.plane.dice.jitter(pause)),
+            next => next,
+        })
     }
 
     /// The status that functions want, with the control plane's own fields as they are.
@@ -335,21 +363,6 @@ impl Composites {
         Ok(!same(&as_functions_see(observed), &as_functions_see(&after)))
     }
 
-    /// When to look again although nothing changes.
-    fn pause(&self, xr: &Composite, plan: &Plan) -> Next {
-        if let Some(ttl) = plan.ttl.filter(|ttl| !ttl.is_zero()) {
-            return Next::After(self.plane.dice.jitter(ttl));
-        }
-        let asked = notes::poll_interval(&xr.object).and_then(|nanos| u64::try_from(nanos).ok());
-        match asked.filter(|nanos| *nanos > 0) {
-            Some(nanos) => {
-                let interval = Duration::from_nanos(nanos).max(self.plane.options.min_poll_interval);
-                Next::After(self.plane.dice.jitter(interval))
-            }
-            None => Next::Wait,
-        }
-    }
-
     /// Marks conditions that speak of the current generation.
     pub(super) fn mark(&self, xr: &mut Composite, new: impl IntoIterator<Item = Condition>) {
         conditions::mark_observed(&mut xr.object, new, self.plane.clock.now());
@@ -367,7 +380,7 @@ impl Composites {
 /// Why there is nothing to conclude.
 enum Stop {
     Failed(Box<Failure>),
-    Refused(Error),
+    Refused(Box<Refused>),
 }
 
 impl Stop {

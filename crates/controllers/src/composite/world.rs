@@ -5,33 +5,51 @@
 
 use crate::catalog::kinds;
 use crate::cluster::Cluster;
-use crate::engine::{Dependency, Key, Pass};
+use crate::engine::{Dependency, Key, Mirror, Pass};
 use crate::error::Error;
 use crate::openapi;
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use transom_compose::{Kind, World, WorldError};
-use transom_object::{GroupVersion, GroupVersionKind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use transom_compose::{Kind, Lookup, World, WorldError};
+use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::connection;
 use transom_xapi::metadata::TypedReference;
 
 /// Starts to watch what is about to be read.
 pub(crate) trait Watching: Send + Sync {
     fn depend(&self, key: &Key, dependency: Dependency);
+
+    /// What a watch shows of a kind that is depended upon, if anything watches it.
+    fn mirror(&self, gvk: &GroupVersionKind) -> Option<Arc<Mirror>>;
 }
+
+/// How long to wait for a watch that should show what was just written, before the server is asked.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Objects that are read at the same time.
+const AT_ONCE: usize = 16;
 
 pub(crate) struct Reading<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) pass: &'a Pass,
     pub(crate) key: &'a Key,
     pub(crate) watching: &'a dyn Watching,
-    read: Mutex<BTreeSet<Dependency>>,
-    required: Mutex<BTreeSet<TypedReference>>,
+    noted: Mutex<Noted>,
     composed: BTreeSet<TypedReference>,
     /// Whether functions may read what is not composed.
     may_require: bool,
+}
+
+/// What the composite resource turned out to depend on.
+#[derive(Default)]
+struct Noted {
+    /// What was looked up, and what was there.
+    looked_up: BTreeMap<Dependency, BTreeSet<TypedReference>>,
+    /// What it depends on whatever is looked up.
+    otherwise: BTreeSet<Dependency>,
 }
 
 impl<'a> Reading<'a> {
@@ -41,8 +59,8 @@ impl<'a> Reading<'a> {
         key: &'a Key,
         watching: &'a dyn Watching,
     ) -> Self {
-        let (read, required) = (Mutex::default(), Mutex::default());
-        Self { cluster, pass, key, watching, read, required, composed: BTreeSet::new(), may_require: true }
+        let noted = Mutex::default();
+        Self { cluster, pass, key, watching, noted, composed: BTreeSet::new(), may_require: true }
     }
 
     /// What is read of these is composed, not required.
@@ -65,32 +83,101 @@ impl<'a> Reading<'a> {
 
     /// Everything that was read because a function requires it.
     pub(crate) fn required(&self) -> BTreeSet<TypedReference> {
-        self.required.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let noted = self.lock();
+        noted.looked_up.values().flatten().filter(|found| !self.composed.contains(found)).cloned().collect()
     }
 
-    fn saw(&self, object: &Value) {
-        self.pass.read(object);
-        let reference = TypedReference::to(object);
-        if !self.composed.contains(&reference) {
-            self.required.lock().unwrap_or_else(PoisonError::into_inner).insert(reference);
+    /// These lookups turned out not to be wanted any longer: what they found is nobody's business.
+    pub(crate) fn forget(&self, lookups: impl Iterator<Item = Lookup>) {
+        let mut noted = self.lock();
+        for lookup in lookups {
+            if let Some(dependency) = dependency(lookup) {
+                noted.looked_up.remove(&dependency);
+            }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Dependency>> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that was read.
+    /// Everything that it depends on.
     pub(crate) fn dependencies(&self) -> BTreeSet<Dependency> {
-        self.lock().clone()
+        let noted = self.lock();
+        noted.looked_up.keys().chain(&noted.otherwise).cloned().collect()
+    }
+
+    /// Depends on what is about to be looked up.
+    fn look_up(&self, dependency: &Dependency) {
+        let is_new = {
+            let mut noted = self.lock();
+            let is_new = !noted.looked_up.contains_key(dependency);
+            noted.looked_up.entry(dependency.clone()).or_default();
+            is_new
+        };
+        if is_new {
+            self.watching.depend(self.key, dependency.clone());
+        }
+    }
+
+    /// This is what a lookup found.
+    fn saw<'o>(&self, dependency: &Dependency, objects: impl IntoIterator<Item = &'o Value>) {
+        for object in objects {
+            self.pass.read(object);
+            if let Some(found) = self.lock().looked_up.get_mut(dependency) {
+                found.insert(TypedReference::to(object));
+            }
+        }
+    }
+
+    /// The objects that a watch shows to have these labels, each as it is now. Costs nothing for objects that do not
+    /// have them. The watch must have shown whatever was written here or read in this run before: a selection that is
+    /// older than that would go unnoticed, because nobody is woken by what they know. `None` when it has not.
+    async fn select(
+        &self,
+        gvk: &GroupVersionKind,
+        namespace: Option<&str>,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Option<Vec<Value>>, Error> {
+        let Some(mirror) = self.watching.mirror(gvk) else { return Ok(None) };
+        let least = self.cluster.newest_written(gvk).max(self.pass.newest(gvk));
+        if !mirror.reaches(least, PATIENCE).await {
+            return Ok(None);
+        }
+        let selected = mirror.select(namespace, labels);
+        self.pass.listed(gvk, selected.version);
+        let mut objects = Vec::with_capacity(selected.keys.len());
+        for keys in selected.keys.chunks(AT_ONCE) {
+            let reading = keys.iter().map(|key| self.cluster.get(gvk, &key.namespace, &key.name));
+            for object in try_join_all(reading).await?.into_iter().flatten() {
+                let own = meta::labels(&object);
+                if labels.iter().all(|(k, v)| own.get(k) == Some(v)) {
+                    objects.push(object);
+                }
+            }
+        }
+        Ok(Some(objects))
     }
 
     /// Notes that the composite resource depends on something.
     pub(crate) fn note(&self, dependency: Dependency) {
-        if self.lock().insert(dependency.clone()) {
+        if self.lock().otherwise.insert(dependency.clone()) {
             self.watching.depend(self.key, dependency);
         }
     }
+}
+
+/// What a lookup depends on.
+fn dependency(lookup: Lookup) -> Option<Dependency> {
+    let of = |api_version: &str, kind: &str| gvk(Kind { api_version, kind }).ok();
+    Some(match lookup {
+        Lookup::Named { api_version, kind, namespace, name } => {
+            Dependency::Named { gvk: of(&api_version, &kind)?, namespace, name }
+        }
+        Lookup::Labelled { api_version, kind, namespace, labels } => {
+            Dependency::Selected { gvk: of(&api_version, &kind)?, namespace, labels }
+        }
+    })
 }
 
 pub(crate) fn gvk(kind: Kind<'_>) -> Result<GroupVersionKind, Error> {
@@ -106,13 +193,14 @@ impl World for Reading<'_> {
         let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
         let named = |r: &TypedReference| r.kind == gvk.kind && r.name == name && r.namespace == namespace;
         self.check(self.composed.iter().any(named))?;
-        self.note(Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ });
+        let dependency = Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ };
+        self.look_up(&dependency);
         let object = match self.cluster.get(&gvk, namespace, name).await {
             // Nothing exists of a kind that is not served.
             Err(e) if e.is_unknown_kind() => None,
             found => found?,
         };
-        object.iter().for_each(|o| self.saw(o));
+        self.saw(&dependency, &object);
         Ok(object)
     }
 
@@ -125,9 +213,18 @@ impl World for Reading<'_> {
         let gvk = gvk(kind)?;
         self.check(false)?;
         let within = namespace.map(str::to_owned);
-        self.note(Dependency::Selected { gvk: gvk.clone(), namespace: within, labels: labels.clone() });
-        let objects = self.cluster.list(&gvk, namespace.unwrap_or_default(), labels).await?;
-        objects.iter().for_each(|o| self.saw(o));
+        let dependency = Dependency::Selected { gvk: gvk.clone(), namespace: within, labels: labels.clone() };
+        self.look_up(&dependency);
+        let objects = match self.select(&gvk, namespace, labels).await? {
+            Some(objects) => objects,
+            None => {
+                let listed = self.cluster.list_at(&gvk, namespace.unwrap_or_default(), labels).await;
+                let (objects, version) = listed?;
+                self.pass.listed(&gvk, version);
+                objects
+            }
+        };
+        self.saw(&dependency, &objects);
         Ok(objects)
     }
 

@@ -26,7 +26,7 @@ use transom_xapi::metadata::{self as notes, must_be_controllable_by};
 
 /// Both controllers of definitions.
 pub(crate) struct DefinitionControllers {
-    _running: Vec<Running>,
+    running: Vec<Running>,
     _subscriptions: Vec<Subscription>,
 }
 
@@ -45,7 +45,11 @@ impl DefinitionControllers {
         let own =
             plane.watches.subscribe(&kinds::definition(), Depth::Header, Arc::new(wake_all(queues.clone())));
         let crds = watch_crds(plane, queues);
-        Self { _running: running, _subscriptions: vec![own, crds] }
+        Self { running, _subscriptions: vec![own, crds] }
+    }
+
+    pub(crate) fn queues(&self) -> impl Iterator<Item = Arc<Queue>> {
+        self.running.iter().map(|running| running.queue().clone())
     }
 }
 

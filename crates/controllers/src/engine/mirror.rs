@@ -4,6 +4,7 @@
 //! Observers are told every change exactly once and in order, under the mirror's lock: they only wake queues and must
 //! not call back.
 
+use super::index::{self, Index};
 use super::known::Source;
 use super::queue::{Key, Queue};
 use super::sighting::{Depth, Line, Notice, Page, Seen};
@@ -61,9 +62,21 @@ impl<F: Fn(&Change<'_>) + Send + Sync> Observer for F {
     }
 }
 
+/// What a mirror showed, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selected {
+    pub keys: Vec<Key>,
+    /// The version at which the mirror showed exactly these.
+    pub version: u64,
+}
+
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Key, Arc<Seen>>,
+    /// Made when it is first asked for.
+    index: Option<Index>,
+    /// Everything up to this version is in the mirror.
+    version: u64,
     observers: Vec<(u64, Arc<dyn Observer>)>,
     next_observer: u64,
 }
@@ -74,13 +87,16 @@ pub struct Mirror {
     state: Mutex<State>,
     /// `None` until the first attempt ended; then whether the mirror is in step, or why not.
     condition: watch::Sender<Option<std::result::Result<(), String>>>,
+    /// The version of the state, for those who wait for one.
+    reached: watch::Sender<u64>,
     retry: Notify,
 }
 
 impl Mirror {
     pub(super) fn new(gvk: GroupVersionKind, depth: Depth) -> Self {
         let (condition, _) = watch::channel(None);
-        Self { gvk, depth, state: Mutex::default(), condition, retry: Notify::new() }
+        let (reached, _) = watch::channel(0);
+        Self { gvk, depth, state: Mutex::default(), condition, reached, retry: Notify::new() }
     }
 
     pub fn gvk(&self) -> &GroupVersionKind {
@@ -97,6 +113,53 @@ impl Mirror {
 
     pub fn all(&self) -> Vec<Arc<Seen>> {
         self.lock().objects.values().cloned().collect()
+    }
+
+    /// The objects with all these labels, in one namespace or in all. Costs what has the rarest of the labels; without
+    /// labels, what is in the namespace.
+    pub fn select(&self, namespace: Option<&str>, labels: &BTreeMap<String, String>) -> Selected {
+        let mut state = self.lock();
+        let State { objects, index, version, .. } = &mut *state;
+        if !labels.is_empty() && index.is_none() {
+            *index = Some(Index::of(objects));
+        }
+        let keys = match index.as_ref().and_then(|index| index.candidates(labels)) {
+            Some(candidates) => {
+                let has = |seen: &Arc<Seen>| labels.iter().all(|(k, v)| seen.labels.get(k) == Some(v));
+                let candidates = index::within(candidates, namespace);
+                candidates.filter(|key| objects.get(*key).is_some_and(has)).cloned().collect()
+            }
+            None => {
+                let here = |key: &&Key| namespace.is_none_or(|namespace| &*key.namespace == namespace);
+                let from = Key::new(namespace.unwrap_or_default(), "");
+                objects.range(from..).map(|(key, _)| key).take_while(here).cloned().collect()
+            }
+        };
+        Selected { keys, version: *version }
+    }
+
+    /// Waits until the mirror shows everything up to a version, if it is kept up at all and does so in time.
+    pub async fn reaches(&self, version: u64, patience: Duration) -> bool {
+        let waiting = async {
+            if self.ready().await.is_err() {
+                return false;
+            }
+            self.reached.subscribe().wait_for(|reached| *reached >= version).await.is_ok()
+        };
+        tokio::time::timeout(patience, waiting).await.unwrap_or(false)
+    }
+
+    /// Everything up to a version is known by now.
+    fn advance(&self, state: &mut State, version: u64) {
+        if version > state.version {
+            state.version = version;
+            self.reached.send_replace(version);
+        }
+    }
+
+    /// Whether the first attempt to fill the mirror ended, one way or the other.
+    pub(super) fn is_settled(&self) -> bool {
+        self.condition.borrow().is_some()
     }
 
     /// Waits until the mirror was in step once; an error says why it is not.
@@ -198,12 +261,13 @@ impl Mirror {
         let gone: Vec<Arc<Seen>> =
             state.objects.values().filter(|old| !objects.contains_key(&old.key)).cloned().collect();
         for old in gone {
-            state.objects.remove(&old.key);
+            state.take(&old.key);
             state.tell(&Change { gvk: &self.gvk, before: Some(&old), after: None, version });
         }
         while let Some((_, seen)) = objects.pop_first() {
             state.put(&self.gvk, &seen);
         }
+        self.advance(&mut state, version);
     }
 
     /// Watches until the stream ends; the version to go on from.
@@ -240,13 +304,15 @@ impl Mirror {
             "ADDED" | "MODIFIED" => {
                 let seen = Seen::read(line.object, self.depth).map_err(unreadable)?;
                 *version = seen.version.to_string();
-                self.lock().put(&self.gvk, &Arc::new(seen));
+                let mut state = self.lock();
+                state.put(&self.gvk, &Arc::new(seen));
+                self.advance(&mut state, super::version(version));
             }
             "DELETED" => {
                 let seen = Seen::read(line.object, self.depth).map_err(unreadable)?;
                 *version = seen.version.to_string();
                 let mut state = self.lock();
-                let before = state.objects.remove(&seen.key);
+                let before = state.take(&seen.key);
                 let before = before.as_deref().unwrap_or(&seen);
                 state.tell(&Change {
                     gvk: &self.gvk,
@@ -254,10 +320,12 @@ impl Mirror {
                     after: None,
                     version: seen.version,
                 });
+                self.advance(&mut state, seen.version);
             }
             "BOOKMARK" => {
                 let notice: Notice = read(line.object)?;
                 *version = notice.metadata.resource_version;
+                self.advance(&mut self.lock(), super::version(version));
             }
             _ => {
                 let notice: Notice = read(line.object)?;
@@ -272,10 +340,24 @@ impl Mirror {
 impl State {
     fn put(&mut self, gvk: &GroupVersionKind, seen: &Arc<Seen>) {
         let before = self.objects.insert(seen.key.clone(), seen.clone());
+        if let Some(index) = &mut self.index
+            && before.as_ref().is_none_or(|before| before.labels != seen.labels)
+        {
+            before.iter().for_each(|before| index.remove(before));
+            index.add(seen);
+        }
         if before.as_ref().is_some_and(|b| b.version == seen.version && b.uid == seen.uid) {
             return;
         }
         self.tell(&Change { gvk, before: before.as_deref(), after: Some(seen), version: seen.version });
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Arc<Seen>> {
+        let seen = self.objects.remove(key)?;
+        if let Some(index) = &mut self.index {
+            index.remove(&seen);
+        }
+        Some(seen)
     }
 
     fn tell(&self, change: &Change<'_>) {

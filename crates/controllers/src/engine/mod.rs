@@ -4,6 +4,7 @@
 //! kind, whoever is interested. Everything that runs has an owner, and stops when its owner is dropped or told to.
 
 mod dependencies;
+mod index;
 mod known;
 mod mirror;
 mod queue;
@@ -13,8 +14,8 @@ mod worker;
 
 pub use dependencies::{Dependencies, Dependency};
 pub use known::{Known, Source, version};
-pub use mirror::{Change, Mirror, Observer};
-pub use queue::{Key, Next, Pace, Queue};
+pub use mirror::{Change, Mirror, Observer, Selected};
+pub use queue::{Counts, Key, Next, Pace, Queue};
 pub use sighting::{Depth, Seen};
 pub use watches::{Subscription, Watches};
 pub use worker::{Pass, Reconciler, Running, start};

@@ -81,6 +81,8 @@ pub enum Next {
     Again,
     /// Try again later, and later still if it goes on like this.
     Backoff,
+    /// The same, because of an error that was told to whom it concerns.
+    Failed,
     /// Someone else was faster: look again at once, and only back off if that goes on.
     Conflict,
     /// Nothing: the object is gone.
@@ -119,17 +121,42 @@ const MEANWHILE: usize = 64;
 struct Bucket {
     left: u32,
     since: Instant,
+    /// Whether a wake-up had to wait since there last were any left.
+    slowed: bool,
 }
 
 impl Bucket {
-    fn refill(&mut self, pace: &Pace, now: Instant) {
+    /// Says whether that ends its being slowed down.
+    fn refill(&mut self, pace: &Pace, now: Instant) -> bool {
         let periods = now.duration_since(self.since).as_millis() / pace.refill.as_millis().max(1);
         let periods = u32::try_from(periods).unwrap_or(u32::MAX);
         if periods > 0 {
             self.left = self.left.saturating_add(periods).min(pace.burst);
             self.since += pace.refill.saturating_mul(periods);
         }
+        self.left > 0 && std::mem::take(&mut self.slowed)
     }
+}
+
+/// What a queue did so far, and what it does now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Keys that are ready to run.
+    pub ready: u64,
+    /// Keys that run.
+    pub running: u64,
+    /// How often a key became ready.
+    pub adds: u64,
+    /// How often a key has to be tried again.
+    pub retries: u64,
+    /// Wake-ups that made a key ready at once.
+    pub at_once: u64,
+    /// Wake-ups that wait because their key is slowed down; those that come in the meantime are part of them.
+    pub delayed: u64,
+    /// How often a key was slowed down.
+    pub slowed: u64,
+    /// How often a key was no longer slowed down.
+    pub recovered: u64,
 }
 
 #[derive(Default)]
@@ -139,6 +166,7 @@ struct State {
     delayed: BTreeMap<(Instant, u64), Key>,
     sequence: u64,
     closed: bool,
+    counts: Counts,
 }
 
 pub struct Queue {
@@ -200,6 +228,7 @@ impl Queue {
                     let entry = state.entry(&key);
                     entry.phase = Phase::Running;
                     entry.dirty = false;
+                    state.counts.running += 1;
                     if !state.ready.is_empty() {
                         self.changed.notify_one();
                     }
@@ -221,18 +250,20 @@ impl Queue {
     pub fn done(&self, key: &Key, next: Next, known: Known) {
         let mut state = self.lock();
         let now = Instant::now();
+        state.counts.running = state.counts.running.saturating_sub(1);
+        let failed = matches!(next, Next::Backoff | Next::Failed | Next::Conflict);
+        state.counts.retries += u64::from(failed);
         let entry = state.entry(key);
         let meanwhile = std::mem::take(&mut entry.meanwhile);
         let news =
             entry.dirty || meanwhile.iter().any(|(source, version)| !known.includes(*source, *version));
         entry.phase = Phase::Idle;
         entry.known = known;
-        let failed = matches!(next, Next::Backoff | Next::Conflict);
         entry.failures = if failed { entry.failures.saturating_add(1) } else { 0 };
         let failures = entry.failures;
         let again = match next {
             Next::Conflict if failures <= CONFLICTS => true,
-            Next::Backoff | Next::Conflict => {
+            Next::Backoff | Next::Failed | Next::Conflict => {
                 state.delay(key, now + self.pace.backoff(failures));
                 false
             }
@@ -258,8 +289,10 @@ impl Queue {
         let mut state = self.lock();
         let now = Instant::now();
         let Some(bucket) = state.entries.get_mut(key).and_then(|e| e.bucket.as_mut()) else { return false };
-        bucket.refill(&self.pace, now);
-        bucket.left == 0
+        let recovered = bucket.refill(&self.pace, now);
+        let slowed = bucket.left == 0;
+        state.counts.recovered += u64::from(recovered);
+        slowed
     }
 
     /// Hands out no more keys.
@@ -269,9 +302,15 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Keys that are ready to run.
-    pub fn depth(&self) -> usize {
-        self.lock().ready.len()
+    /// Whether no key runs or could.
+    pub fn is_idle(&self) -> bool {
+        let state = self.lock();
+        state.ready.is_empty() && state.counts.running == 0
+    }
+
+    pub fn counts(&self) -> Counts {
+        let state = self.lock();
+        Counts { ready: u64::try_from(state.ready.len()).unwrap_or(u64::MAX), ..state.counts }
     }
 }
 
@@ -290,17 +329,23 @@ impl State {
         if entry.phase != Phase::Idle {
             return false;
         }
-        let bucket = entry.bucket.get_or_insert(Bucket { left: pace.burst, since: now });
-        bucket.refill(pace, now);
+        let fresh = Bucket { left: pace.burst, since: now, slowed: false };
+        let bucket = entry.bucket.get_or_insert(fresh);
+        let recovered = bucket.refill(pace, now);
         if bucket.left == 0 {
             let due = bucket.since + pace.refill;
-            if entry.due.is_none_or(|(current, _)| current > due) {
+            let newly = !std::mem::replace(&mut bucket.slowed, true);
+            let sooner = entry.due.is_none_or(|(current, _)| current > due);
+            self.counts.slowed += u64::from(newly);
+            if sooner {
+                self.counts.delayed += 1;
                 self.delay(key, due);
-                return true;
             }
-            return false;
+            return sooner;
         }
         bucket.left -= 1;
+        self.counts.recovered += u64::from(recovered);
+        self.counts.at_once += 1;
         self.make_ready(key);
         true
     }
@@ -308,7 +353,9 @@ impl State {
     fn make_ready(&mut self, key: &Key) {
         let entry = self.entry(key);
         entry.phase = Phase::Queued;
-        if let Some(due) = entry.due.take() {
+        let due = entry.due.take();
+        self.counts.adds += 1;
+        if let Some(due) = due {
             self.delayed.remove(&due);
         }
         self.ready.push_back(key.clone());

@@ -55,6 +55,11 @@ impl Watches {
         Watch { mirror, task: task.abort_handle() }
     }
 
+    /// Whether every mirror shows what exists, or found that nothing of its kind can be shown.
+    pub fn are_filled(&self) -> bool {
+        self.lock().values().all(|watch| watch.mirror.is_settled())
+    }
+
     /// A definition in this group changed: what waits for one of its kinds tries again.
     pub fn definitions_changed(&self, group: &str) {
         for ((gvk, _), watch) in &*self.lock() {

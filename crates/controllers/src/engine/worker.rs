@@ -7,6 +7,7 @@ use crate::metrics::Metrics;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
-use transom_object::meta;
+use transom_object::{GroupVersionKind, meta};
 
 /// How many keys of one controller are reconciled at the same time.
 const CONCURRENT: usize = 100;
@@ -28,7 +29,17 @@ const ALTOGETHER: usize = 2000;
 #[derive(Default)]
 pub struct Pass {
     known: Mutex<Known>,
+    kinds: Mutex<HashMap<Source, Kind>>,
     wrote: AtomicBool,
+}
+
+/// What a run knows of a kind as a whole.
+#[derive(Default)]
+struct Kind {
+    /// The newest version of any object that was read.
+    newest: u64,
+    /// The oldest version at which objects were looked for.
+    listed: Option<u64>,
 }
 
 impl Pass {
@@ -36,11 +47,37 @@ impl Pass {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn kinds(&self) -> MutexGuard<'_, HashMap<Source, Kind>> {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The run decides on this object as it is here.
     pub fn read(&self, object: &Value) {
-        if let Some(source) = source(object) {
-            self.lock().read(source, version(meta::resource_version(object)));
+        let Some(gvk) = meta::gvk(object) else { return };
+        let version = version(meta::resource_version(object));
+        {
+            let mut kinds = self.kinds();
+            let kind = kinds.entry(whole(&gvk)).or_default();
+            kind.newest = kind.newest.max(version);
+            // Since the run looked for objects of the kind this one may have become one of those it looked for. It
+            // will be told of that, and must listen.
+            if kind.listed.is_some_and(|listed| version > listed) {
+                return;
+            }
         }
+        self.lock().read(Source::new(&gvk, meta::namespace(object), meta::name(object)), version);
+    }
+
+    /// The run decides on which objects of a kind there were at a version.
+    pub fn listed(&self, gvk: &GroupVersionKind, version: u64) {
+        let mut kinds = self.kinds();
+        let kind = kinds.entry(whole(gvk)).or_default();
+        kind.listed = Some(kind.listed.map_or(version, |listed| listed.min(version)));
+    }
+
+    /// The newest version of any object of a kind that the run has read.
+    pub fn newest(&self, gvk: &GroupVersionKind) -> u64 {
+        self.kinds().get(&whole(gvk)).map_or(0, |kind| kind.newest)
     }
 
     /// The run wrote this object, which looks like this now.
@@ -59,6 +96,11 @@ impl Pass {
     pub fn has_written(&self) -> bool {
         self.wrote.load(Ordering::Relaxed)
     }
+}
+
+/// A kind as a whole.
+fn whole(gvk: &GroupVersionKind) -> Source {
+    Source::new(gvk, "", "")
 }
 
 fn source(object: &Value) -> Option<Source> {
@@ -93,14 +135,14 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.queue.close();
         self.task.abort();
-        self.metrics.controller_stopped(&self.name);
+        self.metrics.controller_stopped(&self.name, &self.queue);
     }
 }
 
 /// Starts a controller.
 pub fn start(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Metrics>) -> Running {
     let name = reconciler.name().to_owned();
-    metrics.controller_started(&name);
+    metrics.controller_started(&name, &queue);
     let task = tokio::spawn(work(reconciler, queue.clone(), metrics.clone())).abort_handle();
     Running { name, queue, task, metrics }
 }
@@ -148,6 +190,7 @@ async fn run(reconciler: &dyn Reconciler, queue: &Queue, key: &Key, metrics: &Me
         }
         Err(_) => {
             tracing::error!(controller, %key, "the reconciler panicked; it will be tried again");
+            metrics.panicked(controller);
             (Next::Backoff, "error")
         }
     };
@@ -166,5 +209,35 @@ fn label(next: Next) -> &'static str {
         Next::Wait | Next::Gone => "success",
         Next::After(_) => "requeue_after",
         Next::Again | Next::Backoff | Next::Conflict => "requeue",
+        Next::Failed => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_changed_since_a_run_looked_for_objects_is_not_known_to_it() {
+        let gvk = GroupVersionKind::new("", "v1", "ConfigMap");
+        let object = |name: &str, version: u64| {
+            let metadata = json!({"name": name, "resourceVersion": version.to_string()});
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        };
+        let knows =
+            |pass: &Pass, name: &str, version| pass.lock().includes(Source::new(&gvk, "", name), version);
+        let pass = Pass::default();
+        pass.read(&object("before", 7));
+        assert_eq!(pass.newest(&gvk), 7);
+        pass.listed(&gvk, 8);
+        pass.listed(&gvk, 10);
+        pass.read(&object("old", 8));
+        pass.read(&object("new", 9));
+        assert!(knows(&pass, "before", 7) && knows(&pass, "old", 8));
+        assert!(!knows(&pass, "new", 9), "it may be one that the first look did not find");
+        assert_eq!((pass.newest(&gvk), pass.newest(&GroupVersionKind::new("", "v1", "Secret"))), (9, 0));
+        pass.wrote(&object("new", 11));
+        assert!(knows(&pass, "new", 11), "what it writes itself it looks at again");
     }
 }

@@ -2,6 +2,8 @@
 //! controllers and the server that counts their writes and can cut them off.
 
 use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,7 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tower::{Service, ServiceExt};
-use transom_apiserver::{ApiBody, Identity, Server};
+use transom_apiserver::{Identity, Server};
+use transom_compose::FunctionRunner;
 use transom_controllers::cluster::{Cluster, Deletion};
 use transom_controllers::metrics::Metrics;
 use transom_controllers::{Clock, Controllers, FunctionRuntime, Notice, Options, Protection, Surroundings};
@@ -36,19 +39,39 @@ pub struct Wire {
     pub log: Mutex<Vec<String>>,
     /// Writes that begin like this are made unreadable on their way, so that the server refuses them.
     pub refused: Mutex<String>,
+    /// What was read, watches included.
+    pub reads: Mutex<Vec<String>>,
+    /// How long after it happened a watch tells of something, in milliseconds.
+    pub lag: AtomicU64,
 }
 
 #[derive(Clone)]
 struct Cable {
     server: Server,
     wire: Arc<Wire>,
+    hidden: Hidden,
 }
 
-type Answer = Result<Response<ApiBody>, Box<dyn std::error::Error + Send + Sync>>;
+/// Requests that end like this are not answered.
+type Hidden = Arc<tokio::sync::watch::Sender<Option<String>>>;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+type Sent = UnsyncBoxBody<bytes::Bytes, Failure>;
+type Answer = Result<Response<Sent>, Failure>;
+
+/// What a watch sends, later.
+fn late(body: Sent, wire: Arc<Wire>) -> Sent {
+    let frames = futures_util::stream::unfold((body, wire), |(mut body, wire)| async move {
+        let frame = body.frame().await?;
+        tokio::time::sleep(Duration::from_millis(wire.lag.load(Ordering::SeqCst))).await;
+        Some((frame, (body, wire)))
+    });
+    StreamBody::new(frames).boxed_unsync()
+}
 
 impl Service<Request<Body>> for Cable {
-    type Response = Response<ApiBody>;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
+    type Response = Response<Sent>;
+    type Error = Failure;
     type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -79,15 +102,23 @@ impl Service<Request<Body>> for Cable {
                 request.headers_mut().insert("content-type", nonsense);
             }
             self.wire.log.lock().unwrap().push(line);
+        } else if !is_event {
+            self.wire.reads.lock().unwrap().push(request.uri().to_string());
         }
         request.extensions_mut().insert(Identity::admin("crossplane"));
         let server = self.server.clone();
+        let (mut hidden, path) = (self.hidden.subscribe(), request.uri().to_string());
+        let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let wire = self.wire.clone();
         Box::pin(async move {
+            let seen = |hidden: &Option<String>| hidden.as_ref().is_none_or(|hidden| !path.ends_with(hidden));
+            let _ = hidden.wait_for(seen).await;
             let answer = server.handle(request).await;
             if lost {
                 std::future::pending::<()>().await;
             }
-            Ok(answer)
+            let sent = answer.map(|body| body.map_err(Failure::from).boxed_unsync());
+            Ok(if watches { sent.map(|body| late(body, wire)) } else { sent })
         })
     }
 }
@@ -143,20 +174,29 @@ pub struct Plane {
     pub notices: Arc<Mutex<Vec<Notice>>>,
     pub metrics: Arc<Metrics>,
     protection: Arc<Protection>,
+    hidden: Hidden,
     pub options: Options,
+    /// Who calls functions instead of the shelf.
+    pub runner: Option<Arc<dyn FunctionRunner>>,
     controllers: Option<Controllers>,
 }
 
-fn client_of(server: &Server, wire: Arc<Wire>) -> kube::Client {
-    kube::Client::new(Cable { server: server.clone(), wire }, "default")
+fn client_of(server: &Server, wire: Arc<Wire>, hidden: Hidden) -> kube::Client {
+    kube::Client::new(Cable { server: server.clone(), wire, hidden }, "default")
 }
 
 impl Plane {
     /// A plane without controllers.
     pub async fn quiet() -> Self {
+        Self::guarded(Box::new(transom_apiserver::MastersOnly)).await
+    }
+
+    /// A plane without controllers that lets in whom it is told to.
+    pub async fn guarded(authorizer: Box<dyn transom_apiserver::Authorizer>) -> Self {
         let store = Store::in_memory(transom_store::Options::default());
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
+            authorizer,
             admission: Box::new(Guard(protection.clone())),
             ..Default::default()
         };
@@ -178,7 +218,9 @@ impl Plane {
             notices,
             metrics,
             protection,
+            hidden: Arc::new(tokio::sync::watch::channel(None).0),
             options: Options::default(),
+            runner: None,
             controllers: None,
         }
     }
@@ -201,8 +243,8 @@ impl Plane {
         self.wire = Arc::new(Wire { left, lose_answer, ..Wire::default() });
         let notices = self.notices.clone();
         let surroundings = Surroundings {
-            client: client_of(&self.server, self.wire.clone()),
-            runner: self.shelf.functions.clone(),
+            client: client_of(&self.server, self.wire.clone(), self.hidden.clone()),
+            runner: self.runner.clone().unwrap_or_else(|| self.shelf.functions.clone()),
             runtime: Arc::new(self.shelf.clone()),
             clock: Clock::starting_at(transom_object::time::Timestamp::now()),
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
@@ -225,12 +267,30 @@ impl Plane {
         *self.wire.refused.lock().unwrap() = writes.to_owned();
     }
 
+    pub fn readiness(&self) -> Arc<transom_controllers::Readiness> {
+        self.controllers.as_ref().expect("there are controllers").readiness()
+    }
+
     pub fn watched_kinds(&self) -> Vec<GroupVersionKind> {
         self.controllers.as_ref().map(Controllers::watched_kinds).unwrap_or_default()
     }
 
     pub fn writes(&self) -> u64 {
         self.wire.writes.load(Ordering::SeqCst)
+    }
+
+    /// Does not let the watches of a kind begin, until it does.
+    pub fn hide(&self, plural: &str) {
+        self.hidden.send_replace(Some(format!("/{plural}?limit=500")));
+    }
+
+    pub fn show(&self) {
+        self.hidden.send_replace(None);
+    }
+
+    /// What the controllers read since this was last asked.
+    pub fn take_reads(&self) -> Vec<String> {
+        std::mem::take(&mut *self.wire.reads.lock().unwrap())
     }
 
     pub fn log(&self) -> Vec<String> {

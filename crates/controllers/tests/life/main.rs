@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod basics;
+mod caching;
 mod claims;
 mod crash;
 mod definitions;
@@ -11,7 +12,12 @@ mod faults;
 mod fixture;
 mod namespaced;
 mod overload;
+mod policy;
+mod polling;
 mod realtime;
 mod remote;
+mod rights;
+mod selecting;
 mod selection;
+mod starting;
 mod usages;

@@ -31,7 +31,7 @@ pub(super) async fn start(
     functions: Embedded,
     metrics: Arc<Metrics>,
     protection: Arc<Protection>,
-    extra_resources: bool,
+    options: Options,
 ) -> Result<Controllers, Failure> {
     let who = Identity::admin(USER);
     let transport = server.clone().map_request(move |mut request: Request<kube::client::Body>| {
@@ -47,11 +47,7 @@ pub(super) async fn start(
         announce: Arc::new(announce),
         metrics,
         protection,
-        options: Options {
-            extra_resources,
-            seed: u64::try_from(now.as_microsecond()).unwrap_or_default(),
-            ..Options::default()
-        },
+        options: Options { seed: u64::try_from(now.as_microsecond()).unwrap_or_default(), ..options },
     };
     Controllers::start(surroundings)
         .await

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_builtins::GoTemplating;
 use transom_compose::{FunctionRunner, resources_mode};
 use transom_controllers::FunctionRuntime;
-use transom_runner::{Endpoint, Functions, Tls};
+use transom_controllers::metrics::Metrics;
+use transom_runner::{Account, CacheOptions, Cached, Endpoint, Functions, Tls};
 use transom_xapi::Function;
 
 use crate::failure::Failure;
@@ -21,6 +23,7 @@ const DEVELOPMENT: &str = "localhost:9443";
 /// Finds functions by the last segment of their package's repository, or at the address an annotation names.
 pub(super) struct Embedded {
     functions: Arc<Functions>,
+    cache: Option<Arc<Cached>>,
     templates: Arc<dyn transom_function::Function>,
     tls: Option<Tls>,
 }
@@ -31,12 +34,26 @@ const TEMPLATING: &str = "function-go-templating";
 impl Embedded {
     /// Templates are read from files below one directory alone. With a directory of certificates functions are called
     /// with mutual TLS, otherwise in plain text.
-    pub(super) fn new(templates: &Path, certificates: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(
+        templates: &Path,
+        certificates: Option<&Path>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
         let templates = Arc::new(GoTemplating::default().with_files_below(templates));
-        let functions = Arc::<Functions>::default();
+        let functions = Arc::new(Functions::default().counting(Arc::new(Counted(metrics))));
         functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
-        Ok(Self { functions, templates, tls })
+        Ok(Self { functions, cache: None, templates, tls })
+    }
+
+    /// Gives answers again while they hold.
+    pub(super) fn cached(mut self, options: CacheOptions) -> Self {
+        self.cache = Some(Arc::new(Cached::new(self.functions.clone(), options)));
+        self
+    }
+
+    pub(super) fn cache(&self) -> Option<Arc<Cached>> {
+        self.cache.clone()
     }
 
     fn built_in(&self, name: &str) -> Option<Arc<dyn transom_function::Function>> {
@@ -44,7 +61,23 @@ impl Embedded {
     }
 
     pub(super) fn runner(&self) -> Arc<dyn FunctionRunner> {
-        self.functions.clone()
+        match &self.cache {
+            Some(cache) => cache.clone(),
+            None => self.functions.clone(),
+        }
+    }
+}
+
+/// Calls are counted with what the controllers count.
+struct Counted(Arc<Metrics>);
+
+impl Account for Counted {
+    fn add(&self, name: &'static str, labels: &[(&'static str, &str)], count: u64) {
+        self.0.add(name, labels, count);
+    }
+
+    fn time(&self, name: &'static str, labels: &[(&'static str, &str)], took: Duration) {
+        self.0.observe(name, labels, took);
     }
 }
 
@@ -74,7 +107,9 @@ impl FunctionRuntime for Embedded {
                 Some(tls) => Endpoint::mutual_tls(address, tls.clone()),
                 None => Endpoint::plaintext(address),
             };
-            return self.functions.call_at(name, endpoint).map_err(|e| e.to_string());
+            self.functions.call_at(&*name, endpoint).map_err(|e| e.to_string())?;
+            self.functions.comes_from(&name, &function.spec.package);
+            return Ok(());
         }
         let repository = function.repository_name();
         let built_in = self.built_in(repository).ok_or_else(|| {
@@ -83,7 +118,8 @@ impl FunctionRuntime for Embedded {
                  with the annotation {ENDPOINT}"
             )
         })?;
-        self.functions.run_in_process(name, built_in);
+        self.functions.run_in_process(&*name, built_in);
+        self.functions.comes_from(&name, &function.spec.package);
         Ok(())
     }
 
@@ -110,7 +146,7 @@ mod tests {
             std::fs::write(folder.join("one.yaml"), manifest).expect("a file");
         }
         std::os::unix::fs::symlink(&outside, templates.join("link")).expect("a link");
-        let plane = Embedded::new(&templates, None).expect("no certificates are needed");
+        let plane = Embedded::new(&templates, None, Arc::default()).expect("no certificates are needed");
         let function = plane.built_in(TEMPLATING).expect("it is built in");
         let below = |path: &str| {
             let input = json!({

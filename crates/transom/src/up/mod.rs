@@ -18,13 +18,14 @@ use crate::logging;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use transom_apiserver::{Options, Server};
-use transom_controllers::Protection;
 use transom_controllers::metrics::Metrics;
+use transom_controllers::{Protection, Readiness};
+use transom_runner::CacheOptions;
 use transom_store::{HistoryLimits, OpenError, Store};
 
 /// How long open requests may take to finish when the server stops.
@@ -58,10 +59,16 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
     let counted = metrics.clone();
     let more_metrics: transom_apiserver::MoreMetrics = Box::new(move || counted.render());
     let protection: Arc<Protection> = Arc::default();
+    let readiness: Arc<OnceLock<Arc<Readiness>>> = Arc::default();
     let server_options = Options {
         ca_certificate,
         token_key,
         more_metrics: Some(more_metrics),
+        ready_checks: if options.api_server_only {
+            Vec::new()
+        } else {
+            vec![controllers_are_ready(&readiness)]
+        },
         admission: Box::new(controllers::Guard(protection.clone())),
         ..Options::default()
     };
@@ -73,11 +80,21 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
         None
     } else {
         let templates = place.data_dir.join("templates");
-        let functions = functions::Embedded::new(&templates, options.tls_client_certs_dir.as_deref())?;
-        Some(
-            controllers::start(&server, functions, metrics, protection, !options.disable_extra_resources)
-                .await?,
-        )
+        let certificates = options.tls_client_certs_dir.as_deref();
+        let mut functions = functions::Embedded::new(&templates, certificates, metrics.clone())?;
+        if options.enable_function_response_cache {
+            functions = functions.cached(cache_options(&options));
+        }
+        let cache = functions.cache();
+        let controllers =
+            controllers::start(&server, functions, metrics, protection, controller_options(&options)).await?;
+        let _ = readiness.set(controllers.readiness());
+        let expiry = tokio::spawn(async move {
+            if let Some(cache) = cache {
+                cache.expire().await;
+            }
+        });
+        Some((controllers, AbortOnDrop(expiry.abort_handle())))
     };
     let address =
         socket.local_addr().map_err(|e| Failure::new(format!("cannot read the listening address: {e}")))?;
@@ -103,6 +120,38 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
         Ended::Asked => Ok(ExitCode::SUCCESS),
         Ended::Failed(why) => Err(Failure::new(format!("the store failed: {why}"))
             .remedy("check the disk, run `transom db verify`, then start again; every acknowledged write up to here is kept")),
+    }
+}
+
+/// What `/readyz` waits for besides the server.
+fn controllers_are_ready(
+    readiness: &Arc<OnceLock<Arc<Readiness>>>,
+) -> (&'static str, transom_apiserver::Check) {
+    let readiness = readiness.clone();
+    ("controllers", Box::new(move || readiness.get().is_some_and(|readiness| readiness.is_reached())))
+}
+
+fn cache_options(options: &Up) -> CacheOptions {
+    let max_bytes = options.xfn_cache_max_size.saturating_mul(1 << 20);
+    CacheOptions { max_ttl: options.xfn_cache_max_ttl, max_bytes }
+}
+
+fn controller_options(options: &Up) -> transom_controllers::Options {
+    transom_controllers::Options {
+        realtime: options.enable_realtime_compositions,
+        poll_interval: options.poll_interval,
+        min_poll_interval: options.min_poll_interval,
+        extra_resources: !options.disable_extra_resources,
+        ..transom_controllers::Options::default()
+    }
+}
+
+/// A task that ends with its owner.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -3,14 +3,43 @@
 use crate::plane::{Client, Home, Plane};
 use http::Method;
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+
+async fn until_ready(client: &Client) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while client.get("/readyz").await.unwrap().status != 200 {
+        assert!(Instant::now() < deadline, "it does not become ready");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn readiness_waits_for_the_controllers() {
+    let home = Home::new();
+    let plane = Plane::start(&home);
+    let client = Client::connect(&plane.access).await.unwrap();
+    until_ready(&client).await;
+    let ready = client.get("/readyz?verbose").await.unwrap().text();
+    assert!(ready.lines().any(|line| line == "[+]controllers ok"), "{ready}");
+    assert_eq!(client.get("/readyz/controllers").await.unwrap().text(), "ok");
+    let alive = client.get("/healthz?verbose").await.unwrap().text();
+    assert!(!alive.contains("controllers"), "{alive}");
+    drop(plane);
+    let plane = Plane::start_with(&home, &["--api-server-only"]);
+    let client = Client::connect(&plane.access).await.unwrap();
+    let ready = client.get("/readyz?verbose").await.unwrap();
+    assert_eq!(ready.status, 200);
+    assert!(!ready.text().contains("controllers"), "there are none");
+}
 
 #[tokio::test]
 async fn the_anonymous_see_health_and_version_alone() {
     let home = Home::new();
     let plane = Plane::start(&home);
     let client = Client::connect(&plane.access.anonymous()).await.unwrap();
+    until_ready(&client).await;
     for path in ["/healthz", "/livez", "/readyz", "/version", "/readyz?verbose", "/livez/ping"] {
         assert_eq!(client.get(path).await.unwrap().status, 200, "{path}");
     }

@@ -1,0 +1,53 @@
+//! What the control plane may not do.
+
+use crate::basics::*;
+use crate::fixture::*;
+use transom_apiserver::{Action, Authorizer, Identity, Verb};
+
+/// Lets the controllers look at ConfigMaps but not write them; everyone else may do everything.
+struct LookDoNotTouch;
+
+impl Authorizer for LookDoNotTouch {
+    fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
+        match action {
+            Action::Resource { verb, target } if who.user == "crossplane" => {
+                target.gvr.resource != "configmaps" || matches!(verb, Verb::Get | Verb::List | Verb::Watch)
+            }
+            _ => true,
+        }
+    }
+}
+
+#[tokio::test]
+async fn lack_of_rights() {
+    let mut plane = Plane::guarded(Box::new(LookDoNotTouch)).await;
+    plane.start().await;
+    sizer(&plane).await;
+    plane.apply(&definition("Cluster", false)).await;
+    plane.apply(&composition("things", &["sizer"])).await;
+    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    plane.apply(&xr("one", "small")).await;
+    let refused = plane.until(XR, "one", |o| reason_of(o, "Synced") == "ReconcileError").await;
+    let why = message_of(&refused, "Synced");
+    let missing = "crossplane is not allowed to [create, update, patch, delete] resource configmaps/v1 in namespace default";
+    assert!(
+        why.starts_with("cannot compose resources: cannot apply composed resource \"config\": "),
+        "{why}"
+    );
+    assert!(why.contains(missing), "{why}");
+    assert!(why.contains("rbac.crossplane.io/aggregate-to-crossplane: \"true\""), "the remedy: {why}");
+    plane.settle().await;
+    let events = plane.events_of("one").await;
+    assert!(
+        events.iter().any(|e| e.starts_with("Warning RoleBasedAccessControl: ") && e.contains(missing)),
+        "{events:#?}"
+    );
+    assert!(
+        plane.metrics.render().lines().any(|line| {
+            line.starts_with(
+                "controller_runtime_reconcile_errors_total{controller=\"composite/xthings.example.org\"}",
+            )
+        }),
+        "it counts as an error"
+    );
+}

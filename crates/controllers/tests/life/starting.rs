@@ -1,0 +1,39 @@
+//! When the controllers say that they are ready.
+
+use crate::basics::*;
+use crate::fixture::*;
+use std::time::{Duration, Instant};
+
+async fn until_ready(plane: &Plane) {
+    let deadline = Instant::now() + PATIENCE;
+    while !plane.readiness().is_reached() {
+        assert!(Instant::now() < deadline, "it does not become ready");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn controllers_are_ready_once_they_know_what_exists() {
+    let mut plane = with_things("Cluster", false).await;
+    plane.apply(&xr("one", "small")).await;
+    plane.until_true(XR, "one", "Ready").await;
+    plane.start().await;
+    until_ready(&plane).await;
+    assert!(plane.watched_kinds().contains(&gvk(XR)), "the kinds of definitions are watched by then");
+    assert!(plane.shelf.functions.knows("sizer"), "functions can be called by then");
+    plane.delete(XR, "one").await;
+    plane.until_gone(XR, "one").await;
+    assert!(plane.readiness().is_reached(), "it is never lost again");
+}
+
+#[tokio::test]
+async fn controllers_are_not_ready_while_a_kind_cannot_be_seen() {
+    let mut plane = with_things("Cluster", false).await;
+    plane.hide("xthings");
+    plane.start().await;
+    plane.until(XRD, "xthings.example.org", |_| plane.watched_kinds().contains(&gvk(XR))).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!plane.readiness().is_reached(), "nobody knows what composite resources there are");
+    plane.show();
+    until_ready(&plane).await;
+}
