@@ -112,12 +112,13 @@ impl Controllers {
             // One that cannot be installed is told so by its controller.
             let _ = surroundings.runtime.install(&function);
         }
+        let compositions = CompositionControllers::start(&plane);
         let functions = FunctionController::start(&plane, surroundings.runtime);
         let definitions = DefinitionControllers::start(&plane);
         let queues = definitions.queues().chain([functions.queue()]).collect();
         let readiness = Arc::new(Readiness::new(watches.clone(), queues));
         Ok(Self {
-            _compositions: CompositionControllers::start(&plane),
+            _compositions: compositions,
             _functions: functions,
             _nops: NopController::start(&plane),
             _usages: UsageControllers::start(&plane, &surroundings.protection),

@@ -74,7 +74,6 @@ async fn selecting_costs_nothing_for_what_is_not_selected() {
         plane.settle().await;
         plane.take_reads();
         plane.patch(XR, "one", json!({"metadata": {"annotations": {"round": round.to_string()}}})).await;
-        plane.until(XR, "one", |o| o["metadata"]["annotations"]["round"] == round.to_string()).await;
         plane.settle().await;
         let reads = plane.take_reads();
         let lists: Vec<&String> =

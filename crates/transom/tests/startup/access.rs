@@ -9,7 +9,7 @@ const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
 async fn until_ready(client: &Client) {
     let deadline = Instant::now() + Duration::from_secs(10);
-    while client.get("/readyz").await.unwrap().status != 200 {
+    while client.get("/readyz").await.expect("it answers").status != 200 {
         assert!(Instant::now() < deadline, "it does not become ready");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
