@@ -109,6 +109,17 @@ pub async fn things(plane: &Plane, functions: &[&str]) {
     }
     plane.apply(&composition("things", functions)).await;
     plane.until_true(XRD, "xthings.example.org", "Established").await;
+    // Nobody is composed, and everybody complains, before it is known whether the revision can be.
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let revisions = plane.list(REVISION).await;
+        let judged = |r: &serde_json::Value| !status_of(r, "ValidPipeline").is_empty();
+        if !revisions.is_empty() && revisions.iter().all(judged) {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "revisions are not judged: {revisions:#?}");
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    }
 }
 
 /// What a composite resource refers to, as `namespace/name` of its only reference.

@@ -18,7 +18,7 @@ async fn until_ready(client: &Client) {
 #[tokio::test]
 async fn readiness_waits_for_the_controllers() {
     let home = Home::new();
-    let plane = Plane::start(&home);
+    let plane = Plane::start_with(&home, &["--with-controllers"]);
     let client = Client::connect(&plane.access).await.unwrap();
     until_ready(&client).await;
     let ready = client.get("/readyz?verbose").await.unwrap().text();
@@ -27,7 +27,7 @@ async fn readiness_waits_for_the_controllers() {
     let alive = client.get("/healthz?verbose").await.unwrap().text();
     assert!(!alive.contains("controllers"), "{alive}");
     drop(plane);
-    let plane = Plane::start_with(&home, &["--api-server-only"]);
+    let plane = Plane::start(&home);
     let client = Client::connect(&plane.access).await.unwrap();
     let ready = client.get("/readyz?verbose").await.unwrap();
     assert_eq!(ready.status, 200);
