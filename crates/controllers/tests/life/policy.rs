@@ -110,14 +110,6 @@ async fn how_often_a_step_may_ask_is_up_to_its_composition() {
     assert!(why.contains(&format!("pipeline step \"reader\": {stabilize}")), "{why}");
     plane.apply(&policed("maxIterations: 8")).await;
     plane.until(XR, "seven", |o| o["status"]["size"] == "7" && status_of(o, "Synced") == "True").await;
-    // Without a word it is five.
-    let revision = |o: &Value| o["spec"]["crossplane"]["compositionRevisionRef"]["name"].clone();
-    let before = revision(&plane.get(XR, "seven").await.unwrap());
-    plane.apply(&composition("things", &["reader"])).await;
-    plane.until(XR, "seven", |o| revision(o) != before).await;
-    plane.apply(&xr("six", "'6'")).await;
-    let why = refusal(&plane, "six").await;
-    assert!(why.contains("iterations (5)"), "{why}");
 }
 
 /// A function that reports what its input says.
