@@ -68,15 +68,15 @@ pub fn digest(answer: Result<&RunFunctionResponse, &str>) -> String {
 
 /// Of all questions, one after the other.
 #[derive(Default)]
-pub struct Questions(Sha256);
+pub struct QuestionDigest(Sha256);
 
-impl Questions {
+impl QuestionDigest {
     pub fn add(&mut self, request: &RunFunctionRequest) {
         self.0.update(serde_json::to_string(request).unwrap_or_default());
         self.0.update(b"\n");
     }
 
-    pub fn digest(self) -> String {
+    pub fn finish(self) -> String {
         hex(self.0, 8)
     }
 }

@@ -19,7 +19,7 @@ mod record;
 use answers::DIED;
 use clap::Parser;
 use compare::compare;
-use generate::Generator;
+use generate::Questions;
 use prost::Message;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -50,6 +50,12 @@ struct Options {
     requests: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Ask what published Compositions ask, instead of what is generated.
+    #[arg(long)]
+    published: bool,
+    /// Fail when a difference that is meant was not met.
+    #[arg(long)]
+    all_known: bool,
     /// Differences that are meant, as `pattern<TAB>reason`.
     #[arg(long)]
     known: Option<PathBuf>,
@@ -70,13 +76,6 @@ struct Options {
     /// The version of the genuine function, for what is written.
     #[arg(long)]
     version_of_theirs: Option<String>,
-}
-
-impl Options {
-    /// Whether all is asked that the known differences are meant for.
-    fn is_default(&self) -> bool {
-        self.seed == 1 && self.requests >= 10_000
-    }
 }
 
 /// One side: a server, or this process.
@@ -111,13 +110,17 @@ impl Side {
     }
 }
 
+/// How long a server may think.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A server that dies is started again, and it need not have been this question that it died of.
 async fn ask_server(
     client: &FunctionClient,
     request: &RunFunctionRequest,
 ) -> Result<RunFunctionResponse, String> {
     for _ in 0..4 {
-        match client.run(request).await {
+        let Ok(answer) = tokio::time::timeout(PATIENCE, client.run(request)).await else { break };
+        match answer {
             // That the connection was lost has no code of its own.
             Err(status) if matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled) => {
                 tokio::time::sleep(Duration::from_millis(60)).await;
@@ -146,40 +149,39 @@ async fn main() -> Result<ExitCode, Failure> {
         Some(address) => Side::connect(address).await?,
         None => Side::Here(transom_builtins::find(&options.function).ok_or("there is no such built-in")?),
     };
-    let generator = generate::of(&options.function).ok_or("nobody generates questions for this function")?;
+    let questions = match options.published {
+        true => Questions::published(&options.function).ok_or("no published questions for this function")?,
+        false => Questions::generated(&options.function, options.seed, options.requests)
+            .ok_or("nobody generates questions for this function")?,
+    };
     if let Some(index) = options.only {
-        show(&options, generator, &theirs, &ours, index).await?;
+        show(questions, &theirs, &ours, index).await?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(file) = &options.record_to {
-        record::write(file, &options, generator, (&theirs, &ours)).await?;
+        record::write(file, &options, questions, (&theirs, &ours)).await?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(file) = &options.answers_to {
-        record::write_answers(file, &options, generator, (&theirs, &ours)).await?;
+        record::write_answers(file, &options, questions, (&theirs, &ours)).await?;
     }
     let began = Instant::now();
-    let verdicts = ask_all(&options, generator, &theirs, &ours).await?;
+    let verdicts = ask_all(questions, &theirs, &ours).await?;
     let known = known::Known::read(options.known.as_deref())?;
-    Ok(report(&options, generator, verdicts, known, began.elapsed()))
+    Ok(report(&options, questions, verdicts, known, began.elapsed()))
 }
 
 /// Asks everything, a few questions at a time.
-async fn ask_all(
-    options: &Options,
-    generator: Generator,
-    theirs: &Side,
-    ours: &Side,
-) -> Result<Vec<Verdict>, Failure> {
+async fn ask_all(questions: Questions, theirs: &Side, ours: &Side) -> Result<Vec<Verdict>, Failure> {
     const AT_ONCE: u64 = 8;
     const AGAIN: u32 = 20;
     let mut lanes = Vec::new();
     for lane in 0..AT_ONCE {
-        let (theirs, ours, seed, requests) = (theirs.clone(), ours.clone(), options.seed, options.requests);
+        let (theirs, ours) = (theirs.clone(), ours.clone());
         lanes.push(tokio::spawn(async move {
             let mut verdicts = Vec::new();
-            for index in (lane..requests).step_by(AT_ONCE as usize) {
-                let request = generate::question(generator, seed, index);
+            for index in (lane..questions.count).step_by(AT_ONCE as usize) {
+                let request = questions.get(index);
                 let (expected, actual) = (theirs.ask(&request).await, ours.ask(&request).await);
                 verdicts.push(judge(index, &expected, &actual));
             }
@@ -194,7 +196,7 @@ async fn ask_all(
     // Asked alone, a question is not lost to what another one did. And where the original goes through a map of Go's,
     // it answers the same question in several ways: ours must be one of them.
     for verdict in verdicts.iter_mut().filter(|verdict| verdict.died || verdict.difference.is_some()) {
-        let request = generate::question(generator, options.seed, verdict.index);
+        let request = questions.get(verdict.index);
         let actual = ours.ask(&request).await;
         for _ in 0..if verdict.died { 1 } else { AGAIN } {
             *verdict = judge(verdict.index, &theirs.ask(&request).await, &actual);
@@ -239,7 +241,7 @@ fn judge(
 
 fn report(
     options: &Options,
-    generator: Generator,
+    questions: Questions,
     verdicts: Vec<Verdict>,
     mut known: known::Known,
     took: Duration,
@@ -258,20 +260,12 @@ fn report(
         }
     }
     let failed: usize = unknown.values().map(Vec::len).sum();
-    let unneeded = if options.is_default() { known.unneeded(&options.function) } else { Vec::new() };
-    for pattern in &unneeded {
-        println!("nothing differs as known: {pattern}");
-    }
     for (place, cases) in &unknown {
         println!("{} differ at {place}:", cases.len());
         for (index, difference) in cases.iter().take(options.show) {
             println!("  question {index}: {difference:.400}");
             if options.show == 1 {
-                println!(
-                    "  {}",
-                    serde_json::to_string(&generate::question(generator, options.seed, *index))
-                        .unwrap_or_default()
-                );
+                println!("  {}", serde_json::to_string(&questions.get(*index)).unwrap_or_default());
             }
         }
     }
@@ -282,17 +276,15 @@ fn report(
         total - failed - known.seen() - died,
         known.seen(),
     );
+    let unneeded = if options.all_known { known.unneeded(&options.function) } else { Vec::new() };
+    for pattern in &unneeded {
+        println!("explains nothing, remove it: {pattern}");
+    }
     if failed == 0 && unneeded.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn show(
-    options: &Options,
-    generator: Generator,
-    theirs: &Side,
-    ours: &Side,
-    index: u64,
-) -> Result<(), Failure> {
-    let request = generate::question(generator, options.seed, index);
+async fn show(questions: Questions, theirs: &Side, ours: &Side, index: u64) -> Result<(), Failure> {
+    let request = questions.get(index);
     println!("QUESTION\n{}", serde_json::to_string_pretty(&request)?);
     for (name, side) in [("THEIRS", theirs), ("OURS", ours)] {
         match side.ask(&request).await {

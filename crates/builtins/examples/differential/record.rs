@@ -1,9 +1,9 @@
 //! Writes what the genuine function answers, for tests that run without it: some questions with their answers in full,
 //! in the form of the recorded calls that the tests replay, and the digests of the answers to all of them.
 
-use super::answers::{self, Answers, DIED, Questions, Recording};
+use super::answers::{self, Answers, DIED, QuestionDigest, Recording};
 use super::compare::compare;
-use super::generate::{self, Generator};
+use super::generate::Questions;
 use super::known::Known;
 use super::{Failure, Options, Side, json, judge};
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ const LONGEST: usize = 7_000;
 pub async fn write(
     file: &Path,
     options: &Options,
-    generator: Generator,
+    questions: Questions,
     (theirs, ours): (&Side, &Side),
 ) -> Result<(), Failure> {
     let mut known = Known::read(options.known.as_deref())?;
     let mut rows = Vec::new();
-    for index in 0..options.requests {
-        let request = generate::question(generator, options.seed, index);
+    for index in 0..questions.count {
+        let request = questions.get(index);
         let Ok(response) = theirs.ask(&request).await else { continue };
         // What is meant to differ is not what the tests hold us to.
         let difference = ours.ask(&request).await.map(|ours| compare(&json(&response), &json(&ours)).err());
@@ -50,21 +50,21 @@ type Outcome = Result<RunFunctionResponse, String>;
 pub async fn write_answers(
     file: &Path,
     options: &Options,
-    generator: Generator,
+    questions: Questions,
     (theirs, ours): (&Side, &Side),
 ) -> Result<(), Failure> {
     let mut known = Known::read(options.known.as_deref())?;
-    let mut questions = Questions::default();
-    for index in 0..options.requests {
-        questions.add(&generate::question(generator, options.seed, index));
+    let mut digest = QuestionDigest::default();
+    for index in 0..questions.count {
+        digest.add(&questions.get(index));
     }
     let mut recording = Recording {
         genuine: options.version_of_theirs.clone().unwrap_or_default(),
         seed: options.seed,
-        questions: questions.digest(),
+        questions: digest.finish(),
         ..Recording::default()
     };
-    for (digests, difference) in ask_all(options, generator, (theirs, ours)).await? {
+    for (digests, difference) in ask_all(questions, (theirs, ours)).await? {
         let mut answers = Answers { digests, reason: None };
         if let Some(difference) = difference
             && let Some(reason) = known.reason(&options.function, &difference)
@@ -84,19 +84,15 @@ pub async fn write_answers(
 type Asked = (BTreeSet<String>, Option<String>);
 
 /// Asks everything, a few questions at a time.
-async fn ask_all(
-    options: &Options,
-    generator: Generator,
-    (theirs, ours): (&Side, &Side),
-) -> Result<Vec<Asked>, Failure> {
+async fn ask_all(questions: Questions, (theirs, ours): (&Side, &Side)) -> Result<Vec<Asked>, Failure> {
     const AT_ONCE: u64 = 8;
     let mut lanes = Vec::new();
     for lane in 0..AT_ONCE {
-        let (theirs, ours, seed, requests) = (theirs.clone(), ours.clone(), options.seed, options.requests);
+        let (theirs, ours) = (theirs.clone(), ours.clone());
         lanes.push(tokio::spawn(async move {
             let mut asked = Vec::new();
-            for index in (lane..requests).step_by(AT_ONCE as usize) {
-                let request = generate::question(generator, seed, index);
+            for index in (lane..questions.count).step_by(AT_ONCE as usize) {
+                let request = questions.get(index);
                 let actual = ours.ask(&request).await;
                 asked.push((index, ask_often(&theirs, &request, &actual, index).await));
             }
@@ -110,7 +106,7 @@ async fn ask_all(
     asked.sort_by_key(|(index, _)| *index);
     // A server that dies takes other questions with it: those are asked again, alone.
     for (index, asked) in asked.iter_mut().filter(|(_, (digests, _))| digests.contains(DIED)) {
-        let request = generate::question(generator, options.seed, *index);
+        let request = questions.get(*index);
         *asked = ask_often(theirs, &request, &ours.ask(&request).await, *index).await;
     }
     Ok(asked.into_iter().map(|(_, asked)| asked).collect())

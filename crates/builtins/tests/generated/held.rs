@@ -4,8 +4,8 @@
 //! the package registry does not hand out, and none needs Go. What differs on purpose is marked with its reason, and a
 //! mark that is not needed fails the test as well.
 
-use super::answers::{Answers, DIED, FAILED, Questions, Recording, digest};
-use super::generate;
+use super::answers::{Answers, DIED, FAILED, QuestionDigest, Recording, digest};
+use super::generate::Questions;
 use std::path::{Path, PathBuf};
 use transom_builtins::find;
 use transom_function::{RunFunctionResponse, answer};
@@ -58,24 +58,27 @@ fn hold(function: &str) {
     let text = std::fs::read_to_string(folder().join(format!("{function}.txt"))).unwrap();
     let recording = read(&text).unwrap();
     assert_eq!(recording.write(), text, "{function}: a recording is written as it was read");
-    let generator = generate::of(function).unwrap();
     let count = recording.answers.len() as u64;
+    let questions = Questions::generated(function, recording.seed, count).unwrap();
     assert!(count >= 10_000, "{function}: only {count} answers");
     let (built_in, mut wrong) = (find(function).unwrap(), Vec::new());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let mut questions = Questions::default();
+    let mut asked = QuestionDigest::default();
     for (index, recorded) in (0..).zip(&recording.answers) {
-        let request = generate::question(generator, recording.seed, index);
-        questions.add(&request);
+        let request = questions.get(index);
+        asked.add(&request);
         let ours = runtime.block_on(answer(&*built_in, request.clone())).map_err(|error| error.to_string());
         if let Err(problem) = judge(recorded, ours.as_ref().map_err(String::as_str)) {
-            let (asked, said) =
+            let (request, said) =
                 (serde_json::to_string(&request), ours.map(|ours| serde_json::to_string(&ours).unwrap()));
-            wrong.push(format!("question {index}: {problem}\n  asked {}\n  ours {said:?}", asked.unwrap()));
+            wrong.push(format!("question {index}: {problem}\n  asked {}\n  ours {said:?}", request.unwrap()));
         }
     }
-    let asked = questions.digest();
-    assert_eq!(asked, recording.questions, "{function}: the questions have changed; record the answers anew");
+    assert_eq!(
+        asked.finish(),
+        recording.questions,
+        "{function}: the questions have changed; record the answers anew"
+    );
     let shown = wrong.iter().take(3).cloned().collect::<Vec<_>>().join("\n");
     assert!(wrong.is_empty(), "{function}, held to {}: {} differ\n{shown}", recording.genuine, wrong.len());
 }
