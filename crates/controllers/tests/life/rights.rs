@@ -27,7 +27,8 @@ async fn lack_of_rights() {
     plane.apply(&composition("things", &["sizer"])).await;
     plane.until_true(XRD, "xthings.example.org", "Established").await;
     plane.apply(&xr("one", "small")).await;
-    let refused = plane.until(XR, "one", |o| reason_of(o, "Synced") == "ReconcileError").await;
+    let refused = plane.until(XR, "one", |o| message_of(o, "Synced").contains("cannot apply")).await;
+    assert_eq!(reason_of(&refused, "Synced"), "ReconcileError");
     let why = message_of(&refused, "Synced");
     let missing = "crossplane is not allowed to [create, update, patch, delete] resource configmaps/v1 in namespace default";
     assert!(
