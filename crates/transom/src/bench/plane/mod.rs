@@ -49,14 +49,15 @@ async fn measure(options: &BenchPlane, place: &Path) -> Result<Vec<Figure>, Fail
     let plane = Running::start(place)?;
     let mut run = Run { plane, options, figures: Vec::new(), made: 0 };
     run.note("start to serving", millis(began.elapsed()), "ms");
+    run.note("memory, nothing defined", run.plane.memory()?, "MB");
     run.first(began).await?;
-    run.note("memory, nothing composed", run.plane.memory()?, "MB");
     run.one_at_a_time().await?;
     run.edits().await?;
     run.burst(run.scaled(1_000), true).await?;
     run.burst(run.scaled(1_400).saturating_sub(run.made), false).await?;
     run.note("memory, 1,400 composite resources", run.settled_memory().await?, "MB");
     run.idle().await?;
+    run.note("memory, 1,400 composite resources at rest", run.plane.memory()?, "MB");
     let few = run.cost().await?;
     run.note("cost of a reconcile", few, "ms");
     run.restart(place).await?;
