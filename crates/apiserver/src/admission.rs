@@ -4,7 +4,6 @@
 use crate::resource::{NAMESPACES, Resource};
 use crate::server::Inner;
 use crate::strategy::Face;
-use crate::write::timestamp;
 use crate::{crd, ownership, services};
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
@@ -94,7 +93,7 @@ impl Inner {
         if resource.is_namespace() {
             value["status"]["phase"] = "Terminating".into();
         } else if crd::is_definition(resource) {
-            crd::mark_terminating(value, &timestamp());
+            crd::mark_terminating(value, &self.timestamp());
         }
     }
 

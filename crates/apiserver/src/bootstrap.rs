@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, AdmitAll};
 use crate::auth::{Authorizer, MastersOnly};
+use crate::nature::{Nature, SystemNature};
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::server::{Inner, Server};
@@ -28,6 +29,8 @@ pub struct Options {
     pub ready_checks: Vec<(&'static str, health::Check)>,
     /// Has a say in what happens to objects.
     pub admission: Box<dyn Admission>,
+    /// Time and chance.
+    pub nature: Box<dyn Nature>,
 }
 
 /// Renders the metrics of others.
@@ -42,6 +45,7 @@ impl Default for Options {
             more_metrics: None,
             ready_checks: Vec::new(),
             admission: Box::new(AdmitAll),
+            nature: Box::new(SystemNature),
         }
     }
 }
@@ -60,6 +64,7 @@ impl Server {
             registry: Registry::new(builtin::resources()),
             authorizer: options.authorizer,
             admission: options.admission,
+            nature: options.nature,
             definitions: Arc::new(Mutex::new(())),
             health: health::Health::with(options.ready_checks),
             metrics: metrics::Metrics::with(options.more_metrics),

@@ -6,8 +6,10 @@
 use crate::resource::{Access, Resource};
 use arc_swap::ArcSwap;
 use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use transom_object::GroupVersionResource;
 use transom_object::ids::compare_versions;
 
@@ -26,7 +28,37 @@ pub struct Registry {
     served: ArcSwap<Served>,
     writing: Mutex<()>,
     /// Tells open watches that what they show may have changed.
-    changed: watch::Sender<u64>,
+    signal: Arc<Signal>,
+}
+
+/// The newest generation, and who waits for one. Wakes in the order in which they came, which a channel of tokio's
+/// does not: a simulation could not be replayed.
+#[derive(Default)]
+struct Signal {
+    generation: AtomicU64,
+    woken: Notify,
+}
+
+/// Waits for what is served to change.
+pub struct Changes {
+    signal: Arc<Signal>,
+    seen: u64,
+}
+
+impl Changes {
+    /// Returns when anything changed since it last did. Cancel safe.
+    pub async fn changed(&mut self) {
+        loop {
+            let mut woken = pin!(self.signal.woken.notified());
+            woken.as_mut().enable();
+            let newest = self.signal.generation.load(Ordering::Acquire);
+            if newest != self.seen {
+                self.seen = newest;
+                return;
+            }
+            woken.await;
+        }
+    }
 }
 
 impl Registry {
@@ -40,8 +72,8 @@ impl Registry {
         registry
     }
 
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    pub fn changes(&self) -> Changes {
+        Changes { signal: self.signal.clone(), seen: self.signal.generation.load(Ordering::Acquire) }
     }
 
     pub fn served(&self) -> Arc<Served> {
@@ -74,7 +106,8 @@ impl Registry {
         next.generation += 1;
         let generation = next.generation;
         self.served.store(Arc::new(next));
-        self.changed.send_replace(generation);
+        self.signal.generation.store(generation, Ordering::Release);
+        self.signal.woken.notify_waiters();
     }
 }
 

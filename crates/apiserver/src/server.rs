@@ -7,6 +7,7 @@ use crate::admission::Admission;
 use crate::auth::{Action, Authorizer, Identity, impersonated, refusal};
 use crate::body::ApiBody;
 use crate::call::Call;
+use crate::nature::Nature;
 use crate::negotiate::{Accept, Unacceptable, header_text};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Target, Verb};
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) authorizer: Box<dyn Authorizer>,
     pub(crate) admission: Box<dyn Admission>,
+    pub(crate) nature: Box<dyn Nature>,
     /// Held while a CustomResourceDefinition is decided and installed: names are accepted one at a time.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     pub(crate) health: health::Health,
@@ -66,7 +68,7 @@ impl Server {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let started = Instant::now();
-        let audit_id = audit_id(&request);
+        let audit_id = self.audit_id(&request);
         let (parts, body) = request.into_parts();
         let accept_encoding = header_text(&parts.headers, header::ACCEPT_ENCODING.as_str()).to_owned();
         let head = parts.method == Method::HEAD;
@@ -128,6 +130,14 @@ impl Server {
                 }
             }
         }
+    }
+
+    /// The client's audit id if it gave a printable one, or a new one.
+    fn audit_id<B>(&self, request: &Request<B>) -> HeaderValue {
+        let given = request.headers().get("audit-id").filter(|v| v.len() <= 64 && v.to_str().is_ok());
+        given.cloned().unwrap_or_else(|| {
+            HeaderValue::from_str(&self.inner.new_uid()).unwrap_or(HeaderValue::from_static("-"))
+        })
     }
 
     /// The identity the transport vouched for, or a bearer token's, or anonymous. A token that proves nothing is
@@ -292,14 +302,6 @@ where
         }
         Err(e) => Err(Status::bad_request(format!("the request body could not be read: {e}"))),
     }
-}
-
-/// The client's audit id if it gave a printable one, or a new one.
-fn audit_id<B>(request: &Request<B>) -> HeaderValue {
-    if let Some(given) = request.headers().get("audit-id").filter(|v| v.len() <= 64 && v.to_str().is_ok()) {
-        return given.clone();
-    }
-    HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).unwrap_or(HeaderValue::from_static("-"))
 }
 
 impl<B> tower_service::Service<Request<B>> for Server

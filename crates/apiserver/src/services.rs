@@ -135,8 +135,7 @@ fn free_address(server: &Inner) -> String {
         in_use(server, |spec| spec["clusterIP"].as_str().map(str::to_owned).into_iter().collect());
     let [a, b] = NETWORK;
     // From a random start, so that a deleted service's address is not the next one's.
-    let random = uuid::Uuid::new_v4();
-    let start = u16::from_be_bytes([random.as_bytes()[0], random.as_bytes()[1]]);
+    let start = u16::try_from(server.draw() >> 16).unwrap_or_default();
     (0..u16::MAX)
         .map(|i| start.wrapping_add(i).to_be_bytes())
         .filter(|[c, d]| (*c, *d) > (0, 1) && (*c, *d) != (255, 255))

@@ -97,6 +97,22 @@ impl Sequencer {
         }
     }
 
+    /// Serves one message, on the thread of whoever sends it.
+    pub(crate) fn take(&mut self, message: Message) {
+        match message {
+            Message::Write(_) if self.shared.is_closed() => {}
+            Message::Write(request) => {
+                self.commit(vec![*request]);
+                self.sync_if_due();
+            }
+            Message::Shutdown(reply) => {
+                self.shared.close();
+                // Whoever asked may have stopped waiting.
+                let _ = reply.send(());
+            }
+        }
+    }
+
     fn until_due(&self) -> Duration {
         let delay = self.options.batch.relaxed_delay;
         self.unsynced.since.map_or(IDLE_TICK, |since| delay.saturating_sub(since.elapsed()))

@@ -9,9 +9,10 @@ use crate::sequencer::{Message, Request, Sequencer};
 use crate::state::State;
 use crate::watch::{Topics, Watch};
 use arc_swap::ArcSwap;
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// The queue of writes may hold this many units of [`UNIT`] bytes; whoever comes later waits.
@@ -23,7 +24,38 @@ const UNIT: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct Store {
     shared: Arc<Shared>,
-    outbox: mpsc::Sender<Message>,
+    outbox: Outbox,
+}
+
+/// Where writes go.
+#[derive(Clone)]
+enum Outbox {
+    /// To the sequencer's own thread.
+    Thread(mpsc::Sender<Message>),
+    /// Nowhere: the writer is the sequencer for as long as its write takes.
+    Here(Arc<Mutex<Sequencer>>),
+}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Thread(_) => "Thread",
+            Self::Here(_) => "Here",
+        })
+    }
+}
+
+impl Outbox {
+    /// Whether anyone is there to take it.
+    fn send(&self, message: Message) -> bool {
+        match self {
+            Self::Thread(outbox) => outbox.send(message).is_ok(),
+            Self::Here(sequencer) => {
+                sequencer.lock().unwrap_or_else(PoisonError::into_inner).take(message);
+                true
+            }
+        }
+    }
 }
 
 /// What handles, watches and the sequencer have in common.
@@ -88,7 +120,16 @@ impl Store {
             .name("store".to_owned())
             .spawn(move || sequencer.run())
             .expect("a thread for the store's writer");
-        Self { shared, outbox }
+        Self { shared, outbox: Outbox::Thread(outbox) }
+    }
+
+    /// A store in memory without a thread: a write has happened when its future is first polled. For simulations,
+    /// in which nothing may happen behind the scheduler's back.
+    pub fn in_step(options: Options) -> Self {
+        let shared = Arc::new(Shared::new(State::empty()));
+        let (_, inbox) = mpsc::channel();
+        let sequencer = Sequencer::new(Arc::clone(&shared), inbox, Box::new(Memory), options);
+        Self { shared, outbox: Outbox::Here(Arc::new(Mutex::new(sequencer))) }
     }
 
     /// Checks the precondition and makes the write, durable as asked before this returns. Dropping the
@@ -99,7 +140,9 @@ impl Store {
         let permit = room.map_err(|_| self.stopped())?;
         let (reply, answer) = oneshot::channel();
         let request = Box::new(Request { write, reply, permit });
-        self.outbox.send(Message::Write(request)).map_err(|_| self.stopped())?;
+        if !self.outbox.send(Message::Write(request)) {
+            return Err(self.stopped());
+        }
         answer.await.map_err(|_| self.stopped())?
     }
 
@@ -166,7 +209,7 @@ impl Store {
     /// Later writes are refused; reads go on.
     pub async fn shutdown(&self) {
         let (reply, done) = oneshot::channel();
-        if self.outbox.send(Message::Shutdown(reply)).is_ok() {
+        if self.outbox.send(Message::Shutdown(reply)) {
             // An error means that the sequencer is gone, which is what was asked for.
             let _ = done.await;
         }

@@ -98,6 +98,7 @@ impl Server {
     pub async fn run_upkeep(&self) {
         let mut stopping = self.inner.stopping.subscribe();
         tokio::select! {
+            biased;
             () = upkeep(&self.inner) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
@@ -127,12 +128,9 @@ async fn upkeep(server: &Arc<Inner>) {
                 });
             }
             let next_later = queue.next_later();
+            // In order, so that a simulation can be replayed.
             tokio::select! {
-                change = changes.next() => match change {
-                    Some(event) => note(server, &index, &mut expiry, &mut queue, &event),
-                    // Fell behind the history: start over from what is stored.
-                    None => break,
-                },
+                biased;
                 Some((work, result)) = running.next() => {
                     queue.done(&work);
                     if let Err(status) = result {
@@ -142,6 +140,11 @@ async fn upkeep(server: &Arc<Inner>) {
                 }
                 () = sleep_until(next_later), if next_later.is_some() => queue.advance(),
                 _ = expire.tick() => expiry.expire(server).await,
+                change = changes.next() => match change {
+                    Some(event) => note(server, &index, &mut expiry, &mut queue, &event),
+                    // Fell behind the history: start over from what is stored.
+                    None => break,
+                },
             }
         }
     }

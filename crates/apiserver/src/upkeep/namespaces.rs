@@ -8,7 +8,7 @@ use crate::resource::NAMESPACES;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::strategy::Face;
-use crate::write::{self, Create, DeleteRequest, Update, timestamp};
+use crate::write::{self, Create, DeleteRequest, Update};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ async fn report(
     entry: &Entry,
     left: &[(Arc<Resource>, Vec<Arc<Entry>>)],
 ) -> Result<(), Status> {
-    let conditions = conditions(left, &timestamp());
+    let conditions = conditions(left, &server.timestamp());
     change(server, resource, entry, Face::Status, |namespace| {
         for condition in &conditions {
             set_condition(namespace, condition.clone());

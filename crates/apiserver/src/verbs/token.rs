@@ -5,7 +5,6 @@ use crate::call::Call;
 use crate::request::{Verb, WriteOptions};
 use crate::respond::Answer;
 use crate::tokens::{BINDABLE, Bound};
-use crate::write::timestamp;
 use crate::{decode, kinds, negotiate, ownership, tokens};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -96,7 +95,7 @@ fn bound(call: &Call, reference: &Value) -> Result<Option<Bound>, Status> {
 
 /// Metadata of the service account, with the requester as the owner of what it asks for.
 fn fill(call: &Call, request: &mut Value, account: &Value, manager: &str) {
-    let now = timestamp();
+    let now = call.server.timestamp();
     let mut blank = json!({"apiVersion": API_VERSION, "kind": "TokenRequest", "metadata": {}});
     // An object without fields of its own is of the right type.
     let _ = kinds::normalize(&mut blank, TYPE);

@@ -7,6 +7,7 @@ use super::list::{invalid_version, parse_revision, reach};
 use super::view;
 use crate::call::Call;
 use crate::negotiate::Representation;
+use crate::registry::Changes;
 use crate::represent::{Include, View};
 use crate::request::ListOptions;
 use crate::resource::Resource;
@@ -53,7 +54,7 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
         end_of_initial: None,
         bookmarks: options.allow_bookmarks,
         next_bookmark: Instant::now() + BOOKMARK_EVERY,
-        deadline: Instant::now() + timeout(&options),
+        deadline: Instant::now() + timeout(call, &options),
         server: call.server.clone(),
         registry: call.server.registry.changes(),
         stopping: call.server.stopping.subscribe(),
@@ -65,11 +66,11 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
 
 /// What the client asked for, or something between half an hour and an hour so that clients do not all return at
 /// once.
-fn timeout(options: &ListOptions) -> Duration {
+fn timeout(call: &Call, options: &ListOptions) -> Duration {
     match options.timeout_seconds {
         Some(seconds) if seconds > 0 => Duration::from_secs(seconds).min(LONGEST),
         _ => {
-            let spread = u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * 1800 / 255;
+            let spread = u64::from(call.server.draw() % 1800);
             Duration::from_secs(1800 + spread)
         }
     }
@@ -93,7 +94,7 @@ struct Watcher {
     next_bookmark: Instant,
     deadline: Instant,
     server: Arc<Inner>,
-    registry: tokio::sync::watch::Receiver<u64>,
+    registry: Changes,
     stopping: tokio::sync::watch::Receiver<bool>,
 }
 
@@ -168,12 +169,14 @@ impl Watcher {
             let watch = self.watch.as_mut()?;
             let bookmark_at = self.next_bookmark.min(self.deadline - BOOKMARK_BEFORE_END);
             let bookmark_due = self.bookmarks && self.next_bookmark < self.deadline;
+            // In order, so that a simulation can be replayed; what ends the stream is not starved by what goes on.
             let woken = tokio::select! {
+                biased;
+                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+                () = tokio::time::sleep_until(self.deadline) => return None,
+                () = self.registry.changed() => Woken::ByRegistry,
                 event = watch.next() => Woken::By(event?),
                 () = tokio::time::sleep_until(bookmark_at), if bookmark_due => Woken::ForBookmark(watch.revision()),
-                _ = self.registry.changed() => Woken::ByRegistry,
-                () = tokio::time::sleep_until(self.deadline) => return None,
-                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
             };
             match woken {
                 Woken::By(event) => self.push_event(&mut out, &event),

@@ -1,7 +1,7 @@
 //! Creating one object.
 
 use super::meta::{dedup_owners, fill_new, settle_place, text};
-use super::{Outcome, encode_for_store, timestamp, unavailable};
+use super::{Outcome, encode_for_store, unavailable};
 use crate::ownership;
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -33,20 +33,20 @@ pub(crate) async fn create(
         return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
     }
     warnings.extend(dedup_owners(&mut value, false));
-    let now = timestamp();
+    let now = server.timestamp();
     if let Some(manager) = manager {
         ownership::update(resource, Face::Main, None, &mut value, manager, &now);
     }
     server.admit_create(resource, namespace, &value)?;
     let _definitions = server.definitions_lock(resource).await;
-    fill_new(&mut value, &now);
+    fill_new(&mut value, server.new_uid(), &now);
     resource.strategy.prepare_create(&mut value);
     server.settle(resource, &mut value, None, &now);
     let prefix = text(&value, "generateName").to_owned();
     let generate = text(&value, "name").is_empty() && !prefix.is_empty();
     for attempt in 1.. {
         if generate {
-            value["metadata"]["name"] = generate_name(&prefix).into();
+            value["metadata"]["name"] = generate_name(server, &prefix).into();
         }
         if attempt == 1 {
             check(resource, &value)?;
@@ -123,9 +123,6 @@ fn exists(resource: &Resource, name: &str, deleting: bool) -> Status {
 }
 
 /// The prefix, cut to leave room, and five characters that spell no words.
-pub(crate) fn generate_name(prefix: &str) -> String {
-    // The low half of a random uuid is random throughout.
-    let mut draw =
-        || u32::try_from(uuid::Uuid::new_v4().as_u128() & u128::from(u32::MAX)).unwrap_or_default();
-    meta::generate_name(prefix, &mut draw)
+fn generate_name(server: &Inner, prefix: &str) -> String {
+    meta::generate_name(prefix, &mut || server.draw())
 }

@@ -1,6 +1,6 @@
 //! Deleting one object: at once, or by finalizers.
 
-use super::{encode_for_store, timestamp, unavailable};
+use super::{encode_for_store, unavailable};
 use crate::crd;
 use crate::request::{Preconditions, Propagation};
 use crate::resource::Resource;
@@ -102,7 +102,7 @@ fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Opt
         value["metadata"]["finalizers"] = json!(finalizers);
     }
     if !marked {
-        value["metadata"]["deletionTimestamp"] = timestamp().into();
+        value["metadata"]["deletionTimestamp"] = server.timestamp().into();
         // Namespaces and definitions have a way of their own to be deleted, which tells neither.
         if !resource.is_namespace() && !crd::is_definition(resource) {
             value["metadata"]["deletionGracePeriodSeconds"] = 0.into();

@@ -4,12 +4,12 @@ use serde_json::{Map, Value};
 use transom_object::Status;
 
 /// Server-owned metadata that a client may not set on create.
-pub(super) fn fill_new(value: &mut Value, now: &str) {
+pub(super) fn fill_new(value: &mut Value, uid: String, now: &str) {
     let m = metadata_mut(value);
     for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"] {
         m.remove(key);
     }
-    m.insert("uid".into(), uuid::Uuid::new_v4().to_string().into());
+    m.insert("uid".into(), uid.into());
     m.insert("creationTimestamp".into(), now.into());
 }
 

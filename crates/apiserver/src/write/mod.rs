@@ -42,11 +42,6 @@ impl Outcome {
     }
 }
 
-/// Seconds-precision RFC 3339 in UTC, as metadata carries times.
-pub(crate) fn timestamp() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
 /// A store that cannot write is a server that cannot: 500 with the reason, and a hint when to try again.
 pub(crate) fn unavailable(error: &WriteError) -> Status {
     Status::internal(format!("{error}; reads go on, writes are refused until it can write again"))

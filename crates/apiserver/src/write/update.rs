@@ -2,7 +2,7 @@
 
 use super::create::{Create, create};
 use super::meta::{dedup_owners, keep_old, settle_place, text};
-use super::{Outcome, encode_for_store, timestamp, unavailable};
+use super::{Outcome, encode_for_store, unavailable};
 use crate::ownership;
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -49,7 +49,7 @@ pub(crate) async fn update(
     let _definitions = server.definitions_lock(resource).await;
     let key = resource.key(request.namespace, request.name);
     loop {
-        let now = timestamp();
+        let now = server.timestamp();
         let Some(entry) = server.store.get(&key) else {
             drop(_definitions);
             return create_missing(server, resource, request, &now, &mut change).await;

@@ -26,7 +26,7 @@ use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -64,7 +64,7 @@ struct Composites {
     schema: Schema,
     queue: Arc<Queue>,
     dependencies: Arc<Dependencies>,
-    watched: Mutex<HashMap<GroupVersionKind, (Subscription, CountedWatch)>>,
+    watched: Mutex<BTreeMap<GroupVersionKind, (Subscription, CountedWatch)>>,
     /// What each required the last time: looked up before functions are asked.
     seeds: Mutex<HashMap<Key, Requirements>>,
 }
@@ -173,7 +173,7 @@ async fn sweep(composites: Weak<Composites>) {
 }
 
 impl Composites {
-    fn watched(&self) -> MutexGuard<'_, HashMap<GroupVersionKind, (Subscription, CountedWatch)>> {
+    fn watched(&self) -> MutexGuard<'_, BTreeMap<GroupVersionKind, (Subscription, CountedWatch)>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

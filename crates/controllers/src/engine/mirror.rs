@@ -225,8 +225,9 @@ impl Mirror {
                     tracing::debug!(kind = %self.gvk.kind, error = %e, "a watch failed");
                     self.condition.send_replace(Some(Err(e.to_string())));
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_RETRY),
+                        biased;
                         () = self.retry.notified() => wait = FIRST_RETRY,
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_RETRY),
                     }
                 }
             }

@@ -239,6 +239,7 @@ impl Queue {
             match until {
                 None => changed.await,
                 Some(due) => tokio::select! {
+                    biased;
                     () = changed => {}
                     () = tokio::time::sleep_until(due) => {}
                 },

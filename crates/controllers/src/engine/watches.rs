@@ -3,7 +3,7 @@
 use super::mirror::{Mirror, Observer};
 use super::sighting::Depth;
 use crate::cluster::Cluster;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::AbortHandle;
 use transom_object::GroupVersionKind;
@@ -19,7 +19,7 @@ struct Watch {
 #[derive(Clone)]
 pub struct Watches {
     cluster: Cluster,
-    running: Arc<Mutex<HashMap<Identity, Watch>>>,
+    running: Arc<Mutex<BTreeMap<Identity, Watch>>>,
 }
 
 impl Watches {
@@ -27,7 +27,7 @@ impl Watches {
         Self { cluster, running: Arc::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Identity, Watch>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Identity, Watch>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl Watches {
 
     /// Ends every watch.
     pub fn stop(&self) {
-        for (_, watch) in self.lock().drain() {
+        for watch in std::mem::take(&mut *self.lock()).into_values() {
             watch.task.abort();
         }
     }

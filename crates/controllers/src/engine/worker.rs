@@ -151,7 +151,10 @@ async fn work(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<M
     let mut running = JoinSet::new();
     let places = Arc::new(Semaphore::new(CONCURRENT));
     loop {
+        // In order, so that a simulation can be replayed.
         tokio::select! {
+            biased;
+            Some(_) = running.join_next(), if !running.is_empty() => {}
             next = next(&queue, &places), if running.len() < ALTOGETHER => {
                 let Some((key, place)) = next else { break };
                 let (reconciler, queue, metrics) = (reconciler.clone(), queue.clone(), metrics.clone());
@@ -163,7 +166,6 @@ async fn work(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<M
                     }
                 });
             }
-            Some(_) = running.join_next(), if !running.is_empty() => {}
         }
     }
     while running.join_next().await.is_some() {}

@@ -9,6 +9,7 @@ use transom_store::{
 /// Runs a test on each kind of store.
 pub(crate) async fn on_every_store<F: Future<Output = ()>>(options: Options, test: impl Fn(Store) -> F) {
     test(Store::in_memory(options.clone())).await;
+    test(Store::in_step(options.clone())).await;
     let dir = tempfile::tempdir().unwrap();
     test(Store::open(dir.path(), options).unwrap()).await;
 }

@@ -1,0 +1,42 @@
+//! Time and chance. A simulation brings its own, so that what happened in it can happen again.
+
+use crate::server::Inner;
+use transom_object::time::{self, Timestamp};
+
+/// Where a server's times, uids and generated names come from.
+pub trait Nature: Send + Sync {
+    fn now(&self) -> Timestamp;
+
+    /// Bits of which none can be told from the others.
+    fn random(&self) -> u128;
+}
+
+/// The clock and the randomness of the system.
+pub struct SystemNature;
+
+impl Nature for SystemNature {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn random(&self) -> u128 {
+        // Six bits of it say that it is a uuid; nobody here looks at those.
+        uuid::Uuid::new_v4().as_u128()
+    }
+}
+
+impl Inner {
+    /// Seconds-precision RFC 3339 in UTC, as metadata carries times.
+    pub(crate) fn timestamp(&self) -> String {
+        time::format(self.nature.now())
+    }
+
+    pub(crate) fn new_uid(&self) -> String {
+        uuid::Builder::from_random_bytes(self.nature.random().to_be_bytes()).into_uuid().to_string()
+    }
+
+    /// The low half of a random uuid is random throughout.
+    pub(crate) fn draw(&self) -> u32 {
+        u32::try_from(self.nature.random() & u128::from(u32::MAX)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,287 @@
+//! What users do.
+
+use crate::ledger::{show, sort_of};
+use crate::life::Life;
+use crate::model::{Wanted, secret_of};
+use crate::platform::{self, CLAIMS, CONFIGS, HOME, Sort, Spec};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use transom_controllers::cluster::Deletion;
+use transom_object::{GroupVersionKind, meta};
+use transom_store::Key;
+
+/// How long a user waits for something to be gone, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// Everything that users create.
+fn places() -> Vec<Key> {
+    let thing = Sort::Thing.resource();
+    let (app, zone) = (Sort::App.resource(), Sort::Zone.resource());
+    vec![
+        Key::new(thing, "", "x0"),
+        Key::new(thing, "", "x1"),
+        Key::new(app, "one", "a0"),
+        Key::new(app, "two", "a0"),
+        Key::new(app, "two", "a1"),
+        Key::new(zone, "", "z0"),
+        Key::new(zone, "", "z1"),
+        Key::new(CLAIMS, "one", "c0"),
+        Key::new(CLAIMS, "one", "c1"),
+        Key::new(CLAIMS, "two", "c0"),
+    ]
+}
+
+fn kind_of(key: &Key) -> GroupVersionKind {
+    match (&*key.resource, sort_of(&key.resource)) {
+        (_, Some(sort)) => sort.gvk(),
+        (CLAIMS, _) => platform::claim_kind(),
+        ("secrets", _) => GroupVersionKind::new("", "v1", "Secret"),
+        _ => GroupVersionKind::new("", "v1", "ConfigMap"),
+    }
+}
+
+/// An object with nothing but its place.
+fn at(key: &Key) -> Value {
+    let kind = kind_of(key);
+    let mut object = json!({
+        "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": &*key.object.name},
+    });
+    meta::set_namespace(&mut object, &key.object.namespace);
+    object
+}
+
+impl Life {
+    /// One act of a user, whatever comes to mind.
+    pub async fn act(&mut self) -> Result<(), String> {
+        match self.dice.below(100) {
+            0..45 => self.write_root().await,
+            45..58 => self.delete_root().await,
+            58..66 => self.write_composition().await,
+            66..74 => self.write_config().await,
+            74..84 => self.meddle().await,
+            84..88 => self.pause().await,
+            88..92 => self.occupy().await,
+            92..97 => self.touch_claimed().await,
+            _ => {
+                self.tell("the controllers are killed".to_owned());
+                self.plane.wire.cut();
+                self.plane.wire.crash.notify_one();
+                Ok(())
+            }
+        }
+    }
+
+    fn draw_spec(&mut self, key: &Key) -> Spec {
+        let dice = &mut self.dice;
+        let claim = &*key.resource == CLAIMS;
+        let config = if dice.permille(300) { Some(*dice.pick(&CONFIGS)) } else { None };
+        Spec {
+            count: dice.below(3),
+            value: dice.below(1000),
+            config,
+            fixed: !claim && dice.permille(250),
+            nested: &*key.resource == Sort::Zone.resource() && dice.permille(400),
+            secret: (claim || &*key.resource == Sort::Thing.resource()) && key.object.name.ends_with('1'),
+        }
+    }
+
+    async fn write_root(&mut self) -> Result<(), String> {
+        let key = self.dice.pick(&places()).clone();
+        let spec = self.draw_spec(&key);
+        self.until_not_deleting(&key).await?;
+        self.tell(format!("apply {} {spec:?}", show(&key)));
+        let mut object = at(&key);
+        object["spec"] = spec.fields();
+        if spec.secret {
+            let secret = secret_of(&key);
+            let mut reference = json!({"name": &*secret.object.name});
+            if &*key.resource != CLAIMS {
+                reference["namespace"] = (&*secret.object.namespace).into();
+            }
+            object["spec"]["writeConnectionSecretToRef"] = reference;
+        }
+        if &*key.resource == CLAIMS && key.object.name.ends_with('0') {
+            object["spec"]["compositeDeletePolicy"] = "Foreground".into();
+        }
+        let paused = self.model.roots.get(&key).is_some_and(|w| w.paused);
+        self.plane.apply(&object).await;
+        self.model.roots.insert(key, Wanted { spec, paused });
+        Ok(())
+    }
+
+    /// Nobody applies to what is on its way out.
+    async fn until_not_deleting(&mut self, key: &Key) -> Result<(), String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.follow()?;
+            if !self.plane.wire.ledger().objects.get(key).is_some_and(|o| o.deleting) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{}: does not go", show(key)));
+            }
+            sleep(Duration::from_millis(300)).await;
+        }
+    }
+
+    fn draw_root(&mut self) -> Option<Key> {
+        let all: Vec<Key> = self.model.roots.keys().cloned().collect();
+        if all.is_empty() { None } else { Some(self.dice.pick(&all).clone()) }
+    }
+
+    async fn delete_root(&mut self) -> Result<(), String> {
+        let Some(key) = self.draw_root() else { return Ok(()) };
+        if self.model.roots.get(&key).is_some_and(|w| w.paused) {
+            self.set_paused(&key, false).await;
+        }
+        let propagation = *self.dice.pick(&[None, Some("Foreground"), Some("Background")]);
+        self.tell(format!("delete {} {propagation:?}", show(&key)));
+        self.model.roots.remove(&key);
+        self.delete(&key, propagation).await;
+        Ok(())
+    }
+
+    async fn delete(&mut self, key: &Key, propagation: Option<&str>) {
+        self.plane.wire.ledger().released.insert(key.clone());
+        let options = Deletion { propagation, uid: None };
+        let (namespace, name) = (&key.object.namespace, &key.object.name);
+        self.plane.user.delete(&kind_of(key), namespace, name, options).await.unwrap();
+    }
+
+    async fn write_composition(&mut self) -> Result<(), String> {
+        let sort = *self.dice.pick(&Sort::ALL);
+        let version = self.dice.below(4);
+        self.tell(format!("{sort:?} is composed by version {version}"));
+        self.model.versions.insert(sort, version);
+        self.plane.apply(&platform::composition(sort, version)).await;
+        Ok(())
+    }
+
+    async fn write_config(&mut self) -> Result<(), String> {
+        let name = *self.dice.pick(&CONFIGS);
+        let key = Key::new("configmaps", HOME, name);
+        if self.model.configs.contains_key(name) && self.dice.permille(300) {
+            self.tell(format!("delete {name}"));
+            self.model.configs.remove(name);
+            self.delete(&key, None).await;
+            return Ok(());
+        }
+        let value = self.dice.below(1000);
+        self.tell(format!("{name} is {value}"));
+        self.model.configs.insert(name, value);
+        let mut object = at(&key);
+        object["data"] = json!({"value": value.to_string()});
+        self.plane.apply(&object).await;
+        Ok(())
+    }
+
+    /// Changes or deletes something that is composed; that must not last.
+    async fn meddle(&mut self) -> Result<(), String> {
+        self.follow()?;
+        let composed: Vec<Key> = {
+            let ledger = self.plane.wire.ledger();
+            let ours = ledger.objects.iter().filter(|(_, o)| o.part.is_some() && !o.deleting);
+            ours.map(|(key, _)| key.clone()).collect()
+        };
+        if composed.is_empty() {
+            return Ok(());
+        }
+        let key = self.dice.pick(&composed).clone();
+        let patch = match self.dice.below(4) {
+            0 => {
+                self.tell(format!("delete composed {}", show(&key)));
+                self.delete(&key, None).await;
+                return Ok(());
+            }
+            1 => json!({"metadata": {"labels": {"crossplane.io/composite": null}}}),
+            _ if &*key.resource == "configmaps" => {
+                json!({"data": {*self.dice.pick(&["value", "version"]): null}})
+            }
+            _ => json!({"spec": {"value": "meddled"}}),
+        };
+        self.tell(format!("meddle with {}: {patch}", show(&key)));
+        self.patch(&key, &patch).await;
+        Ok(())
+    }
+
+    async fn patch(&mut self, key: &Key, patch: &Value) {
+        // It may go at any moment, which is no concern of whoever patches it.
+        let _ = self.plane.user.merge_patch(&at(key), patch, "kubectl-edit").await;
+    }
+
+    async fn pause(&mut self) -> Result<(), String> {
+        let Some(key) = self.draw_root() else { return Ok(()) };
+        let paused = !self.model.roots.get(&key).is_some_and(|w| w.paused);
+        self.set_paused(&key, paused).await;
+        Ok(())
+    }
+
+    async fn set_paused(&mut self, key: &Key, paused: bool) {
+        self.tell(format!("{} {}", if paused { "pause" } else { "go on with" }, show(key)));
+        let value = if paused { Value::from("true") } else { Value::Null };
+        self.patch(key, &json!({"metadata": {"annotations": {"crossplane.io/paused": value}}})).await;
+        if let Some(wanted) = self.model.roots.get_mut(key) {
+            wanted.paused = paused;
+        }
+    }
+
+    /// Takes a name that a composite resource may want, for an object of another owner; or gives it up.
+    async fn occupy(&mut self) -> Result<(), String> {
+        let taken: Vec<Key> = self.model.foreign.keys().cloned().collect();
+        if !taken.is_empty() && self.dice.permille(600) {
+            let key = self.dice.pick(&taken).clone();
+            self.tell(format!("delete foreign {}", show(&key)));
+            self.model.foreign.remove(&key);
+            self.delete(&key, None).await;
+            return Ok(());
+        }
+        let roots: Vec<Key> = places().into_iter().filter(|k| &*k.resource != CLAIMS).collect();
+        let root = self.dice.pick(&roots);
+        let namespace = if root.object.namespace.is_empty() { HOME } else { &root.object.namespace };
+        let key = Key::new("configmaps", namespace, &format!("fixed-{}", root.object.name));
+        let landlord =
+            self.plane.user.get(&GroupVersionKind::new("", "v1", "Namespace"), "", namespace).await;
+        let landlord = landlord.ok().flatten().unwrap_or_default();
+        let mut object = at(&key);
+        object["data"] = json!({"of": "someone else"});
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": meta::uid(&landlord),
+            "controller": true,
+        }]);
+        // Whoever was faster has it.
+        if let Ok(created) = self.plane.user.create(&object, "kubectl").await {
+            self.tell(format!("{} is foreign", show(&key)));
+            let revision = meta::resource_version(&created).parse().unwrap();
+            self.model.foreign.insert(key, revision);
+        }
+        Ok(())
+    }
+
+    /// Deletes or changes a composite resource behind its claim's back.
+    async fn touch_claimed(&mut self) -> Result<(), String> {
+        self.follow()?;
+        let claimed: Vec<Key> = {
+            let ledger = self.plane.wire.ledger();
+            let claimed = ledger.objects.iter().filter(|(key, o)| {
+                &*key.resource == Sort::Thing.resource()
+                    && !o.deleting
+                    && !o.value["spec"]["claimRef"].is_null()
+            });
+            claimed.map(|(key, _)| key.clone()).collect()
+        };
+        if claimed.is_empty() {
+            return Ok(());
+        }
+        let key = self.dice.pick(&claimed).clone();
+        if self.dice.permille(500) {
+            self.tell(format!("delete claimed {}", show(&key)));
+            self.delete(&key, None).await;
+        } else {
+            let patch = json!({"spec": {"value": "meddled"}});
+            self.tell(format!("meddle with claimed {}: {patch}", show(&key)));
+            self.patch(&key, &patch).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! A life: one plane, and one schedule after the other on it, each beginning with what the last one left.
+//!
+//! A schedule is a handful of acts at odd times while things go wrong. Then nothing goes wrong any more, and before
+//! long everything must be as the user wants it.
+
+use crate::chance::Dice;
+use crate::model::Model;
+use crate::plane::Plane;
+use crate::wire::Faults;
+use std::collections::VecDeque;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// How long it may take until all is well, once nothing goes wrong.
+const RECOVERY: Duration = Duration::from_secs(1200);
+/// Changes that the store remembers: few, so that watches that are held up fall behind.
+const HISTORY: usize = 600;
+/// Acts that are remembered for the report.
+const SCRIPT: usize = 60;
+
+pub struct Life {
+    pub plane: Plane,
+    pub model: Model,
+    pub dice: Dice,
+    script: VecDeque<String>,
+    schedule: u64,
+}
+
+/// What to print about a life that went wrong.
+pub struct Failure {
+    pub seed: u64,
+    pub schedule: u64,
+    pub why: String,
+    pub script: Vec<String>,
+    pub trace: Vec<String>,
+}
+
+/// Lives so many schedules, and says if asked what requests were made on the way.
+pub fn live(seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Failure>> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let mut dice = Dice::new(seed);
+        let plane = Plane::new(&mut dice, HISTORY).await;
+        let mut life = Life { plane, model: Model::default(), dice, script: VecDeque::new(), schedule: 0 };
+        if tell {
+            life.plane.wire.keep_log();
+        }
+        for schedule in 0..schedules {
+            life.schedule = schedule;
+            if let Err(why) = life.run(schedule + 1 == schedules).await {
+                let script = life.script.iter().cloned().collect();
+                let trace = life.plane.wire.trace();
+                return Err(Box::new(Failure { seed, schedule, why, script, trace }));
+            }
+        }
+        Ok(life.plane.wire.take_log())
+    })
+}
+
+impl Life {
+    pub fn tell(&mut self, act: String) {
+        if self.script.len() == SCRIPT {
+            self.script.pop_front();
+        }
+        self.plane.wire.note(&format!("USER {act}"));
+        self.script.push_back(format!("{:>5} {act}", self.schedule));
+        self.remember();
+    }
+
+    /// Sees what happened; an error if something should not have.
+    pub fn follow(&self) -> Result<(), String> {
+        let mut ledger = self.plane.wire.ledger();
+        ledger.follow();
+        ledger.violation.clone().map_or(Ok(()), Err)
+    }
+
+    /// What is wanted now is among what was wanted of late.
+    fn remember(&self) {
+        let mut ledger = self.plane.wire.ledger();
+        for (root, parts) in self.model.wishes() {
+            let wishes = ledger.wishes.entry(root).or_default();
+            if wishes.last() != Some(&parts) {
+                wishes.push(parts);
+            }
+        }
+    }
+
+    fn draw_faults(&mut self) -> Faults {
+        let rates = [0, 0, 10, 50, 200];
+        let dice = &mut self.dice;
+        let mut rate = || *dice.pick(&rates);
+        let mut faults = Faults {
+            delay: rate() * 2,
+            refuse: rate(),
+            lose: rate(),
+            stream: rate(),
+            function: rate(),
+            ..Faults::default()
+        };
+        if dice.permille(120) {
+            faults.crash = Some(dice.below(10));
+            faults.crash_after = dice.permille(500);
+        }
+        faults
+    }
+
+    /// One schedule.
+    async fn run(&mut self, last: bool) -> Result<(), String> {
+        let faults = self.draw_faults();
+        let lasting = self.dice.while_(14);
+        self.plane.wire.note(&format!("---- {} {faults:?} for {lasting:?}", self.schedule));
+        self.plane.wire.disturb(faults, lasting);
+        let until = Instant::now() + lasting;
+        for _ in 0..=self.dice.below(3) {
+            self.act().await?;
+            self.remember();
+            sleep(self.dice.while_(11)).await;
+        }
+        tokio::time::sleep_until(until).await;
+        self.settle().await?;
+        if last || self.dice.permille(30) {
+            self.hush().await?;
+        }
+        Ok(())
+    }
+
+    /// Nothing goes wrong any more: soon all is as it must be, and nobody does anything.
+    async fn settle(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + RECOVERY;
+        let mut step = Duration::from_millis(200);
+        loop {
+            self.follow()?;
+            let all_well = self.model.compare(&self.plane.wire.ledger());
+            let silent = self.plane.wire.silence() >= Duration::from_secs(1);
+            match all_well {
+                Ok(()) if silent => break,
+                Err(why) if Instant::now() > deadline => return Err(format!("after {RECOVERY:?} {why}")),
+                Ok(()) if Instant::now() > deadline => return Err("it never comes to rest".to_owned()),
+                _ => {}
+            }
+            sleep(step).await;
+            step = (step * 2).min(Duration::from_secs(10));
+        }
+        let mut ledger = self.plane.wire.ledger();
+        ledger.released.clear();
+        for wishes in ledger.wishes.values_mut() {
+            // What was wanted a while ago may still be on its way to someone who was cut off.
+            let old = wishes.len().saturating_sub(6);
+            wishes.drain(..old);
+        }
+        Ok(())
+    }
+
+    /// Ten minutes in which nobody does anything.
+    async fn hush(&mut self) -> Result<(), String> {
+        // What failed before it worked may still be tried again.
+        sleep(Duration::from_secs(70)).await;
+        let before = self.plane.wire.counts();
+        sleep(Duration::from_secs(600)).await;
+        let after = self.plane.wire.counts();
+        self.follow()?;
+        if before != after {
+            return Err(format!("nothing happens, but from {before:?} it came to {after:?}"));
+        }
+        self.model.compare(&self.plane.wire.ledger())
+    }
+}

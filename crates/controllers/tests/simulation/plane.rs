@@ -1,0 +1,188 @@
+//! A control plane in virtual time: the real server over a store without a thread, and the real controllers, which die
+//! and are started anew.
+
+use crate::chance::Dice;
+use crate::ledger::Ledger;
+use crate::platform::{self, Parts, Sort};
+use crate::wire::{self, Wire};
+use serde_json::Value;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep};
+use transom_apiserver::{Nature, Server};
+use transom_controllers::cluster::Cluster;
+use transom_controllers::{Clock, Controllers, FunctionRuntime, Notice, Options, Protection, Surroundings};
+use transom_object::time::Timestamp;
+use transom_runner::Functions;
+use transom_store::Store;
+
+/// Time from the runtime's clock, chance from a seed.
+struct Virtual {
+    began: Instant,
+    dice: Mutex<Dice>,
+}
+
+/// When every simulation begins: 2024-01-01.
+fn epoch() -> Timestamp {
+    Timestamp::from_second(1_704_067_200).unwrap()
+}
+
+fn now(began: Instant) -> Timestamp {
+    epoch().checked_add(began.elapsed()).unwrap()
+}
+
+impl Nature for Virtual {
+    fn now(&self) -> Timestamp {
+        now(self.began)
+    }
+
+    fn random(&self) -> u128 {
+        let mut dice = self.dice.lock().unwrap();
+        (u128::from(dice.draw()) << 64) | u128::from(dice.draw())
+    }
+}
+
+/// The one function there is can always be called.
+struct Shelf;
+
+impl FunctionRuntime for Shelf {
+    fn install(&self, _: &transom_xapi::Function) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn remove(&self, _: &str) {}
+}
+
+/// Asks the usages before anything is deleted.
+struct Guard(Arc<Protection>);
+
+impl transom_apiserver::Admission for Guard {
+    fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String> {
+        self.0.refusal(object, propagation).map_or(Ok(()), Err)
+    }
+}
+
+pub struct Plane {
+    pub wire: Arc<Wire>,
+    /// The user's way in.
+    pub user: Cluster,
+    server: Server,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        self.server.stop();
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Plane {
+    /// A plane whose platform is established, and whose store remembers so many changes.
+    pub async fn new(dice: &mut Dice, history: usize) -> Self {
+        let began = Instant::now();
+        let history = transom_store::HistoryLimits { max_events: history, ..Default::default() };
+        let store = Store::in_step(transom_store::Options { history, ..Default::default() });
+        let protection: Arc<Protection> = Arc::default();
+        let options = transom_apiserver::Options {
+            admission: Box::new(Guard(protection.clone())),
+            nature: Box::new(Virtual { began, dice: Mutex::new(dice.split()) }),
+            ..Default::default()
+        };
+        let wire = Arc::new(Wire::new(dice.split(), Ledger::new(&store)));
+        let server = Server::start(store, options).await.unwrap();
+        let upkeep = server.clone();
+        let upkeep = tokio::spawn(async move { upkeep.run_upkeep().await });
+        let functions = Functions::default();
+        functions.run_in_process("parts", Arc::new(Parts(wire.clone())));
+        let keeper = Keeper {
+            server: server.clone(),
+            wire: wire.clone(),
+            functions: Arc::new(functions),
+            protection,
+            dice: dice.split(),
+            began,
+        };
+        let keeper = tokio::spawn(keeper.keep());
+        let user = Cluster::new(wire::user(&server));
+        let plane = Self { wire, user, server, tasks: vec![upkeep.abort_handle(), keeper.abort_handle()] };
+        plane.establish().await;
+        plane
+    }
+
+    async fn establish(&self) {
+        let definition = transom_object::GroupVersionKind::new(
+            "apiextensions.crossplane.io",
+            "v1",
+            "CompositeResourceDefinition",
+        );
+        while self.user.kind(&definition).await.is_err() {
+            sleep(Duration::from_millis(50)).await;
+        }
+        self.apply(&platform::function()).await;
+        for sort in Sort::ALL {
+            self.apply(&platform::definition(sort)).await;
+            self.apply(&platform::composition(sort, 0)).await;
+        }
+        for kind in Sort::ALL.map(Sort::gvk).into_iter().chain([platform::claim_kind()]) {
+            while self.user.kind(&kind).await.is_err() {
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+        for namespace in ["one", "two"] {
+            let namespace = serde_json::json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+            });
+            self.apply(&namespace).await;
+        }
+    }
+
+    pub async fn apply(&self, object: &Value) -> Value {
+        self.user.apply(object, "kubectl").await.unwrap()
+    }
+}
+
+/// Keeps controllers running.
+struct Keeper {
+    server: Server,
+    wire: Arc<Wire>,
+    functions: Arc<Functions>,
+    protection: Arc<Protection>,
+    dice: Dice,
+    began: Instant,
+}
+
+impl Keeper {
+    async fn keep(mut self) {
+        loop {
+            let started = tokio::select! {
+                biased;
+                () = self.wire.crash.notified() => continue,
+                started = self.start() => started,
+            };
+            match started {
+                Ok(controllers) => {
+                    self.wire.crash.notified().await;
+                    drop(controllers);
+                }
+                // A process that cannot start is started again.
+                Err(_) => self.wire.cut(),
+            }
+            sleep(self.dice.while_(12)).await;
+        }
+    }
+
+    fn start(&self) -> impl Future<Output = transom_controllers::Result<Controllers>> + use<> {
+        Controllers::start(Surroundings {
+            client: self.wire.connect(&self.server),
+            runner: self.functions.clone(),
+            runtime: Arc::new(Shelf),
+            clock: Clock::starting_at(now(self.began)),
+            announce: Arc::new(|_: &Notice| {}),
+            metrics: Arc::default(),
+            protection: self.protection.clone(),
+            options: Options::default(),
+        })
+    }
+}

@@ -1,0 +1,47 @@
+//! A seed decides everything: in this process, and in any other.
+
+use crate::life::live;
+use crate::setting;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::process::Command;
+
+const NAME: &str = "replay::a_seed_replays_exactly";
+const ASKED: &str = "TRANSOM_SIMULATION_HASH";
+
+/// All requests of a short life.
+fn log(seed: u64) -> Vec<String> {
+    live(seed, 40, true).unwrap_or_else(|f| panic!("{}", crate::report(&f)))
+}
+
+fn hash(log: &[String]) -> String {
+    // Its keys are fixed, unlike those of a HashMap.
+    let mut hasher = DefaultHasher::new();
+    log.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "how one process tells the other")]
+fn a_seed_replays_exactly() {
+    if let Some(seed) = setting(ASKED) {
+        println!("hash={}", hash(&log(seed)));
+        return;
+    }
+    for seed in [1, 2] {
+        let here = log(seed);
+        let again = log(seed);
+        if let Some(at) = here.iter().zip(&again).position(|(a, b)| a != b) {
+            let from = at.saturating_sub(10);
+            panic!("seed {seed} differs: {:#?} instead of {:#?}", &again[from..=at], &here[from..=at]);
+        }
+        assert_eq!(again.len(), here.len(), "seed {seed} again");
+        let other = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture"])
+            .env(ASKED, seed.to_string())
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&other.stdout).into_owned();
+        let there = told.split("hash=").nth(1).and_then(|t| t.get(..16)).unwrap_or_else(|| panic!("{told}"));
+        assert_eq!(there, hash(&here), "seed {seed} in another process");
+    }
+}
