@@ -62,9 +62,9 @@ impl Life {
             74..84 => self.meddle().await,
             84..88 => self.pause().await,
             88..92 => self.occupy().await,
-            92..97 => self.touch_claimed().await,
+            92..99 => self.touch_claimed().await,
             _ => {
-                self.tell("the controllers are killed".to_owned());
+                self.tell("the controllers are killed");
                 self.plane.wire.cut();
                 self.plane.wire.crash.notify_one();
                 Ok(())
@@ -90,7 +90,7 @@ impl Life {
         let key = self.dice.pick(&places()).clone();
         let spec = self.draw_spec(&key);
         self.until_not_deleting(&key).await?;
-        self.tell(format!("apply {} {spec:?}", show(&key)));
+        self.tell(&format!("apply {} {spec:?}", show(&key)));
         let mut object = at(&key);
         object["spec"] = spec.fields();
         if spec.secret {
@@ -136,7 +136,7 @@ impl Life {
             self.set_paused(&key, false).await;
         }
         let propagation = *self.dice.pick(&[None, Some("Foreground"), Some("Background")]);
-        self.tell(format!("delete {} {propagation:?}", show(&key)));
+        self.tell(&format!("delete {} {propagation:?}", show(&key)));
         self.model.roots.remove(&key);
         self.delete(&key, propagation).await;
         Ok(())
@@ -152,7 +152,7 @@ impl Life {
     async fn write_composition(&mut self) -> Result<(), String> {
         let sort = *self.dice.pick(&Sort::ALL);
         let version = self.dice.below(4);
-        self.tell(format!("{sort:?} is composed by version {version}"));
+        self.tell(&format!("{sort:?} is composed by version {version}"));
         self.model.versions.insert(sort, version);
         self.plane.apply(&platform::composition(sort, version)).await;
         Ok(())
@@ -162,13 +162,13 @@ impl Life {
         let name = *self.dice.pick(&CONFIGS);
         let key = Key::new("configmaps", HOME, name);
         if self.model.configs.contains_key(name) && self.dice.permille(300) {
-            self.tell(format!("delete {name}"));
+            self.tell(&format!("delete {name}"));
             self.model.configs.remove(name);
             self.delete(&key, None).await;
             return Ok(());
         }
         let value = self.dice.below(1000);
-        self.tell(format!("{name} is {value}"));
+        self.tell(&format!("{name} is {value}"));
         self.model.configs.insert(name, value);
         let mut object = at(&key);
         object["data"] = json!({"value": value.to_string()});
@@ -190,7 +190,7 @@ impl Life {
         let key = self.dice.pick(&composed).clone();
         let patch = match self.dice.below(4) {
             0 => {
-                self.tell(format!("delete composed {}", show(&key)));
+                self.tell(&format!("delete composed {}", show(&key)));
                 self.delete(&key, None).await;
                 return Ok(());
             }
@@ -200,7 +200,7 @@ impl Life {
             }
             _ => json!({"spec": {"value": "meddled"}}),
         };
-        self.tell(format!("meddle with {}: {patch}", show(&key)));
+        self.tell(&format!("meddle with {}: {patch}", show(&key)));
         self.patch(&key, &patch).await;
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Life {
     }
 
     async fn set_paused(&mut self, key: &Key, paused: bool) {
-        self.tell(format!("{} {}", if paused { "pause" } else { "go on with" }, show(key)));
+        self.tell(&format!("{} {}", if paused { "pause" } else { "go on with" }, show(key)));
         let value = if paused { Value::from("true") } else { Value::Null };
         self.patch(key, &json!({"metadata": {"annotations": {"crossplane.io/paused": value}}})).await;
         if let Some(wanted) = self.model.roots.get_mut(key) {
@@ -231,7 +231,7 @@ impl Life {
         let taken: Vec<Key> = self.model.foreign.keys().cloned().collect();
         if !taken.is_empty() && self.dice.permille(600) {
             let key = self.dice.pick(&taken).clone();
-            self.tell(format!("delete foreign {}", show(&key)));
+            self.tell(&format!("delete foreign {}", show(&key)));
             self.model.foreign.remove(&key);
             self.delete(&key, None).await;
             return Ok(());
@@ -251,7 +251,7 @@ impl Life {
         }]);
         // Whoever was faster has it.
         if let Ok(created) = self.plane.user.create(&object, "kubectl").await {
-            self.tell(format!("{} is foreign", show(&key)));
+            self.tell(&format!("{} is foreign", show(&key)));
             let revision = meta::resource_version(&created).parse().unwrap();
             self.model.foreign.insert(key, revision);
         }
@@ -275,11 +275,11 @@ impl Life {
         }
         let key = self.dice.pick(&claimed).clone();
         if self.dice.permille(500) {
-            self.tell(format!("delete claimed {}", show(&key)));
+            self.tell(&format!("delete claimed {}", show(&key)));
             self.delete(&key, None).await;
         } else {
             let patch = json!({"spec": {"value": "meddled"}});
-            self.tell(format!("meddle with claimed {}: {patch}", show(&key)));
+            self.tell(&format!("meddle with claimed {}: {patch}", show(&key)));
             self.patch(&key, &patch).await;
         }
         Ok(())

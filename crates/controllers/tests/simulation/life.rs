@@ -59,7 +59,7 @@ pub fn live(seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Fa
 }
 
 impl Life {
-    pub fn tell(&mut self, act: String) {
+    pub fn tell(&mut self, act: &str) {
         if self.script.len() == SCRIPT {
             self.script.pop_front();
         }
@@ -98,7 +98,7 @@ impl Life {
             function: rate(),
             ..Faults::default()
         };
-        if dice.permille(120) {
+        if dice.permille(60) {
             faults.crash = Some(dice.below(10));
             faults.crash_after = dice.permille(500);
         }
@@ -112,14 +112,15 @@ impl Life {
         self.plane.wire.note(&format!("---- {} {faults:?} for {lasting:?}", self.schedule));
         self.plane.wire.disturb(faults, lasting);
         let until = Instant::now() + lasting;
-        for _ in 0..=self.dice.below(3) {
+        let acts = if self.dice.permille(300) { 2 } else { 1 };
+        for _ in 0..acts {
             self.act().await?;
             self.remember();
             sleep(self.dice.while_(11)).await;
         }
         tokio::time::sleep_until(until).await;
         self.settle().await?;
-        if last || self.dice.permille(30) {
+        if last || self.dice.permille(10) {
             self.hush().await?;
         }
         Ok(())

@@ -1,5 +1,31 @@
 //! Deterministic simulation: the real controllers and the real server in virtual time, with chance deciding what users
-//! do, what goes wrong and when. See [`life`].
+//! do, what goes wrong and when. A seed decides everything, so that what failed fails again.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `life` | one plane and its schedules, one after the other: acts while things go wrong, then rest |
+//! | `acts` | what users do: apply, delete, meddle, pause, change Compositions, take names that others want |
+//! | `wire` | what goes wrong: delays, refusals, lost answers, watches that are late, cut or gone, controllers that die |
+//! | `ledger` | what must never happen, checked at every write |
+//! | `model` | what must be when nothing goes wrong any more, computed from the acts alone |
+//! | `idle` | a thousand that are ready, in ten minutes in which nothing happens |
+//! | `replay` | that a seed decides everything |
+//!
+//! At every write: what is composed is referenced before it exists and until it is deleted; no part exists twice; no
+//! claim has two composite resources; nothing is deleted that was wanted all the time. At rest: everything is as the
+//! user wants it, nothing is left over, nothing of others was touched, claims and secrets are in step. And then nobody
+//! asks for anything for ten minutes.
+//!
+//! That it finds mistakes was tried by making some, one at a time. (Not found in 500 schedules: deleting without the
+//! uid as a precondition; answering 410 by watching anew without listing.)
+//!
+//! | mistake | found by | after schedules |
+//! |---|---|---|
+//! | composed resources are applied before their references | what is composed is referenced | 1 to 3 |
+//! | a run that met a conflict is not repeated | everything is as wanted | 4 to 27 |
+//! | the composite resource of a claim is written before the claim | no claim has two | 12 |
+//! | what happens while a key runs is forgotten | everything is as wanted | 9 to 16 |
+//! | what a run wrote counts as read, with what others wrote before it | everything is as wanted | some 500 |
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod acts;
@@ -16,9 +42,14 @@ mod wire;
 use life::{Failure, live};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A fifth of the time goes into memory otherwise.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Schedules in one life.
-const SCHEDULES: u64 = 125;
+const SCHEDULES: u64 = 400;
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name)
@@ -35,20 +66,23 @@ fn report(failure: &Failure) -> String {
     )
 }
 
+/// How long a run lasts that nobody asked for a number of schedules.
+const PATIENCE: Duration = Duration::from_secs(240);
+const ENOUGH: u64 = 100_000;
+
 #[test]
 fn everything_is_as_wanted_when_nothing_goes_wrong_any_more() {
     let one = setting("TRANSOM_SIMULATION_SEED");
-    let lives = if one.is_some() {
-        1
-    } else {
-        setting("TRANSOM_SIMULATION_SCHEDULES").unwrap_or(100_000).div_ceil(SCHEDULES)
-    };
+    let asked = setting("TRANSOM_SIMULATION_SCHEDULES");
+    let lives = if one.is_some() { 1 } else { asked.unwrap_or(ENOUGH).div_ceil(SCHEDULES) };
+    let began = Instant::now();
+    let in_time = || asked.is_some() || one.is_some() || began.elapsed() < PATIENCE;
     let (next, failed) = (AtomicU64::new(0), Mutex::new(None));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while failed.lock().unwrap().is_none() {
+                while failed.lock().unwrap().is_none() && in_time() {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     if index >= lives {
                         return;
@@ -63,4 +97,6 @@ fn everything_is_as_wanted_when_nothing_goes_wrong_any_more() {
     if let Some(failure) = failed.into_inner().unwrap() {
         panic!("{}", report(&failure));
     }
+    let lived = next.into_inner().min(lives);
+    eprintln!("{} schedules in {:?}", lived * SCHEDULES, began.elapsed());
 }

@@ -155,25 +155,29 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(mut self) {
+        let wire = self.wire.clone();
         loop {
+            let starting = self.start();
             let started = tokio::select! {
                 biased;
-                () = self.wire.crash.notified() => continue,
-                started = self.start() => started,
+                () = wire.crash.notified() => continue,
+                started = starting => started,
             };
             match started {
                 Ok(controllers) => {
-                    self.wire.crash.notified().await;
+                    wire.crash.notified().await;
                     drop(controllers);
                 }
                 // A process that cannot start is started again.
-                Err(_) => self.wire.cut(),
+                Err(_) => wire.cut(),
             }
             sleep(self.dice.while_(12)).await;
         }
     }
 
-    fn start(&self) -> impl Future<Output = transom_controllers::Result<Controllers>> + use<> {
+    fn start(&mut self) -> impl Future<Output = transom_controllers::Result<Controllers>> + use<> {
+        // As every process: names that one generated are not those of the next.
+        let options = Options { seed: self.dice.draw(), ..Options::default() };
         Controllers::start(Surroundings {
             client: self.wire.connect(&self.server),
             runner: self.functions.clone(),
@@ -182,7 +186,7 @@ impl Keeper {
             announce: Arc::new(|_: &Notice| {}),
             metrics: Arc::default(),
             protection: self.protection.clone(),
-            options: Options::default(),
+            options,
         })
     }
 }

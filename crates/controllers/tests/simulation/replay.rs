@@ -21,7 +21,6 @@ fn hash(log: &[String]) -> String {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "how one process tells the other")]
 fn a_seed_replays_exactly() {
     if let Some(seed) = setting(ASKED) {
         println!("hash={}", hash(&log(seed)));
