@@ -68,7 +68,7 @@ fn report(failure: &Failure) -> String {
 
 /// How long a run lasts that nobody asked for a number of schedules.
 const PATIENCE: Duration = Duration::from_secs(240);
-const ENOUGH: u64 = 100_000;
+const ENOUGH: u64 = 4_000;
 
 #[test]
 fn everything_is_as_wanted_when_nothing_goes_wrong_any_more() {
