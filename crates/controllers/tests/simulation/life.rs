@@ -153,7 +153,7 @@ impl Life {
         Ok(())
     }
 
-    /// Ten minutes in which nobody does anything.
+    /// Ten minutes in which nothing is written and no function is called.
     async fn hush(&mut self) -> Result<(), String> {
         // What failed before it worked may still be tried again.
         sleep(Duration::from_secs(70)).await;
@@ -161,7 +161,8 @@ impl Life {
         sleep(Duration::from_secs(600)).await;
         let after = self.plane.wire.counts();
         self.follow()?;
-        if before != after {
+        // Reading is allowed: a watch that is renewed may have to ask anew where its kind is served.
+        if (before.writes, before.calls) != (after.writes, after.calls) {
             return Err(format!("nothing happens, but from {before:?} it came to {after:?}"));
         }
         self.model.compare(&self.plane.wire.ledger())

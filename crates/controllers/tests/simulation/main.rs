@@ -13,8 +13,8 @@
 //!
 //! At every write: what is composed is referenced before it exists and until it is deleted; no part exists twice; no
 //! claim has two composite resources; nothing is deleted that was wanted all the time. At rest: everything is as the
-//! user wants it, nothing is left over, nothing of others was touched, claims and secrets are in step. And then nobody
-//! asks for anything for ten minutes.
+//! user wants it, nothing is left over, nothing of others was touched, claims and secrets are in step. And then nothing
+//! is written and no function called for ten minutes.
 //!
 //! That it finds mistakes was tried by making some, one at a time. (Not found in 500 schedules: deleting without the
 //! uid as a precondition; answering 410 by watching anew without listing.)
