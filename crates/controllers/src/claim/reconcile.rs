@@ -98,7 +98,11 @@ impl Claims {
     /// The composite resource that the claim names; empty when there is none.
     async fn composite_of(&self, pass: &Pass, claim: &Value) -> Result<Composite> {
         let object = match claim::composite_name(claim) {
-            CompositeName::Bound(name) => self.plane.read(pass, &self.composite, "", &name).await?,
+            CompositeName::Bound(name) => match self.plane.read(pass, &self.composite, "", &name).await {
+                // With its definition the kind of the composite resource may go before the claim does.
+                Err(e) if e.is_unknown_kind() && meta::is_deleting(claim) => None,
+                read => read?,
+            },
             CompositeName::Generate(_) => None,
         };
         Ok(Composite::new(object.unwrap_or_else(|| json!({})), Schema::Legacy))

@@ -104,3 +104,23 @@ async fn a_definition_with_instances_goes_from_the_inside_out() {
     plane.apply(&crate::basics::xr("again", "small")).await;
     plane.until_true(XR, "again", "Ready").await;
 }
+
+#[tokio::test]
+async fn a_claim_goes_although_the_kind_of_its_composite_resource_is_gone() {
+    const CLAIM: &str = "example.org/v1/Thing";
+    let plane = with_things("LegacyCluster", true).await;
+    let claim = |paused: &str| {
+        let meta =
+            format!("{{name: one, namespace: default, annotations: {{crossplane.io/paused: '{paused}'}}}}");
+        format!("apiVersion: example.org/v1\nkind: Thing\nmetadata: {meta}\nspec: {{size: s}}\n")
+    };
+    plane.apply(&claim("false")).await;
+    plane.until_true(CLAIM, "default/one", "Ready").await;
+    plane.apply(&claim("true")).await;
+    plane.until(CLAIM, "default/one", |o| reason_of(o, "Synced") == "ReconcilePaused").await;
+    plane.delete(XRD, "xthings.example.org").await;
+    plane.until_gone(CRD, "xthings.example.org").await;
+    plane.apply(&claim("false")).await;
+    plane.until_gone(XRD, "xthings.example.org").await;
+    plane.until_gone(CRD, "things.example.org").await;
+}

@@ -242,6 +242,8 @@ impl Run<'_> {
         let time = Duration::from_secs(self.options.idle.into());
         tokio::time::sleep(time).await;
         let used = millis(self.plane.cpu()? - cpu);
+        // The server hangs up on those who are silent for long.
+        let mut client = Client::connect(&self.plane.target).await?;
         let writes = self.plane.writes(&mut client).await? - writes;
         let minutes = time.as_secs_f64() / 60.0;
         self.note("idle, writes in a minute", writes as f64 / minutes, "");
