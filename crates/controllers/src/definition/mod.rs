@@ -17,12 +17,16 @@ use serde_json::{Value, json};
 use side::{Live, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use transom_object::meta;
 use transom_xapi::conditions;
 use transom_xapi::constants::owner;
 use transom_xapi::definition::{Definition, is_established};
 use transom_xapi::derive;
 use transom_xapi::metadata::{self as notes, must_be_controllable_by};
+
+/// How soon to see whether what must go before a definition is gone.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Both controllers of definitions.
 pub(crate) struct DefinitionControllers {
@@ -259,7 +263,7 @@ impl Definitions {
             }
             let words = format!("waiting for {} to be deleted", side.instances());
             self.normal(xrd, side.terminate_reason(), words);
-            return Ok(Next::Backoff);
+            return Ok(Next::After(LOOK_AGAIN));
         }
         // The controller goes before the kind that it watches.
         self.stop(key);
@@ -274,7 +278,7 @@ impl Definitions {
             let words = format!("Deleted {} CustomResourceDefinition: {name}", side.what());
             self.normal(xrd, side.terminate_reason(), words);
         }
-        Ok(Next::Backoff)
+        Ok(Next::After(LOOK_AGAIN))
     }
 
     /// Deletes every instance; how many are still there. Namespaced ones are no exception.
