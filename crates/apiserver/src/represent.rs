@@ -69,8 +69,14 @@ impl View<'_> {
                 })
             }
             Representation::PartialMetadata { version } => {
-                let api_version = format!("meta.k8s.io/{version}");
-                self.chain(entries, &api_version, "PartialObjectMetadataList", metadata, |e| {
+                let (api_version, kind) = (format!("meta.k8s.io/{version}"), "PartialObjectMetadataList");
+                if entries.is_empty() {
+                    // The original collects them into a list that it never makes when there are none.
+                    let none =
+                        json!({"kind": kind, "apiVersion": api_version, "metadata": metadata, "items": null});
+                    return Ok(vec![json::encode(&none).into(), Bytes::from_static(b"\n")]);
+                }
+                self.chain(entries, &api_version, kind, metadata, |e| {
                     Ok(json::encode(&partial(&self.resource.decode(e)?, version)).into())
                 })
             }
