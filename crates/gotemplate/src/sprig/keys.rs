@@ -93,7 +93,7 @@ pub fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
 
 pub fn generate_rsa(env: &mut Env<'_>, bits: usize) -> Result<PrivateKey, CallError> {
     // Key generation is the slowest thing a template can ask for; its cost grows with the fourth power.
-    env.spend(if bits > 2048 { 2_500_000 } else { 1_200_000 })?;
+    env.spend(if bits > 2048 { 2_500_000 } else { 800_000 })?;
     let key = RsaPrivateKey::new(&mut Draw(env), bits).map_err(|problem| problem.to_string())?;
     Ok(PrivateKey::Rsa(Box::new(key)))
 }
