@@ -20,7 +20,7 @@ const LOOKAHEAD: usize = 1024;
 
 /// How much all manifests together may weigh once aliases are expanded: bytes of text plus a fixed weight per value.
 const MOST_WEIGHT: usize = 64 << 20;
-const VALUE_WEIGHT: usize = 64;
+const VALUE_WEIGHT: usize = 128;
 
 /// An object a template rendered; it has a kind.
 #[derive(Debug)]

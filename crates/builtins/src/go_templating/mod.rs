@@ -34,7 +34,7 @@ use crate::ttl;
 
 /// The most text a template may render. An answer over gRPC holds 4 MiB unless told otherwise, and a manifest is
 /// seldom twice as long as what it says.
-const OUTPUT: usize = 8 << 20;
+const OUTPUT: usize = 4 << 20;
 
 /// Go templates as a composition function.
 pub struct GoTemplating {

@@ -4,13 +4,18 @@
 
 mod reconcile;
 
-use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
+use crate::catalog::kinds;
+use crate::engine::{
+    Change, Dependencies, Dependency, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription,
+    start,
+};
 use crate::error::Result;
 use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 use transom_object::GroupVersionKind;
 use transom_xapi::definition::Definition;
 
@@ -18,7 +23,26 @@ use transom_xapi::definition::Definition;
 pub(crate) struct ClaimController {
     _running: Running,
     _subscriptions: [(Subscription, CountedWatch); 2],
-    pub(crate) gvk: GroupVersionKind,
+    serves: Offer,
+}
+
+/// What a definition says of its claims.
+#[derive(Clone, PartialEq, Eq)]
+struct Offer {
+    gvk: GroupVersionKind,
+    composite: GroupVersionKind,
+    /// The definition insists on a Composition.
+    enforced: bool,
+}
+
+impl Offer {
+    fn of(definition: &Definition) -> Self {
+        Self {
+            gvk: definition.claim_type().unwrap_or_default(),
+            composite: definition.composite_type(),
+            enforced: definition.spec.enforced_composition_ref.is_some(),
+        }
+    }
 }
 
 /// Reconciles the claims of one definition.
@@ -26,21 +50,25 @@ struct Claims {
     plane: Arc<Plane>,
     /// `claim/<definition>`.
     name: String,
-    definition: String,
-    gvk: GroupVersionKind,
-    composite: GroupVersionKind,
+    offer: Offer,
+    queue: Arc<Queue>,
+    /// Which secrets each claim is concerned with: the one it asks for, and the one that is copied.
+    secrets: Arc<Dependencies>,
+    /// Watched once any claim asks for one.
+    watched: OnceLock<(Subscription, CountedWatch)>,
 }
 
 impl ClaimController {
     pub(crate) fn start(plane: &Arc<Plane>, definition: &Definition) -> Self {
         let queue = Arc::new(Queue::new(Pace::default()));
-        let gvk = definition.claim_type().unwrap_or_default();
+        let offer = Offer::of(definition);
         let claims = Claims {
             plane: plane.clone(),
             name: format!("claim/{}", definition.metadata.name),
-            definition: definition.metadata.name.clone(),
-            gvk: gvk.clone(),
-            composite: definition.composite_type(),
+            offer: offer.clone(),
+            queue: queue.clone(),
+            secrets: Arc::default(),
+            watched: OnceLock::new(),
         };
         let own = queue.clone();
         let own = move |change: &Change<'_>| {
@@ -57,13 +85,47 @@ impl ClaimController {
                 }
             }
         };
-        let own = plane.watches.subscribe(&gvk, Depth::Header, Arc::new(own));
+        let own = plane.watches.subscribe(&offer.gvk, Depth::Header, Arc::new(own));
         let part = Depth::Part("claim", claim_ref);
-        let bound = plane.watches.subscribe(&claims.composite, part, Arc::new(bound));
+        let bound = plane.watches.subscribe(&offer.composite, part, Arc::new(bound));
         let counted = |kind| plane.metrics.watching(&claims.name, kind);
         let subscriptions = [(own, counted("Claim")), (bound, counted("CompositeResource"))];
         let running = start(Arc::new(claims), queue, plane.metrics.clone());
-        Self { _running: running, _subscriptions: subscriptions, gvk }
+        Self { _running: running, _subscriptions: subscriptions, serves: offer }
+    }
+}
+
+impl ClaimController {
+    /// Whether the definition has changed in what the controller depends on.
+    pub(crate) fn is_stale(&self, definition: &Definition) -> bool {
+        self.serves != Offer::of(definition)
+    }
+}
+
+impl Claims {
+    /// A claim is concerned with these secrets and no others. They are watched because a composite resource that
+    /// publishes new details may otherwise look as it did before, and because a copy that is gone must come back.
+    fn concern(&self, key: &Key, secrets: impl IntoIterator<Item = (String, String)>) {
+        if !self.plane.options.realtime {
+            return;
+        }
+        let named = |(namespace, name)| Dependency::Named { gvk: kinds::secret(), namespace, name };
+        let secrets: BTreeSet<Dependency> = secrets.into_iter().map(named).collect();
+        self.secrets.replace(key, &secrets);
+        if !secrets.is_empty() {
+            self.watched.get_or_init(|| self.watch());
+        }
+    }
+
+    fn watch(&self) -> (Subscription, CountedWatch) {
+        let (concerned, queue) = (self.secrets.clone(), self.queue.clone());
+        let observer = move |change: &Change<'_>| {
+            for key in concerned.affected(change) {
+                change.wake(&queue, &key);
+            }
+        };
+        let subscription = self.plane.watches.subscribe(&kinds::secret(), Depth::Header, Arc::new(observer));
+        (subscription, self.plane.metrics.watching(&self.name, "Dependency"))
     }
 }
 

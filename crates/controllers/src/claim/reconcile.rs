@@ -6,7 +6,6 @@ use crate::cluster;
 use crate::engine::{Key, Next, Pass};
 use crate::error::{Attempt, Error, Result};
 use crate::settled::{is_settled, same};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use transom_compose::upgrade;
 use transom_object::meta;
@@ -15,7 +14,6 @@ use transom_xapi::composite::{Composite, Schema};
 use transom_xapi::conditions::{self, Condition};
 use transom_xapi::connection;
 use transom_xapi::constants::{condition, event, finalizer, message, owner};
-use transom_xapi::definition::Definition;
 use transom_xapi::metadata as notes;
 
 /// How often a generated name may turn out to be taken.
@@ -23,8 +21,11 @@ const NAMES: usize = 10;
 
 impl Claims {
     pub(super) async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let read = self.plane.read(pass, &self.gvk, &key.namespace, &key.name).await;
-        let Some(mut claim) = read.to("cannot get claim")? else { return Ok(Next::Gone) };
+        let read = self.plane.read(pass, &self.offer.gvk, &key.namespace, &key.name).await;
+        let Some(mut claim) = read.to("cannot get claim")? else {
+            self.secrets.forget(key);
+            return Ok(Next::Gone);
+        };
         let before = claim.get("status").cloned().unwrap_or_default();
         if notes::is_paused(&claim) {
             self.plane.events.normal(&self.name, &claim, event::claim::PAUSED, message::PAUSED);
@@ -98,7 +99,8 @@ impl Claims {
     /// The composite resource that the claim names; empty when there is none.
     async fn composite_of(&self, pass: &Pass, claim: &Value) -> Result<Composite> {
         let object = match claim::composite_name(claim) {
-            CompositeName::Bound(name) => match self.plane.read(pass, &self.composite, "", &name).await {
+            CompositeName::Bound(name) => match self.plane.read(pass, &self.offer.composite, "", &name).await
+            {
                 // With its definition the kind of the composite resource may go before the claim does.
                 Err(e) if e.is_unknown_kind() && meta::is_deleting(claim) => None,
                 read => read?,
@@ -140,7 +142,7 @@ impl Claims {
                 let propagation = (plan == Deletion::Foreground).then_some("Foreground");
                 let options = cluster::Deletion { propagation, uid: Some(meta::uid(&xr.object)) };
                 let name = meta::name(&xr.object);
-                let deleted = self.plane.cluster.delete(&self.composite, "", name, options).await;
+                let deleted = self.plane.cluster.delete(&self.offer.composite, "", name, options).await;
                 pass.changed();
                 deleted.to("cannot delete bound composite resource").map_err(failed)?;
                 if plan == Deletion::Foreground {
@@ -172,8 +174,7 @@ impl Claims {
             CompositeName::Bound(name) => name,
             CompositeName::Generate(prefix) => self.unused_name(&prefix).await?,
         };
-        let enforced = self.enforces_composition().await;
-        let binding = claim::bind(claim, &xr, &self.composite, &name, enforced);
+        let binding = claim::bind(claim, &xr, &self.offer.composite, &name, self.offer.enforced);
         let binding = binding.map_err(|e| Error::Transport(e.to_string()))?;
         if !same(&binding.claim, claim) {
             *claim = binding.claim;
@@ -193,24 +194,24 @@ impl Claims {
     async fn unused_name(&self, prefix: &str) -> Result<String> {
         for _ in 0..NAMES {
             let name = meta::generate_name(prefix, &mut || self.plane.dice.draw());
-            if self.plane.cluster.get(&self.composite, "", &name).await?.is_none() {
+            if self.plane.cluster.get(&self.offer.composite, "", &name).await?.is_none() {
                 return Ok(name);
             }
         }
         Err(Error::Transport("cannot generate a name that is not taken".to_owned()))
     }
 
-    /// Whether the definition insists on a Composition; one that cannot be read does not.
-    async fn enforces_composition(&self) -> bool {
-        let definition = self.plane.cluster.get(&kinds::definition(), "", &self.definition).await;
-        let definition = definition.ok().flatten().and_then(|d| Definition::deserialize(&d).ok());
-        definition.is_some_and(|d| d.spec.enforced_composition_ref.is_some())
-    }
-
     /// Copies the connection secret. Says whether that is news: it was written, or whoever wrote it died before it could
     /// say so.
     async fn propagate(&self, pass: &Pass, claim: &Value, xr: &Composite) -> Result<bool> {
-        let Some((namespace, name)) = connection::source(claim, xr) else { return Ok(false) };
+        let key = Key::of(claim);
+        let Some((namespace, name)) = connection::source(claim, xr) else {
+            self.concern(&key, []);
+            return Ok(false);
+        };
+        let copy = claim::connection_secret_name(claim).unwrap_or_default();
+        let copy = (meta::namespace(claim).to_owned(), copy.to_owned());
+        self.concern(&key, [copy, (namespace.clone(), name.clone())]);
         let from = self.plane.read(pass, &kinds::secret(), &namespace, &name).await?;
         let from = from.ok_or_else(|| {
             Error::Transport(format!(

@@ -31,11 +31,20 @@ impl Kind {
 }
 
 #[derive(Default)]
-pub(super) struct Kinds(Mutex<HashMap<GroupVersionKind, Arc<Kind>>>);
+pub(super) struct Kinds {
+    known: Mutex<HashMap<GroupVersionKind, Arc<Kind>>>,
+    /// Held by whoever asks for what is at a path.
+    asking: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
 
 impl Kinds {
     fn lock(&self) -> MutexGuard<'_, HashMap<GroupVersionKind, Arc<Kind>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn asking(&self, path: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        asking.entry(path.to_owned()).or_default().clone()
     }
 
     pub(super) fn find(&self, gvk: &GroupVersionKind) -> Option<Arc<Kind>> {

@@ -69,6 +69,12 @@ impl Cluster {
             return Ok(kind);
         }
         let path = paths::group_version(&gvk.group, &gvk.version);
+        // One asks, and those who want to know the same wait for the answer.
+        let asking = self.kinds.asking(&path);
+        let _asking = asking.lock().await;
+        if let Some(kind) = self.kinds.find(gvk) {
+            return Ok(kind);
+        }
         if let Some(list) = found(self.get_path(&path).await)? {
             self.kinds.learn(gvk, &list);
         }

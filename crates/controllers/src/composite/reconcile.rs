@@ -348,16 +348,16 @@ impl Composites {
         let wanted = xr.object.get("status").cloned().unwrap_or_default();
         intent["status"] = wanted.clone();
         xr.object["status"] = observed.clone();
-        // The message of a past error was written by another manager, and is not ours to apply away.
-        if has_leftovers(observed, &wanted) {
-            xr.object["status"]["conditions"] = wanted["conditions"].clone();
-            let updated = self.plane.update_status(pass, &mut xr.object).await;
-            updated.to("cannot update composite resource status")?;
-        }
         if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
             let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
             xr.object = applied.to("cannot apply composite resource status")?;
             pass.wrote(&xr.object);
+        }
+        // The message of a past error was written by another manager, and is not ours to apply away.
+        if xr.object.get("status").is_some_and(|status| has_leftovers(status, &wanted)) {
+            xr.object["status"]["conditions"] = wanted["conditions"].clone();
+            let updated = self.plane.update_status(pass, &mut xr.object).await;
+            updated.to("cannot update composite resource status")?;
         }
         let after = xr.object.get("status").cloned().unwrap_or_default();
         Ok(!same(&as_functions_see(observed), &as_functions_see(&after)))

@@ -22,7 +22,7 @@ pub(super) enum Side {
 /// A running controller of a kind that a definition brought about.
 pub(super) enum Live {
     Composite { _controller: CompositeController, generation: i64 },
-    Claim { controller: ClaimController, composite: GroupVersionKind },
+    Claim(ClaimController),
 }
 
 impl Live {
@@ -30,10 +30,7 @@ impl Live {
     pub(super) fn is_stale(&self, definition: &Definition) -> bool {
         match self {
             Self::Composite { generation, .. } => *generation != definition.metadata.generation,
-            Self::Claim { controller, composite } => {
-                Some(&controller.gvk) != definition.claim_type().as_ref()
-                    || *composite != definition.composite_type()
-            }
+            Self::Claim(controller) => controller.is_stale(definition),
         }
     }
 }
@@ -143,11 +140,7 @@ impl Side {
                 let controller = CompositeController::start(plane, Arc::new(definition));
                 Live::Composite { _controller: controller, generation }
             }
-            Self::Offered => {
-                let composite = definition.composite_type();
-                let controller = ClaimController::start(plane, &definition);
-                Live::Claim { controller, composite }
-            }
+            Self::Offered => Live::Claim(ClaimController::start(plane, &definition)),
         }
     }
 }

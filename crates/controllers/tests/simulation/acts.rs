@@ -1,5 +1,6 @@
 //! What users do.
 
+use crate::foreign;
 use crate::ledger::{show, sort_of};
 use crate::life::Life;
 use crate::model::{Wanted, secret_of};
@@ -237,22 +238,9 @@ impl Life {
             return Ok(());
         }
         let roots: Vec<Key> = places().into_iter().filter(|k| &*k.resource != CLAIMS).collect();
-        let root = self.dice.pick(&roots);
-        let namespace = if root.object.namespace.is_empty() { HOME } else { &root.object.namespace };
-        let key = Key::new("configmaps", namespace, &format!("fixed-{}", root.object.name));
-        let landlord =
-            self.plane.user.get(&GroupVersionKind::new("", "v1", "Namespace"), "", namespace).await;
-        let landlord = landlord.ok().flatten().unwrap_or_default();
-        let mut object = at(&key);
-        object["data"] = json!({"of": "someone else"});
-        object["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": meta::uid(&landlord),
-            "controller": true,
-        }]);
-        // Whoever was faster has it.
-        if let Ok(created) = self.plane.user.create(&object, "kubectl").await {
+        let key = foreign::place(self.dice.pick(&roots));
+        if let Some(revision) = foreign::occupy(&self.plane.user, &key).await {
             self.tell(&format!("{} is foreign", show(&key)));
-            let revision = meta::resource_version(&created).parse().unwrap();
             self.model.foreign.insert(key, revision);
         }
         Ok(())

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 /// How long it may take until all is well, once nothing goes wrong.
 const RECOVERY: Duration = Duration::from_secs(1200);
 /// Changes that the store remembers: few, so that watches that are held up fall behind.
-const HISTORY: usize = 600;
+const HISTORY: usize = 60;
 /// Acts that are remembered for the report.
 const SCRIPT: usize = 60;
 
@@ -69,7 +69,8 @@ impl Life {
     }
 
     /// Sees what happened; an error if something should not have.
-    pub fn follow(&self) -> Result<(), String> {
+    pub fn follow(&mut self) -> Result<(), String> {
+        self.model.foreign.append(&mut self.plane.wire.take_ousted());
         let mut ledger = self.plane.wire.ledger();
         ledger.follow();
         ledger.violation.clone().map_or(Ok(()), Err)
@@ -96,6 +97,7 @@ impl Life {
             lose: rate(),
             stream: rate(),
             function: rate(),
+            oust: rate() * 2,
             ..Faults::default()
         };
         if dice.permille(60) {

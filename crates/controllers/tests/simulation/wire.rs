@@ -1,14 +1,15 @@
 //! Between the controllers and the server: delays, loses, refuses and cuts, and writes down what passed.
 
 use crate::chance::Dice;
-use crate::ledger::Ledger;
+use crate::foreign;
+use crate::ledger::{Ledger, show};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use kube::client::Body;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,6 +19,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::Service;
 use transom_apiserver::{ApiBody, Identity, Server};
+use transom_controllers::cluster::Cluster;
+use transom_store::Key;
 
 /// Lines of the trace that are kept.
 const TRACE: usize = 250;
@@ -30,6 +33,8 @@ pub struct Faults {
     pub lose: u64,
     pub stream: u64,
     pub function: u64,
+    /// What is about to be deleted is replaced by an object of someone else.
+    pub oust: u64,
     /// The controllers stop at this write.
     pub crash: Option<u64>,
     /// The write at which they stop is still made.
@@ -57,6 +62,8 @@ struct State {
     trace: VecDeque<String>,
     /// Every request and what became of it, if anyone wants to know.
     log: Option<Vec<String>>,
+    /// What others put in the place of what was about to be deleted, since this was last asked.
+    ousted: BTreeMap<Key, u64>,
 }
 
 /// What the controllers did so far.
@@ -101,6 +108,7 @@ impl Wire {
             counts: Counts::default(),
             trace: VecDeque::new(),
             log: None,
+            ousted: BTreeMap::new(),
         };
         Self { state: Mutex::new(state), crash: Notify::new(), ledger: Mutex::new(ledger) }
     }
@@ -136,6 +144,10 @@ impl Wire {
 
     pub fn take_log(&self) -> Vec<String> {
         self.lock().log.take().unwrap_or_default()
+    }
+
+    pub fn take_ousted(&self) -> BTreeMap<Key, u64> {
+        std::mem::take(&mut self.lock().ousted)
     }
 
     pub fn note(&self, line: &str) {
@@ -305,6 +317,11 @@ impl Cable {
         if !before.is_zero() {
             tokio::time::sleep(before).await;
         }
+        if *request.method() == Method::DELETE
+            && let Some(place) = foreign::place_in(request.uri().path())
+        {
+            self.oust(&place).await;
+        }
         let answer = self.take_effect(fate, request, &line, writes).await;
         if crashes.is_some() {
             std::future::pending::<()>().await;
@@ -316,6 +333,23 @@ impl Cable {
             std::future::pending::<()>().await;
         }
         answer
+    }
+
+    /// Someone else may take the place of what is about to be deleted, at the last moment.
+    async fn oust(&self, place: &Key) {
+        {
+            let mut state = self.wire.lock();
+            let odds = state.odds(state.faults.oust);
+            if odds == 0 || !state.dice.permille(odds) {
+                return;
+            }
+        }
+        self.wire.ledger().released.insert(place.clone());
+        if let Some(revision) = foreign::oust(&Cluster::new(user(&self.server)), place).await {
+            let mut state = self.wire.lock();
+            state.note(&format!("USER {} is ousted by someone else", show(place)));
+            state.ousted.insert(place.clone(), revision);
+        }
     }
 
     async fn take_effect(&self, fate: Fate, request: Request<Body>, line: &str, writes: bool) -> Answer {

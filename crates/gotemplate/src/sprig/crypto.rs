@@ -12,8 +12,8 @@ const STR: &[Type] = &[Type::Str];
 const STR2: &[Type] = &[Type::Str, Type::Str];
 const INT: &[Type] = &[Type::Int];
 
-/// What a deliberately slow function counts as, in steps: a dozen fit into one execution.
-pub const SLOW: usize = 250_000;
+/// What a deliberately slow function counts as, in steps: ten fit into one execution.
+pub const SLOW: usize = 400_000;
 
 pub const FUNCTIONS: &[Native] = &[
     fixed("sha1sum", STR, |env, args| hex_digest(env, &digest::SHA1_FOR_LEGACY_USE_ONLY, text(args, 0)?)),

@@ -7,6 +7,7 @@ use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPrivateKey};
 use rsa::pkcs8::{DecodePrivateKey, EncodePrivateKey};
 use rsa::{BigUint, RsaPrivateKey, rand_core};
 
+use super::primes::prime;
 use crate::functions::{CallError, Env};
 
 pub enum PrivateKey {
@@ -93,8 +94,10 @@ pub fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
 
 pub fn generate_rsa(env: &mut Env<'_>, bits: usize) -> Result<PrivateKey, CallError> {
     // Key generation is the slowest thing a template can ask for; its cost grows with the fourth power.
-    env.spend(if bits > 2048 { 2_500_000 } else { 800_000 })?;
-    let key = RsaPrivateKey::new(&mut Draw(env), bits).map_err(|problem| problem.to_string())?;
+    env.spend(if bits > 2048 { 2_500_000 } else { 990_000 })?;
+    let (p, q) = (prime(env, bits / 2)?, prime(env, bits / 2)?);
+    let key =
+        RsaPrivateKey::from_p_q(p, q, BigUint::from(65_537_u32)).map_err(|problem| problem.to_string())?;
     Ok(PrivateKey::Rsa(Box::new(key)))
 }
 

@@ -16,6 +16,7 @@ mod math;
 mod merge;
 mod password;
 mod paths;
+mod primes;
 mod reflect;
 mod regexes;
 mod strings;
