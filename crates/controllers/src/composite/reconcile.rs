@@ -348,16 +348,16 @@ impl Composites {
         let wanted = xr.object.get("status").cloned().unwrap_or_default();
         intent["status"] = wanted.clone();
         xr.object["status"] = observed.clone();
+        // The message of a past error was written by another manager, and is not ours to apply away.
+        if has_leftovers(&xr.object, &wanted) {
+            xr.object["status"]["conditions"] = wanted["conditions"].clone();
+            let updated = self.plane.update_status(pass, &mut xr.object).await;
+            updated.to("cannot update composite resource status")?;
+        }
         if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
             let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
             xr.object = applied.to("cannot apply composite resource status")?;
             pass.wrote(&xr.object);
-        }
-        // The message of a past error was written by another manager, and is not ours to apply away.
-        if xr.object.get("status").is_some_and(|status| has_leftovers(status, &wanted)) {
-            xr.object["status"]["conditions"] = wanted["conditions"].clone();
-            let updated = self.plane.update_status(pass, &mut xr.object).await;
-            updated.to("cannot update composite resource status")?;
         }
         let after = xr.object.get("status").cloned().unwrap_or_default();
         Ok(!same(&as_functions_see(observed), &as_functions_see(&after)))
@@ -389,13 +389,25 @@ impl Stop {
     }
 }
 
-/// Whether a condition says something that the one to replace it does not: an apply only adds.
-fn has_leftovers(status: &Value, wanted: &Value) -> bool {
-    let of = |status: &Value| conditions::of(&json!({"status": status}));
-    let wanted = of(wanted);
-    of(status).iter().any(|old| {
-        let new = wanted.iter().find(|new| new.kind == old.kind);
-        new.is_none_or(|new| new.message.is_empty() && !old.message.is_empty())
+/// Whether a condition says something that the one to replace it does not, and that someone else wrote: an apply takes
+/// back no more than the same manager applied before.
+fn has_leftovers(xr: &Value, wanted: &Value) -> bool {
+    let wanted = conditions::of(&json!({"status": wanted}));
+    conditions::of(xr).iter().any(|old| match wanted.iter().find(|new| new.kind == old.kind) {
+        None => is_of_others(xr, &old.kind, "."),
+        Some(new) => {
+            new.message.is_empty() && !old.message.is_empty() && is_of_others(xr, &old.kind, "f:message")
+        }
+    })
+}
+
+/// Whether any manager but the one that applies the status wrote a field of a condition.
+fn is_of_others(xr: &Value, condition: &str, field: &str) -> bool {
+    let managers = xr.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managers.into_iter().flatten().any(|manager| {
+        let applies = manager["manager"] == owner::COMPOSITE && manager["operation"] == "Apply";
+        let conditions = &manager["fieldsV1"]["f:status"]["f:conditions"];
+        !applies && conditions[format!("k:{{\"type\":\"{condition}\"}}")].get(field).is_some()
     })
 }
 

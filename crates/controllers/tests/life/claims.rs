@@ -104,8 +104,8 @@ async fn a_paused_claim_does_nothing() {
     plane.until_true(CLAIM, "default/one", "Ready").await;
 }
 
-#[tokio::test]
-async fn connection_details_reach_the_claim() {
+/// A claim `one` that asks for a secret `for-me`, and what composes it publishes a password.
+async fn with_details() -> Plane {
     let plane = Plane::new().await;
     plane
         .function("connected", |mut request| {
@@ -143,6 +143,27 @@ async fn connection_details_reach_the_claim() {
     plane.apply(&composition).await;
     plane.until_true(XRD, "xthings.example.org", "Offered").await;
     plane.apply(&claim("one", "{size: small, writeConnectionSecretToRef: {name: for-me}}")).await;
+    plane
+}
+
+#[tokio::test]
+async fn the_secret_of_a_claim_follows_that_of_its_composite_resource() {
+    let plane = with_details().await;
+    let xr = bound(&plane, "one").await;
+    plane.until("v1/Secret", "default/for-me", |s| s["data"].get("password").is_some()).await;
+    plane.settle().await;
+    // Neither the claim nor its composite resource says that anything happened.
+    let source = format!("kube-system/{}", meta::uid(&xr));
+    plane.patch("v1/Secret", &source, json!({"data": {"more": "b3Blbg=="}})).await;
+    let is_new = |secret: &Value| secret["data"]["more"] == "b3Blbg==";
+    plane.until("v1/Secret", "default/for-me", is_new).await;
+    plane.delete("v1/Secret", "default/for-me").await;
+    plane.until("v1/Secret", "default/for-me", is_new).await;
+}
+
+#[tokio::test]
+async fn connection_details_reach_the_claim() {
+    let plane = with_details().await;
     let xr = bound(&plane, "one").await;
     let own = plane.until("v1/Secret", &format!("kube-system/{}", meta::uid(&xr)), |_| true).await;
     assert_eq!(own["type"], "connection.crossplane.io/v1alpha1");
@@ -155,6 +176,10 @@ async fn connection_details_reach_the_claim() {
     let claim = plane.get(CLAIM, "default/one").await.unwrap();
     assert_eq!(meta::controller_of(&mine).unwrap().uid, meta::uid(&claim));
     assert!(claim["status"]["connectionDetails"]["lastPublishedTime"].is_string());
+    // That it waited for what is unready was said by the same manager that now says that it is ready: one write does.
+    let replaces =
+        |line: &&String| line.starts_with("PUT /apis/example.org/v1/xthings/") && line.contains("/status");
+    assert_eq!(plane.log().iter().find(replaces), None);
     let before = plane.settle().await;
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     assert_eq!(plane.writes(), before, "{:#?}", plane.log());
