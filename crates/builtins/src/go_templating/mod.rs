@@ -32,8 +32,8 @@ use source::{Files, Source};
 
 use crate::ttl;
 
-/// The most text a template may render. An answer over gRPC holds 4 MiB unless told otherwise, and a manifest is
-/// seldom twice as long as what it says.
+/// The most text a template may render. An answer over gRPC holds no more unless told otherwise, and to read more takes
+/// longer than a hostile template should.
 const OUTPUT: usize = 4 << 20;
 
 /// Go templates as a composition function.
