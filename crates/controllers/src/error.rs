@@ -98,6 +98,14 @@ pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Of a kind that is not served nothing exists.
+pub(crate) fn existing<T>(result: Result<Option<T>>) -> Result<Option<T>> {
+    match result {
+        Err(e) if e.is_unknown_kind() => Ok(None),
+        result => result,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use super::Claims;
 use crate::catalog::kinds;
 use crate::cluster;
 use crate::engine::{Key, Next, Pass};
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Error, Result, existing};
 use crate::settled::{is_settled, same};
 use serde_json::{Value, json};
 use transom_compose::upgrade;
@@ -99,12 +99,11 @@ impl Claims {
     /// The composite resource that the claim names; empty when there is none.
     async fn composite_of(&self, pass: &Pass, claim: &Value) -> Result<Composite> {
         let object = match claim::composite_name(claim) {
-            CompositeName::Bound(name) => match self.plane.read(pass, &self.offer.composite, "", &name).await
-            {
+            CompositeName::Bound(name) => {
+                let read = self.plane.read(pass, &self.offer.composite, "", &name).await;
                 // With its definition the kind of the composite resource may go before the claim does.
-                Err(e) if e.is_unknown_kind() && meta::is_deleting(claim) => None,
-                read => read?,
-            },
+                if meta::is_deleting(claim) { existing(read)? } else { read? }
+            }
             CompositeName::Generate(_) => None,
         };
         Ok(Composite::new(object.unwrap_or_else(|| json!({})), Schema::Legacy))

@@ -6,7 +6,7 @@
 use crate::catalog::kinds;
 use crate::cluster::Cluster;
 use crate::engine::{Dependency, Key, Mirror, Pass};
-use crate::error::Error;
+use crate::error::{Error, existing};
 use crate::openapi;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -195,11 +195,7 @@ impl World for Reading<'_> {
         self.check(self.composed.iter().any(named))?;
         let dependency = Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ };
         self.look_up(&dependency);
-        let object = match self.cluster.get(&gvk, namespace, name).await {
-            // Nothing exists of a kind that is not served.
-            Err(e) if e.is_unknown_kind() => None,
-            found => found?,
-        };
+        let object = existing(self.cluster.get(&gvk, namespace, name).await)?;
         self.saw(&dependency, &object);
         Ok(object)
     }

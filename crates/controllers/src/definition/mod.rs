@@ -17,16 +17,12 @@ use serde_json::{Value, json};
 use side::{Live, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use transom_object::meta;
 use transom_xapi::conditions;
 use transom_xapi::constants::owner;
 use transom_xapi::definition::{Definition, is_established};
 use transom_xapi::derive;
 use transom_xapi::metadata::{self as notes, must_be_controllable_by};
-
-/// How soon to see whether what must go before a definition is gone.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Both controllers of definitions.
 pub(crate) struct DefinitionControllers {
@@ -42,7 +38,13 @@ impl DefinitionControllers {
             .iter()
             .zip(&queues)
             .map(|(side, queue)| {
-                let definitions = Definitions { plane: plane.clone(), side: *side, live: Mutex::default() };
+                let definitions = Definitions {
+                    plane: plane.clone(),
+                    side: *side,
+                    queue: queue.clone(),
+                    live: Mutex::default(),
+                    leaving: Mutex::default(),
+                };
                 start(Arc::new(definitions), queue.clone(), plane.metrics.clone())
             })
             .collect();
@@ -98,8 +100,11 @@ fn controlling_definition(crd: &Value) -> Value {
 struct Definitions {
     plane: Arc<Plane>,
     side: Side,
+    queue: Arc<Queue>,
     /// The controllers of the kinds that are defined.
     live: Mutex<HashMap<Key, Live>>,
+    /// The instances of definitions that are being deleted.
+    leaving: Mutex<HashMap<Key, Subscription>>,
 }
 
 impl Definitions {
@@ -107,9 +112,15 @@ impl Definitions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn leaving(&self) -> MutexGuard<'_, HashMap<Key, Subscription>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn stop(&self, key: &Key) {
         let stopped = self.live().remove(key);
         drop(stopped);
+        let unwatched = self.leaving().remove(key);
+        drop(unwatched);
     }
 
     fn normal(&self, xrd: &Value, reason: &str, words: impl Into<String>) {
@@ -252,6 +263,7 @@ impl Definitions {
             self.tell(xrd, side.terminate_reason(), updated)?;
             return Ok(Next::Wait);
         };
+        self.watch_instances(key, definition).await;
         let left = self.delete_instances(pass, definition).await;
         let left = self.tell(xrd, side.terminate_reason(), left.to(side.cannot("delete", "instances")))?;
         if left > 0 {
@@ -263,7 +275,7 @@ impl Definitions {
             }
             let words = format!("waiting for {} to be deleted", side.instances());
             self.normal(xrd, side.terminate_reason(), words);
-            return Ok(Next::After(LOOK_AGAIN));
+            return Ok(Next::Wait);
         }
         // The controller goes before the kind that it watches.
         self.stop(key);
@@ -278,7 +290,28 @@ impl Definitions {
             let words = format!("Deleted {} CustomResourceDefinition: {name}", side.what());
             self.normal(xrd, side.terminate_reason(), words);
         }
-        Ok(Next::After(LOOK_AGAIN))
+        Ok(Next::Wait)
+    }
+
+    /// From now on instances that come and go wake their definition.
+    async fn watch_instances(&self, key: &Key, definition: &Definition) {
+        let Some(gvk) = self.side.instance_type(definition) else { return };
+        let observer = {
+            let (queue, key) = (self.queue.clone(), key.clone());
+            move |change: &Change<'_>| {
+                if change.before.is_none() || change.after.is_none() {
+                    change.wake(&queue, &key);
+                }
+            }
+        };
+        let mirror = {
+            let mut leaving = self.leaving();
+            let watched = leaving.entry(key.clone());
+            let subscribe = || self.plane.watches.subscribe(&gvk, Depth::Header, Arc::new(observer));
+            watched.or_insert_with(subscribe).mirror().clone()
+        };
+        // What goes before the mirror shows it would go unnoticed. Of a kind that cannot be shown nothing is left.
+        let _ = mirror.ready().await;
     }
 
     /// Deletes every instance; how many are still there. Namespaced ones are no exception.

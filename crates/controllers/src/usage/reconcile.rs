@@ -3,7 +3,7 @@
 use super::Usages;
 use crate::cluster::Deletion;
 use crate::engine::{Key, Next, Pass};
-use crate::error::{Attempt, Error, Result};
+use crate::error::{Attempt, Error, Result, existing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -169,11 +169,7 @@ impl Usages {
     async fn used(&self, usage: &Value, used: &Used) -> Result<Option<Value>> {
         let own = used.resource_ref.as_ref().and_then(|r| r.namespace.as_deref());
         let namespace = own.unwrap_or_else(|| meta::namespace(usage));
-        let found = self.plane.cluster.get(&kind_of(used)?, namespace, used.name().unwrap_or_default()).await;
-        match found {
-            Err(e) if e.is_unknown_kind() => Ok(None),
-            found => found,
-        }
+        existing(self.plane.cluster.get(&kind_of(used)?, namespace, used.name().unwrap_or_default()).await)
     }
 }
 
