@@ -79,7 +79,7 @@ mod tests {
         let survivors: Vec<usize> = survivors(&start, &primes).collect();
         for offset in 0..WINDOW {
             let candidate = 1_000_000_007_u64 * 3 + 2 * offset as u64;
-            let divisible = primes.iter().any(|prime| candidate % *prime as u64 == 0);
+            let divisible = primes.iter().any(|prime| candidate.is_multiple_of(*prime as u64));
             assert_eq!(survivors.contains(&offset), !divisible, "{candidate}");
         }
     }

@@ -42,7 +42,7 @@ impl Embedded {
         let tls = certificates.map(read_certificates).transpose()?;
         let templates = Arc::new(GoTemplating::default().with_files_below(templates));
         let functions = Arc::new(Functions::default().counting(Arc::new(Counted(metrics))));
-        functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
+        functions.run_in_process(resources_mode::FUNCTION, transom_builtins::timeless_templates());
         Ok(Self { functions, cache: None, templates, tls })
     }
 
@@ -57,7 +57,7 @@ impl Embedded {
     }
 
     fn built_in(&self, name: &str) -> Option<Arc<dyn transom_function::Function>> {
-        if name == TEMPLATING { Some(self.templates.clone()) } else { transom_builtins::find(name) }
+        if name == TEMPLATING { Some(self.templates.clone()) } else { transom_builtins::find_timeless(name) }
     }
 
     pub(super) fn runner(&self) -> Arc<dyn FunctionRunner> {
