@@ -139,6 +139,8 @@ impl Life {
         let propagation = *self.dice.pick(&[None, Some("Foreground"), Some("Background")]);
         self.tell(&format!("delete {} {propagation:?}", show(&key)));
         self.model.roots.remove(&key);
+        // Until it is gone it may still follow its Composition, and nobody wants anything of it.
+        self.plane.wire.ledger().wishes.remove(&key);
         self.delete(&key, propagation).await;
         Ok(())
     }
