@@ -106,6 +106,7 @@ impl Life {
             object["spec"]["compositeDeletePolicy"] = "Foreground".into();
         }
         let paused = self.model.roots.get(&key).is_some_and(|w| w.paused);
+        self.plane.wire.ledger().lagging.insert(key.clone());
         self.plane.apply(&object).await;
         self.model.roots.insert(key, Wanted { spec, paused });
         Ok(())

@@ -31,6 +31,8 @@ pub struct Ledger {
     children: BTreeMap<String, BTreeSet<Key>>,
     by_uid: BTreeMap<String, Key>,
     pub wishes: Wishes,
+    /// Roots that may still be composed by what the user wanted of them before.
+    pub lagging: BTreeSet<Key>,
     /// What the user deletes.
     pub released: BTreeSet<Key>,
     /// The first thing that should not have happened.
@@ -54,6 +56,7 @@ impl Ledger {
             children: BTreeMap::new(),
             by_uid: BTreeMap::new(),
             wishes: Wishes::new(),
+            lagging: BTreeSet::new(),
             released: BTreeSet::new(),
             violation: None,
         }
@@ -183,6 +186,7 @@ impl Ledger {
             _ => owner.clone(),
         };
         match self.wishes.get(&root) {
+            _ if self.lagging.contains(&root) => Ok(()),
             Some(wishes) if wishes.iter().all(|parts| parts.contains(part)) => {
                 Err(format!("{} was deleted although it was wanted all the time", show(key)))
             }

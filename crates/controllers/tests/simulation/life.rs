@@ -147,6 +147,8 @@ impl Life {
         }
         let mut ledger = self.plane.wire.ledger();
         ledger.released.clear();
+        // Those who are paused stay behind until they go on.
+        ledger.lagging.retain(|root| self.model.roots.get(root).is_some_and(|wanted| wanted.paused));
         for wishes in ledger.wishes.values_mut() {
             // What was wanted a while ago may still be on its way to someone who was cut off.
             let old = wishes.len().saturating_sub(6);
