@@ -38,7 +38,7 @@ fn selected(namespace: Option<&str>, with: &[(&str, &str)]) -> Dependency {
 
 fn affected(dependencies: &Dependencies, before: Option<&Seen>, after: Option<&Seen>) -> Vec<String> {
     let kind = gvk();
-    let keys = dependencies.affected(&Change { gvk: &kind, before, after, version: 1 });
+    let keys = dependencies.affected(&Change { gvk: &kind, before, after, version: 1, gap: false });
     keys.iter().map(|k| k.name.to_string()).collect()
 }
 

@@ -16,6 +16,15 @@ impl Source {
     }
 }
 
+/// Word of a version of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    pub source: Source,
+    pub version: u64,
+    /// Versions before it may have gone unseen: a list shows the last one alone.
+    pub gap: bool,
+}
+
 /// The versions of objects that a reconcile has read or written. Of a version that it read it knows all before, of
 /// those that it wrote only themselves: between two of its writes others may have written what it never saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,9 +51,12 @@ impl Known {
         }
     }
 
-    pub fn includes(&self, source: Source, version: u64) -> bool {
-        let Some(versions) = self.0.get(&source) else { return false };
-        version != 0 && (version <= versions.read || versions.written.contains(&version))
+    /// Whether this is no news. What was written counts only if nothing before it went unseen: it may hold what someone
+    /// else wrote after the reconcile had read.
+    pub fn includes(&self, news: News) -> bool {
+        let Some(versions) = self.0.get(&news.source) else { return false };
+        let wrote = !news.gap && versions.written.contains(&news.version);
+        news.version != 0 && (news.version <= versions.read || wrote)
     }
 }
 
@@ -61,12 +73,22 @@ mod tests {
         Source::new(&GroupVersionKind::new("g", "v1", "K"), "", name)
     }
 
+    fn event(name: &str, version: u64) -> News {
+        News { source: source(name), version, gap: false }
+    }
+
+    fn listed(name: &str, version: u64) -> News {
+        News { gap: true, ..event(name, version) }
+    }
+
     #[test]
     fn what_was_read_includes_what_came_before_it() {
         let mut known = Known::default();
         known.read(source("a"), 7);
-        assert!(known.includes(source("a"), 7) && known.includes(source("a"), 6));
-        assert!(!known.includes(source("a"), 8) && !known.includes(source("b"), 7));
+        assert!(
+            known.includes(event("a", 7)) && known.includes(event("a", 6)) && known.includes(listed("a", 7))
+        );
+        assert!(!known.includes(event("a", 8)) && !known.includes(event("b", 7)));
     }
 
     #[test]
@@ -74,15 +96,16 @@ mod tests {
         let mut known = Known::default();
         known.read(source("a"), 7);
         known.wrote(source("a"), 9);
-        assert!(known.includes(source("a"), 9));
-        assert!(!known.includes(source("a"), 8), "someone else wrote 8, and it was never read");
+        assert!(known.includes(event("a", 9)));
+        assert!(!known.includes(event("a", 8)), "someone else wrote 8, and it was never read");
+        assert!(!known.includes(listed("a", 9)), "a list does not tell of 8");
     }
 
     #[test]
     fn what_is_no_number_is_never_known() {
         let mut known = Known::default();
         known.read(source("a"), version("abc"));
-        assert!(!known.includes(source("a"), version("abc")));
+        assert!(!known.includes(event("a", version("abc"))));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! not call back.
 
 use super::index::{self, Index};
-use super::known::Source;
+use super::known::{News, Source};
 use super::queue::{Key, Queue};
 use super::sighting::{Depth, Line, Notice, Page, Seen};
 use crate::cluster::Cluster;
@@ -34,6 +34,8 @@ pub struct Change<'a> {
     pub after: Option<&'a Seen>,
     /// The version at which it happened.
     pub version: u64,
+    /// Changes before this one may have gone untold: a list shows what they came to.
+    pub gap: bool,
 }
 
 impl Change<'_> {
@@ -41,7 +43,7 @@ impl Change<'_> {
     pub fn wake(&self, queue: &Queue, key: &Key) {
         if let Some(object) = self.object() {
             let source = Source::new(self.gvk, &object.key.namespace, &object.key.name);
-            queue.wake_by(key, source, self.version);
+            queue.wake_by(key, News { source, version: self.version, gap: self.gap });
         }
     }
 
@@ -182,6 +184,7 @@ impl Mirror {
                 before: None,
                 after: Some(seen),
                 version: seen.version,
+                gap: true,
             });
         }
         state.next_observer += 1;
@@ -263,10 +266,10 @@ impl Mirror {
             state.objects.values().filter(|old| !objects.contains_key(&old.key)).cloned().collect();
         for old in gone {
             state.take(&old.key);
-            state.tell(&Change { gvk: &self.gvk, before: Some(&old), after: None, version });
+            state.tell(&Change { gvk: &self.gvk, before: Some(&old), after: None, version, gap: true });
         }
         while let Some((_, seen)) = objects.pop_first() {
-            state.put(&self.gvk, &seen);
+            state.put(&self.gvk, &seen, true);
         }
         self.advance(&mut state, version);
     }
@@ -306,7 +309,7 @@ impl Mirror {
                 let seen = Seen::read(line.object, self.depth).map_err(unreadable)?;
                 *version = seen.version.to_string();
                 let mut state = self.lock();
-                state.put(&self.gvk, &Arc::new(seen));
+                state.put(&self.gvk, &Arc::new(seen), false);
                 self.advance(&mut state, super::version(version));
             }
             "DELETED" => {
@@ -320,6 +323,7 @@ impl Mirror {
                     before: Some(before),
                     after: None,
                     version: seen.version,
+                    gap: false,
                 });
                 self.advance(&mut state, seen.version);
             }
@@ -339,7 +343,7 @@ impl Mirror {
 }
 
 impl State {
-    fn put(&mut self, gvk: &GroupVersionKind, seen: &Arc<Seen>) {
+    fn put(&mut self, gvk: &GroupVersionKind, seen: &Arc<Seen>, gap: bool) {
         let before = self.objects.insert(seen.key.clone(), seen.clone());
         if let Some(index) = &mut self.index
             && before.as_ref().is_none_or(|before| before.labels != seen.labels)
@@ -350,7 +354,8 @@ impl State {
         if before.as_ref().is_some_and(|b| b.version == seen.version && b.uid == seen.uid) {
             return;
         }
-        self.tell(&Change { gvk, before: before.as_deref(), after: Some(seen), version: seen.version });
+        let version = seen.version;
+        self.tell(&Change { gvk, before: before.as_deref(), after: Some(seen), version, gap });
     }
 
     fn take(&mut self, key: &Key) -> Option<Arc<Seen>> {

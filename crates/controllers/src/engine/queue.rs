@@ -7,7 +7,7 @@
 //! A key that is woken without end is slowed down, not dropped: beyond a burst its wake-ups are merged into one per
 //! second, so its last event is always acted upon and other keys never wait for it.
 
-use super::known::{Known, Source};
+use super::known::{Known, News};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,7 +100,7 @@ struct Entry {
     due: Option<(Instant, u64)>,
     known: Known,
     /// What happened while the key ran.
-    meanwhile: Vec<(Source, u64)>,
+    meanwhile: Vec<News>,
     /// Something happened while the key ran that is news whatever the run knew.
     dirty: bool,
     bucket: Option<Bucket>,
@@ -194,19 +194,19 @@ impl Queue {
     }
 
     /// Runs the key soon unless it already knows of this version of the object.
-    pub fn wake_by(&self, key: &Key, source: Source, version: u64) {
+    pub fn wake_by(&self, key: &Key, news: News) {
         let mut state = self.lock();
         let entry = state.entry(key);
         match entry.phase {
             Phase::Running if entry.meanwhile.len() < MEANWHILE => {
-                entry.meanwhile.push((source, version));
+                entry.meanwhile.push(news);
                 return;
             }
             Phase::Running => {
                 entry.dirty = true;
                 return;
             }
-            _ if entry.known.includes(source, version) => return,
+            _ if entry.known.includes(news) => return,
             _ => {}
         }
         if state.wake(key, &self.pace) {
@@ -256,8 +256,7 @@ impl Queue {
         state.counts.retries += u64::from(failed);
         let entry = state.entry(key);
         let meanwhile = std::mem::take(&mut entry.meanwhile);
-        let news =
-            entry.dirty || meanwhile.iter().any(|(source, version)| !known.includes(*source, *version));
+        let news = entry.dirty || meanwhile.iter().any(|news| !known.includes(*news));
         entry.phase = Phase::Idle;
         entry.known = known;
         entry.failures = if failed { entry.failures.saturating_add(1) } else { 0 };

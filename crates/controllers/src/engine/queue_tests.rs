@@ -1,6 +1,7 @@
 //! The laws of the work queue.
 
 use super::*;
+use crate::engine::known::Source;
 use transom_object::GroupVersionKind;
 
 fn key(name: &str) -> Key {
@@ -59,14 +60,14 @@ async fn echoes_wake_nobody() {
     let mut known = Known::default();
     known.read(source("a"), 5);
     known.wrote(source("a"), 8);
-    queue.wake_by(&key("a"), source("a"), 5);
+    queue.wake_by(&key("a"), News { source: source("a"), version: 5, gap: false });
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-    queue.wake_by(&key("a"), source("a"), 8);
+    queue.wake_by(&key("a"), News { source: source("a"), version: 8, gap: false });
     queue.done(&key("a"), Next::Wait, known.clone());
     assert_eq!(next_within(&queue, NOW).await, None, "8 was its own write");
-    queue.wake_by(&key("a"), source("a"), 8);
+    queue.wake_by(&key("a"), News { source: source("a"), version: 8, gap: false });
     assert_eq!(next_within(&queue, NOW).await, None);
-    queue.wake_by(&key("a"), source("a"), 7);
+    queue.wake_by(&key("a"), News { source: source("a"), version: 7, gap: false });
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")), "7 was someone else's");
 }
 
@@ -88,7 +89,7 @@ async fn a_storm_is_slowed_and_its_last_event_is_kept() {
     let queue = queue();
     let mut runs = 0;
     for version in 1..=1000 {
-        queue.wake_by(&key("a"), source("a"), version);
+        queue.wake_by(&key("a"), News { source: source("a"), version, gap: false });
         if next_within(&queue, NOW).await.is_some() {
             runs += 1;
             let mut known = Known::default();

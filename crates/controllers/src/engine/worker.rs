@@ -217,6 +217,7 @@ fn label(next: Next) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::known::News;
     use super::*;
     use serde_json::json;
 
@@ -227,8 +228,9 @@ mod tests {
             let metadata = json!({"name": name, "resourceVersion": version.to_string()});
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         };
-        let knows =
-            |pass: &Pass, name: &str, version| pass.lock().includes(Source::new(&gvk, "", name), version);
+        let knows = |pass: &Pass, name: &str, version| {
+            pass.lock().includes(News { source: Source::new(&gvk, "", name), version, gap: false })
+        };
         let pass = Pass::default();
         pass.read(&object("before", 7));
         assert_eq!(pass.newest(&gvk), 7);
