@@ -170,6 +170,10 @@ class Normaliser:
             # The reference repeats a cause once for each layer that checks it.
             head, bracket, _ = found.get("message", "").partition("is invalid: [")
             found["message"] = head + bracket + ("<causes>]" if bracket else "")
+        # So does reading what is applied, which lists one error a line.
+        head, listed, errors = found.get("message", "").partition(": errors:\n")
+        if listed:
+            found["message"] = head + listed + "\n".join(sorted(errors.split("\n")))
         return found
 
 
