@@ -19,9 +19,9 @@ import tempfile
 import time
 import urllib.parse
 
+import cargo
 import install
 
-ROOT = install.HERE.parent
 READY_WITHIN = 180  # seconds; a loaded two-core machine needs about twenty
 
 
@@ -182,23 +182,13 @@ def real(controllers=True, durable=False):
         yield server
 
 
-def transom_binary():
-    if os.environ.get("TRANSOM_BIN"):
-        return pathlib.Path(os.environ["TRANSOM_BIN"])
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
-    binary = target / "debug/transom"
-    if not binary.exists():
-        subprocess.run(["cargo", "build", "--quiet", "-p", "transom"], cwd=ROOT, check=True)
-    return binary
-
-
 @contextlib.contextmanager
 def transom(durable=False):
     """The server of this repository."""
     with _workspace("transom") as (folder, processes):
         port = free_port()
         kubeconfig = folder / "kubeconfig"
-        binary = transom_binary()
+        binary = cargo.binary()
         began = time.monotonic()
         processes.start("transom", binary, "up", "--api-server-only", *(["--data-dir", folder / "data"] if durable else ["--in-memory"]),
                         "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)

@@ -10,7 +10,6 @@ of all answers. `--genuine PROGRAM --version V` names the genuine function where
 
 import argparse
 import contextlib
-import os
 import pathlib
 import resource
 import socket
@@ -19,9 +18,9 @@ import sys
 import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent)]
 
+import cargo  # noqa: E402
 import install  # noqa: E402
 
 # How much the originals may take: some have no bounds of their own, and one template must not take the machine.
@@ -31,15 +30,6 @@ REQUESTS = {"function-go-templating": 20_000}
 PUBLISHED = {"function-go-templating"}
 # What the originals keep behind a gate, our built-ins just do.
 FLAGS = {"function-auto-ready": ["--feature-gates=CELHealthcheckCustomizations=true"]}
-
-
-def driver():
-    """The program that asks, which `cargo test` builds too."""
-    if os.environ.get("TRANSOM_DIFFERENTIAL"):
-        return os.environ["TRANSOM_DIFFERENTIAL"]
-    command = ["cargo", "build", "--quiet", "--workspace", "--example", "differential"]
-    subprocess.run(command, cwd=ROOT, check=True)
-    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/examples/differential"
 
 
 def free_port():
@@ -75,12 +65,11 @@ def serving(command):
 
 def compare(name, genuine, options):
     with contextlib.ExitStack() as stack:
-        command = [driver(), name, "--theirs", stack.enter_context(serving([genuine, *FLAGS.get(name, [])])),
+        command = [cargo.example("differential"), name, "--theirs", stack.enter_context(serving([genuine, *FLAGS.get(name, [])])),
                    "--known", HERE / "known.txt", "--seed", str(options.seed),
                    "--requests", str(options.requests or REQUESTS.get(name, 10_000))]
         if options.serve:
-            binary = os.environ.get("TRANSOM_BIN", ROOT / "target/debug/transom")
-            command += ["--ours", stack.enter_context(serving([binary, "function", "serve", name]))]
+            command += ["--ours", stack.enter_context(serving([cargo.binary(), "function", "serve", name]))]
         if options.record:
             subprocess.run([*command, "--record", "40", "--record-to", options.record / f"recorded/{name}.json"], check=True)
             version = options.version or install.VERSIONS["functions"][name]

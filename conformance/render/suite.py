@@ -22,6 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent)]
 
+import cargo  # noqa: E402
 import install  # noqa: E402
 
 try:
@@ -30,24 +31,8 @@ except ModuleNotFoundError:  # without PyYAML, which the interpreter with the Ku
     os.execv(install.python(), [str(install.python()), *sys.argv])
 
 Case = cases.Case
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 # What the originals keep behind a gate, our built-ins just do.
 FLAGS = {"function-auto-ready": ["--feature-gates=CELHealthcheckCustomizations=true"]}
-
-
-def transom():
-    if os.environ.get("TRANSOM_BIN"):
-        return os.environ["TRANSOM_BIN"]
-    subprocess.run(["cargo", "build", "--quiet", "-p", "transom"], cwd=ROOT, check=True)
-    return TARGET / "debug/transom"
-
-
-def example():
-    """The example program of our SDK."""
-    command = ["cargo", "build", "--quiet", "--workspace", "--example", "replicas"]
-    if not os.environ.get("TRANSOM_EXAMPLE"):
-        subprocess.run(command, cwd=ROOT, check=True)
-    return os.environ.get("TRANSOM_EXAMPLE") or TARGET / "debug/examples/replicas"
 
 
 class Servers:
@@ -80,7 +65,7 @@ class Servers:
             return self.start(("genuine", name), [install.function(name), *FLAGS.get(name, [])])
 
     def ours(self, name):
-        return self.start(("ours", name), [transom(), "function", "serve", name])
+        return self.start(("ours", name), [cargo.binary(), "function", "serve", name])
 
 
 def wait_for(address, process):
@@ -227,7 +212,7 @@ def steps(servers, crank, binary):
     replicas = {"input": {"apiVersion": "example.org/v1", "kind": "Input", "prefix": "map"}}
     sides = [
         (small("a function of the Python SDK", "python", {"names": ["a", "b"]}, {}), [install.python_function(), HERE / "function.py"]),
-        (small("the example of our SDK", "replicas", {"replicas": 3}, replicas, required=[limits]), [example()]),
+        (small("the example of our SDK", "replicas", {"replicas": 3}, replicas, required=[limits]), [cargo.example("replicas")]),
     ]
     failed = []
     for case, command in sides:
@@ -315,7 +300,7 @@ def main():
     parser.add_argument("--update", action="store_true", help="write unusable.txt")
     parser.add_argument("--bench", action="store_true", help="measure instead of comparing")
     options = parser.parse_args()
-    crank, binary = install.crank(), transom()
+    crank, binary = install.crank(), cargo.binary()
     with contextlib.ExitStack() as stack:
         servers = Servers(stack)
         if options.bench:
