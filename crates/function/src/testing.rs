@@ -1,14 +1,15 @@
-//! For unit tests of functions: requests made in a few words, and a function run until its requirements are met.
-//! What cannot be expressed panics, as is right in a test.
+//! For tests of functions and with them: requests made in a few words, a function run until its requirements are met, a
+//! function that is a closure, and one that is served. What cannot be expressed panics, as is right in a test.
 #![allow(clippy::panic, reason = "a test helper fails its test")]
 
 use crate::proto::v1::credentials::Source;
 use crate::proto::v1::resource_selector::Match;
 use crate::{
-    Capability, Function, RequestMeta, Resource, ResourceSelector, Resources, RunFunctionRequest,
-    RunFunctionResponse, State, Struct, answer,
+    Capability, Error, Function, RequestMeta, Resource, ResourceSelector, Resources, RunFunctionRequest,
+    RunFunctionResponse, ServeOptions, Server, State, Struct, answer, async_trait,
 };
 use serde_json::Value;
+use std::net::SocketAddr;
 
 /// How often a function may change its mind about what it requires.
 const MAX_ITERATIONS: usize = 5;
@@ -127,6 +128,32 @@ pub async fn run(
     panic!("the requirements did not settle in {MAX_ITERATIONS} iterations")
 }
 
+/// A function that does what a closure says.
+pub struct Scripted<F>(pub F);
+
+#[async_trait]
+impl<F> Function for Scripted<F>
+where
+    F: Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync + 'static,
+{
+    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        (self.0)(request)
+    }
+}
+
+/// Serves a function without TLS on a free port of this machine, for as long as the runtime lives.
+///
+/// # Panics
+/// When there is no port to be had.
+pub async fn serve(function: impl Function) -> SocketAddr {
+    let address = "127.0.0.1:0".to_owned();
+    let options = ServeOptions { insecure: true, address, ..ServeOptions::default() };
+    let server = Server::bind(&options).await.unwrap_or_else(|e| panic!("no port: {e}"));
+    let address = server.local_addr().unwrap_or_else(|| panic!("no address"));
+    tokio::spawn(server.run(function, std::future::pending()));
+    address
+}
+
 fn is_fatal(response: &RunFunctionResponse) -> bool {
     response.results.iter().any(|result| result.severity() == crate::Severity::Fatal)
 }
@@ -151,7 +178,6 @@ pub fn matches(selector: &ResourceSelector, object: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Error, async_trait};
     use serde_json::json;
 
     #[test]

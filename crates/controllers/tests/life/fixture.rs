@@ -19,7 +19,8 @@ use transom_compose::FunctionRunner;
 use transom_controllers::cluster::{Cluster, Deletion};
 use transom_controllers::metrics::Metrics;
 use transom_controllers::{Clock, Controllers, FunctionRuntime, Notice, Options, Protection, Surroundings};
-use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_function::testing::Scripted;
+use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_runner::Functions;
 use transom_store::Store;
@@ -155,17 +156,6 @@ struct Guard(Arc<Protection>);
 impl transom_apiserver::Admission for Guard {
     fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String> {
         self.0.refusal(object, propagation).map_or(Ok(()), Err)
-    }
-}
-
-type Script = dyn Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync;
-
-struct Scripted(Box<Script>);
-
-#[async_trait]
-impl Function for Scripted {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        (self.0)(request)
     }
 }
 
@@ -307,7 +297,7 @@ impl Plane {
         name: &str,
         script: impl Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync + 'static,
     ) {
-        let function: Arc<dyn Function> = Arc::new(Scripted(Box::new(script)));
+        let function: Arc<dyn Function> = Arc::new(Scripted(script));
         self.shelf.scripted.lock().unwrap().insert(name.to_owned(), function.clone());
         self.shelf.functions.run_in_process(name, function);
         self.apply(&format!(

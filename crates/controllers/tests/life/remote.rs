@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use transom_function::{
-    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
-};
+use transom_function::testing::serve;
+use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::meta;
 use transom_runner::{Endpoint, Functions, Options};
 
@@ -40,15 +39,6 @@ impl Function for Remote {
         }
         Ok(response)
     }
-}
-
-async fn serve(function: Remote) -> SocketAddr {
-    let options =
-        ServeOptions { insecure: true, address: "127.0.0.1:0".to_owned(), ..ServeOptions::default() };
-    let server = Server::bind(&options).await.expect("a port");
-    let address = server.local_addr().expect("an address");
-    tokio::spawn(server.run(function, std::future::pending()));
-    address
 }
 
 /// Accepts connections and says this, whatever it is asked. Saying nothing, it hangs.

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use transom_controllers::cluster::{Cluster, Deletion};
+use transom_function::testing::{Scripted, serve};
+use transom_function::{Error, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 
 pub const XRD: &str = "apiextensions.crossplane.io/v1/CompositeResourceDefinition";
@@ -18,22 +20,57 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 pub struct User {
     pub home: Home,
-    _plane: Plane,
+    plane: Plane,
     pub cluster: Cluster,
 }
 
 impl User {
     pub async fn new() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// A user of a plane with more flags than it takes to have controllers.
+    pub async fn with(flags: &[&str]) -> Self {
         let home = Home::new();
-        let plane = tokio::task::block_in_place(|| Plane::start_with(&home, &["--with-controllers"]));
-        let config = Kubeconfig::read_from(home.data().join("kubeconfig")).expect("a kubeconfig");
-        let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
-        let client = kube::Client::try_from(config.expect("a usable kubeconfig")).expect("a client");
-        let user = Self { home, _plane: plane, cluster: Cluster::new(client) };
+        let (plane, cluster) = start(&home, flags).await;
+        let user = Self { home, plane, cluster };
         for name in FUNCTIONS {
             user.apply(&function(name, "")).await;
         }
         user
+    }
+
+    /// Ends the plane without warning and starts it again with these flags.
+    pub async fn restart(&mut self, flags: &[&str]) {
+        self.plane.kill();
+        (self.plane, self.cluster) = start(&self.home, flags).await;
+    }
+
+    /// What the plane counts under a name, summed up over the labels that contain some words.
+    pub async fn counted(&self, name: &str, labels: &str) -> u64 {
+        let metrics = self.plane.client().await.get("/metrics").await.expect("metrics").text();
+        let series = metrics.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{'));
+        let values = series.filter(|s| s.contains(labels)).filter_map(|s| s.rsplit_once(' '));
+        values.filter_map(|(_, value)| value.parse::<u64>().ok()).sum()
+    }
+
+    /// A function of the test, which the plane calls over the network. It starts with what earlier steps want, and its
+    /// answers hold until something changes.
+    pub async fn function(
+        &self,
+        name: &str,
+        script: impl Fn(&RunFunctionRequest, &mut RunFunctionResponse) -> Result<(), Error>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        let address = serve(Scripted(move |mut request: RunFunctionRequest| {
+            let mut response = request.start_response();
+            response.meta.as_mut().unwrap().ttl = None;
+            script(&request, &mut response).map(|()| response)
+        }))
+        .await;
+        self.apply(&function(name, &format!("transom.io/endpoint: '{address}'"))).await;
     }
 
     /// Applies documents; a kind may take a moment to be served.
@@ -166,6 +203,15 @@ impl User {
     }
 }
 
+async fn start(home: &Home, flags: &[&str]) -> (Plane, Cluster) {
+    let flags = [&["--with-controllers"], flags].concat();
+    let plane = tokio::task::block_in_place(|| Plane::start_with(home, &flags));
+    let config = Kubeconfig::read_from(home.data().join("kubeconfig")).expect("a kubeconfig");
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
+    let client = kube::Client::try_from(config.expect("a usable kubeconfig")).expect("a client");
+    (plane, Cluster::new(client))
+}
+
 impl Drop for User {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -214,6 +260,15 @@ spec:
               coolerField: {{type: string}}
 "
     )
+}
+
+/// A definition with a rule for whole objects. What breaks it is refused with the words "it is against the rules",
+/// whoever writes it: that is how writes of the control plane fail.
+pub fn ruled(definition: &str, rule: &str) -> String {
+    let start = "      openAPIV3Schema:\n        type: object\n";
+    let message = "it is against the rules";
+    let rules = json!([{"rule": rule, "message": message}]);
+    definition.replace(start, &format!("{start}        x-kubernetes-validations: {rules}\n"))
 }
 
 pub fn plural(kind: &str) -> String {
