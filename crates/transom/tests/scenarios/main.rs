@@ -5,6 +5,7 @@
 mod claims;
 mod composing;
 mod definitions;
+mod edges;
 mod managed;
 #[path = "../plane/mod.rs"]
 mod plane;
