@@ -26,8 +26,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let two_minutes = Duration::from_secs(120);
-        Self { deadline: two_minutes, patience: two_minutes, max_message_size: DEFAULT_MAX_MESSAGE_SIZE }
+        Self {
+            deadline: Duration::from_secs(120),
+            // Whoever waits is better told than left waiting, and tries again.
+            patience: Duration::from_millis(500),
+            max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::composition::nullable;
 use crate::constants::{condition, message, reason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 use transom_object::time::{self, Timestamp};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -101,6 +102,14 @@ impl Condition {
     pub fn watch_circuit_open(triggered_by: &str) -> Self {
         Self::new(condition::RESPONSIVE, "False", reason::WATCH_CIRCUIT_OPEN)
             .with_message(format!("Too many watch events from {triggered_by}. Allowing events periodically."))
+    }
+
+    /// A function has not answered for a while, but still may.
+    pub fn waiting_for_function(step: &str, function: &str, silence: Duration) -> Self {
+        let silence = silence.as_secs_f64();
+        Self::new(condition::RESPONSIVE, "False", reason::WAITING_FOR_FUNCTION).with_message(format!(
+            "Pipeline step {step:?} waits for function {function:?}, which has not answered for {silence} s."
+        ))
     }
 
     pub fn watch_circuit_closed() -> Self {

@@ -109,6 +109,8 @@ pub mod reason {
     pub const MISSING_CAPABILITIES: &str = "MissingCapabilities";
     pub const WATCH_CIRCUIT_OPEN: &str = "WatchCircuitOpen";
     pub const WATCH_CIRCUIT_CLOSED: &str = "WatchCircuitClosed";
+    /// Ours: Crossplane says nothing until a function that does not answer is given up on.
+    pub const WAITING_FOR_FUNCTION: &str = "WaitingForFunction";
     /// Of custom conditions whose truth is unknown because the pipeline failed.
     pub const FATAL_ERROR: &str = "FatalError";
     pub const HEALTHY_PACKAGE_REVISION: &str = "HealthyPackageRevision";

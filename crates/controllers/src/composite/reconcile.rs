@@ -3,7 +3,7 @@
 use super::distinct::must_be_distinct;
 use super::execute::{Executed, Refused};
 use super::pause::Rest;
-use super::punctual::Punctual;
+use super::punctual::{Punctual, SILENCE};
 use super::report::Report;
 use super::rights::Missing;
 use super::world::Reading;
@@ -13,6 +13,7 @@ use crate::error::{Attempt, Error, Result};
 use crate::settled::{is_settled, same};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 use transom_compose::{Cause, Failure, Inputs, Lookup, Observed, Plan};
 use transom_object::meta;
@@ -60,7 +61,7 @@ impl Composites {
     }
 
     async fn advance(&self, key: &Key, pass: &Pass, xr: &mut Composite) -> Result<Next> {
-        let before = xr.object.get("status").cloned().unwrap_or_default();
+        let mut before = xr.object.get("status").cloned().unwrap_or_default();
         self.mark(xr, [self.responsive(key)]);
         if notes::is_paused(&xr.object) {
             let words = "Reconciliation is paused via the pause annotation";
@@ -78,7 +79,7 @@ impl Composites {
         if meta::is_deleting(&xr.object) {
             return self.finalize(key, pass, xr).await;
         }
-        match self.compose_and_apply(key, pass, xr, &before).await {
+        match self.compose_and_apply(key, pass, xr, &mut before).await {
             Ok(next) => Ok(next),
             Err(trouble) if trouble.error.is_conflict() => Err(trouble.error),
             Err(trouble) => {
@@ -131,7 +132,7 @@ impl Composites {
         key: &Key,
         pass: &Pass,
         xr: &mut Composite,
-        before: &Value,
+        before: &mut Value,
     ) -> Result<Next, Trouble> {
         let revision = prepare::prepare(self, pass, xr).await?;
         revision::must_be_valid(&revision)
@@ -146,7 +147,7 @@ impl Composites {
         let reading = Reading::new(&self.plane.cluster, pass, key, self)
             .composing(composed.collect())
             .without_requirements(!self.plane.options.extra_resources);
-        let working = self.compose(key, pass, xr, &revision, &reading);
+        let working = self.compose(key, pass, xr, before, &revision, &reading);
         let worked = tokio::time::timeout(TIMEOUT, working).await.unwrap_or_else(|_| {
             let late = Cause::Resources("context deadline exceeded".to_owned());
             Err(Stop::Failed(Box::new(late.into())))
@@ -170,6 +171,7 @@ impl Composites {
         key: &Key,
         pass: &Pass,
         xr: &mut Composite,
+        before: &mut Value,
         revision: &CompositionRevision,
         reading: &Reading<'_>,
     ) -> Result<(Plan, Executed), Stop> {
@@ -194,9 +196,14 @@ impl Composites {
             options: transom_compose::Options::default(),
         };
         let runner = Punctual::new(&*self.plane.runner, TIMEOUT);
-        let plan = transom_compose::compose(inputs, &runner, reading)
-            .await
-            .map_err(|failure| Stop::Failed(Box::new(failure)))?;
+        let composing = transom_compose::compose(inputs, &runner, reading);
+        let (plan, shown) = self.watch_over(pass, xr, &runner, composing).await;
+        if let Some(shown) = shown {
+            *before = shown.get("status").cloned().unwrap_or_default();
+            xr.object = shown;
+            self.mark(xr, [self.responsive(key)]);
+        }
+        let plan = plan.map_err(|failure| Stop::Failed(Box::new(failure)))?;
         must_be_distinct(&plan).map_err(Stop::because)?;
         // What was looked up only because it was required the last time.
         let wanted = Lookup::of_all(&plan.requirements);
@@ -207,6 +214,36 @@ impl Composites {
         let executed = self.execute(pass, xr, &plan, &observed).await;
         let executed = executed.map_err(|refused| Stop::Refused(Box::new(refused)))?;
         Ok((plan, executed))
+    }
+
+    /// Composes, and says in the meantime which function keeps the composite resource waiting. Returns it as it is
+    /// since that was said.
+    async fn watch_over<T>(
+        &self,
+        pass: &Pass,
+        xr: &Composite,
+        runner: &Punctual<'_>,
+        composing: impl Future<Output = T>,
+    ) -> (T, Option<Value>) {
+        let (mut unanswered, mut shown) = (runner.unanswered(), None);
+        let mut composing = pin!(composing);
+        loop {
+            let waiting = tokio::select! {
+                biased;
+                composed = &mut composing => return (composed, shown),
+                Ok(()) = unanswered.changed() => unanswered.borrow_and_update().clone(),
+            };
+            let Some(waiting) = waiting else { continue };
+            let mut said = Composite::new(shown.clone().unwrap_or_else(|| xr.object.clone()), self.schema);
+            self.mark(
+                &mut said,
+                [Condition::waiting_for_function(&waiting.step, &waiting.function, SILENCE)],
+            );
+            // Whoever changed it at the same time has it composed anew, so nobody needs to be told.
+            if self.plane.update_status(pass, &mut said.object).await.is_ok() {
+                shown = Some(said.object);
+            }
+        }
     }
 
     /// Everything that is about to be written is depended upon before it is.

@@ -6,6 +6,7 @@ mod claims;
 mod composing;
 mod definitions;
 mod edges;
+mod faulty;
 mod managed;
 #[path = "../plane/mod.rs"]
 mod plane;

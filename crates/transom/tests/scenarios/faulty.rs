@@ -1,0 +1,75 @@
+//! Functions that keep others waiting.
+
+use crate::user::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+use transom_function::testing::serve;
+use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+
+const THING: &str = "example.org/v1/Thing";
+
+/// Answers about things that are called slow when it may.
+struct Hesitant(Arc<Semaphore>);
+
+#[async_trait]
+impl Function for Hesitant {
+    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+        let mut response = request.start_response();
+        response.meta.as_mut().unwrap().ttl = None;
+        if request.observed_composite().name() == "slow" {
+            let _leave = self.0.acquire().await?;
+        }
+        response.composite().set("status.coolerField", "answered")?;
+        Ok(response)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_does_not_answer_is_named_while_it_does_not() {
+    let user = User::new().await;
+    let leave = Arc::new(Semaphore::new(0));
+    let address = serve(Hesitant(leave.clone())).await;
+    user.apply(&function("hesitant", &format!("transom.io/endpoint: '{address}'"))).await;
+    user.apply(&definition("Thing", "Cluster", "")).await;
+    user.apply(&composition("things", "Thing", &json!({}), &[("hesitant", Value::Null)])).await;
+    user.apply(&object("Thing", "slow", "")).await;
+    let slow = user.until(THING, "slow", |o| reason_of(o, "Responsive") == "WaitingForFunction").await;
+    assert_eq!(
+        message_of(&slow, "Responsive"),
+        "Pipeline step \"step-0\" waits for function \"hesitant\", which has not answered for 0.75 s."
+    );
+    user.apply(&object("Thing", "quick", "")).await;
+    let quick = user.until_ready(THING, "quick").await;
+    assert_eq!(reason_of(&quick, "Responsive"), "WatchCircuitClosed", "nobody else waits");
+    leave.add_permits(Semaphore::MAX_PERMITS / 2);
+    let answered = user.until_ready(THING, "slow").await;
+    assert_eq!(answered["status"]["coolerField"], "answered");
+    assert_eq!(reason_of(&answered, "Responsive"), "WatchCircuitClosed");
+    assert_eq!(message_of(&answered, "Responsive"), "", "nothing is left of it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_fails_after_a_long_silence_leaves_no_word_of_the_silence() {
+    /// Fails when it may.
+    struct Failing(Arc<Semaphore>);
+    #[async_trait]
+    impl Function for Failing {
+        async fn run(&self, _: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+            let _leave = self.0.acquire().await?;
+            Err("at last".into())
+        }
+    }
+    let user = User::new().await;
+    let leave = Arc::new(Semaphore::new(0));
+    let address = serve(Failing(leave.clone())).await;
+    user.apply(&function("failing", &format!("transom.io/endpoint: '{address}'"))).await;
+    user.apply(&definition("Thing", "Cluster", "")).await;
+    user.apply(&composition("things", "Thing", &json!({}), &[("failing", Value::Null)])).await;
+    user.apply(&object("Thing", "one", "")).await;
+    user.until(THING, "one", |o| reason_of(o, "Responsive") == "WaitingForFunction").await;
+    leave.add_permits(Semaphore::MAX_PERMITS / 2);
+    let failed = user.until(THING, "one", |o| message_of(o, "Synced").contains("at last")).await;
+    assert_eq!(reason_of(&failed, "Synced"), "ReconcileError");
+    assert_eq!(reason_of(&failed, "Responsive"), "WatchCircuitClosed");
+}
