@@ -4,7 +4,9 @@
 //! manager) wherever a package says.
 
 use crate::catalog::kinds;
-use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
+use crate::engine::{
+    Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
+};
 use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
@@ -39,13 +41,8 @@ struct Functions {
 impl FunctionController {
     pub(crate) fn start(plane: &Arc<Plane>, runtime: Arc<dyn FunctionRuntime>) -> Self {
         let queue = Arc::new(Queue::new(Pace::default()));
-        let woken = queue.clone();
-        let observer = move |change: &Change<'_>| {
-            if let Some(object) = change.object() {
-                change.wake(&woken, &object.key);
-            }
-        };
-        let subscription = plane.watches.subscribe(&kinds::function(), Depth::Header, Arc::new(observer));
+        let subscription =
+            plane.watches.subscribe(&kinds::function(), Depth::Header, wake_itself(queue.clone()));
         let functions = Functions { plane: plane.clone(), runtime };
         let running = start(Arc::new(functions), queue, plane.metrics.clone());
         Self { running, _subscription: subscription }

@@ -2,7 +2,9 @@
 //! connection details. Made for trying out and testing Compositions.
 
 use crate::catalog::kinds;
-use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
+use crate::engine::{
+    Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
+};
 use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
 use crate::settled::same;
@@ -38,13 +40,7 @@ fn kind() -> GroupVersionKind {
 impl NopController {
     pub(crate) fn start(plane: &Arc<Plane>) -> Self {
         let queue = Arc::new(Queue::new(Pace::default()));
-        let woken = queue.clone();
-        let observer = move |change: &Change<'_>| {
-            if let Some(object) = change.object() {
-                change.wake(&woken, &object.key);
-            }
-        };
-        let subscription = plane.watches.subscribe(&kind(), Depth::Header, Arc::new(observer));
+        let subscription = plane.watches.subscribe(&kind(), Depth::Header, wake_itself(queue.clone()));
         let running = start(Arc::new(Nops { plane: plane.clone() }), queue, plane.metrics.clone());
         Self { _running: running, _subscription: subscription }
     }

@@ -7,7 +7,7 @@ mod reconcile;
 use crate::catalog::kinds;
 use crate::engine::{
     Change, Dependencies, Dependency, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription,
-    start,
+    start, wake_itself,
 };
 use crate::error::Result;
 use crate::metrics::CountedWatch;
@@ -70,12 +70,6 @@ impl ClaimController {
             secrets: Arc::default(),
             watched: OnceLock::new(),
         };
-        let own = queue.clone();
-        let own = move |change: &Change<'_>| {
-            if let Some(object) = change.object() {
-                change.wake(&own, &object.key);
-            }
-        };
         let bound = queue.clone();
         let bound = move |change: &Change<'_>| {
             // The claim that it is bound to, and the one that it was bound to.
@@ -85,7 +79,7 @@ impl ClaimController {
                 }
             }
         };
-        let own = plane.watches.subscribe(&offer.gvk, Depth::Header, Arc::new(own));
+        let own = plane.watches.subscribe(&offer.gvk, Depth::Header, wake_itself(queue.clone()));
         let part = Depth::Part("claim", claim_ref);
         let bound = plane.watches.subscribe(&offer.composite, part, Arc::new(bound));
         let counted = |kind| plane.metrics.watching(&claims.name, kind);
@@ -93,9 +87,7 @@ impl ClaimController {
         let running = start(Arc::new(claims), queue, plane.metrics.clone());
         Self { _running: running, _subscriptions: subscriptions, serves: offer }
     }
-}
 
-impl ClaimController {
     /// Whether the definition has changed in what the controller depends on.
     pub(crate) fn is_stale(&self, definition: &Definition) -> bool {
         self.serves != Offer::of(definition)
@@ -118,13 +110,8 @@ impl Claims {
     }
 
     fn watch(&self) -> (Subscription, CountedWatch) {
-        let (concerned, queue) = (self.secrets.clone(), self.queue.clone());
-        let observer = move |change: &Change<'_>| {
-            for key in concerned.affected(change) {
-                change.wake(&queue, &key);
-            }
-        };
-        let subscription = self.plane.watches.subscribe(&kinds::secret(), Depth::Header, Arc::new(observer));
+        let concerned = self.secrets.wake(self.queue.clone());
+        let subscription = self.plane.watches.subscribe(&kinds::secret(), Depth::Header, concerned);
         (subscription, self.plane.metrics.watching(&self.name, "Dependency"))
     }
 }

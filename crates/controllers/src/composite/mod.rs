@@ -19,7 +19,7 @@ mod world;
 use crate::catalog::kinds;
 use crate::engine::{
     Change, Dependencies, Dependency, Depth, Key, Mirror, Next, Observer, Pace, Pass, Queue, Reconciler,
-    Running, Subscription, start,
+    Running, Subscription, start, wake_itself,
 };
 use crate::error::Result;
 use crate::metrics::CountedWatch;
@@ -90,11 +90,7 @@ impl CompositeController {
             seeds: Mutex::default(),
         });
         let gvk = composites.gvk.clone();
-        let own = plane.watches.subscribe(
-            &gvk,
-            Depth::Part("composition", part),
-            Arc::new(wake_self(queue.clone())),
-        );
+        let own = plane.watches.subscribe(&gvk, Depth::Part("composition", part), wake_itself(queue.clone()));
         let revisions = wake_followers(queue.clone(), own.mirror().clone(), gvk, composites.schema);
         let revisions = plane.watches.subscribe(&kinds::revision(), Depth::Whole, Arc::new(revisions));
         let sweeper = tokio::spawn(sweep(Arc::downgrade(&composites))).abort_handle();
@@ -117,14 +113,6 @@ fn part(xr: &Value) -> Value {
         }
     }
     kept
-}
-
-fn wake_self(queue: Arc<Queue>) -> impl Observer {
-    move |change: &Change<'_>| {
-        if let Some(object) = change.object() {
-            change.wake(&queue, &object.key);
-        }
-    }
 }
 
 /// A revision wakes those that follow its Composition, and those that have none yet.
@@ -192,13 +180,8 @@ impl Composites {
         if watched.contains_key(gvk) {
             return;
         }
-        let (dependencies, queue) = (self.dependencies.clone(), self.queue.clone());
-        let observer = move |change: &Change<'_>| {
-            for key in dependencies.affected(change) {
-                change.wake(&queue, &key);
-            }
-        };
-        let subscription = self.plane.watches.subscribe(gvk, Depth::Header, Arc::new(observer));
+        let dependents = self.dependencies.wake(self.queue.clone());
+        let subscription = self.plane.watches.subscribe(gvk, Depth::Header, dependents);
         let counted = self.plane.metrics.watching(&self.name, "Dependency");
         watched.insert(gvk.clone(), (subscription, counted));
     }

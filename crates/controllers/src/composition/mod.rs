@@ -5,7 +5,7 @@ mod revisions;
 mod validity;
 
 use crate::catalog::kinds;
-use crate::engine::{Change, Depth, Key, Pace, Queue, Running, Subscription, start};
+use crate::engine::{Change, Depth, Key, Pace, Queue, Running, Subscription, start, wake_itself};
 use crate::plane::Plane;
 use serde_json::Value;
 use std::sync::Arc;
@@ -36,13 +36,13 @@ impl CompositionControllers {
         ];
         let watches = &plane.watches;
         let subscriptions = vec![
-            watches.subscribe(&kinds::composition(), Depth::Header, wake_self(compositions.clone())),
+            watches.subscribe(&kinds::composition(), Depth::Header, wake_itself(compositions.clone())),
             watches.subscribe(
                 &kinds::revision(),
                 Depth::Part("composition", owner),
                 wake_owner(compositions),
             ),
-            watches.subscribe(&kinds::revision(), Depth::Header, wake_self(revisions.clone())),
+            watches.subscribe(&kinds::revision(), Depth::Header, wake_itself(revisions.clone())),
             // The catalogue's own watch, so that it knows by the time that anybody is woken.
             watches.subscribe(
                 &kinds::function_revision(),
@@ -55,14 +55,6 @@ impl CompositionControllers {
 }
 
 type Wake = Arc<dyn crate::engine::Observer>;
-
-fn wake_self(queue: Arc<Queue>) -> Wake {
-    Arc::new(move |change: &Change<'_>| {
-        if let Some(object) = change.object() {
-            change.wake(&queue, &object.key);
-        }
-    })
-}
 
 /// The Composition that controls a revision.
 fn owner(revision: &Value) -> Value {

@@ -64,6 +64,15 @@ impl<F: Fn(&Change<'_>) + Send + Sync> Observer for F {
     }
 }
 
+/// Wakes the key of whatever changed.
+pub fn wake_itself(queue: Arc<Queue>) -> Arc<dyn Observer> {
+    Arc::new(move |change: &Change<'_>| {
+        if let Some(object) = change.object() {
+            change.wake(&queue, &object.key);
+        }
+    })
+}
+
 /// What a mirror showed, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {

@@ -14,7 +14,7 @@ mod worker;
 
 pub use dependencies::{Dependencies, Dependency};
 pub use known::{Known, Source, version};
-pub use mirror::{Change, Mirror, Observer, Selected};
+pub use mirror::{Change, Mirror, Observer, Selected, wake_itself};
 pub use queue::{Counts, Key, Next, Pace, Queue};
 pub use sighting::{Depth, Seen};
 pub use watches::{Subscription, Watches};

@@ -12,6 +12,10 @@ fn source(name: &str) -> Source {
     Source::new(&GroupVersionKind::new("g", "v1", "K"), "", name)
 }
 
+fn event(name: &str, version: u64) -> News {
+    News { source: source(name), version, gap: false }
+}
+
 fn queue() -> Queue {
     Queue::new(Pace::default())
 }
@@ -60,14 +64,14 @@ async fn echoes_wake_nobody() {
     let mut known = Known::default();
     known.read(source("a"), 5);
     known.wrote(source("a"), 8);
-    queue.wake_by(&key("a"), News { source: source("a"), version: 5, gap: false });
+    queue.wake_by(&key("a"), event("a", 5));
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-    queue.wake_by(&key("a"), News { source: source("a"), version: 8, gap: false });
+    queue.wake_by(&key("a"), event("a", 8));
     queue.done(&key("a"), Next::Wait, known.clone());
     assert_eq!(next_within(&queue, NOW).await, None, "8 was its own write");
-    queue.wake_by(&key("a"), News { source: source("a"), version: 8, gap: false });
+    queue.wake_by(&key("a"), event("a", 8));
     assert_eq!(next_within(&queue, NOW).await, None);
-    queue.wake_by(&key("a"), News { source: source("a"), version: 7, gap: false });
+    queue.wake_by(&key("a"), event("a", 7));
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")), "7 was someone else's");
 }
 
@@ -89,7 +93,7 @@ async fn a_storm_is_slowed_and_its_last_event_is_kept() {
     let queue = queue();
     let mut runs = 0;
     for version in 1..=1000 {
-        queue.wake_by(&key("a"), News { source: source("a"), version, gap: false });
+        queue.wake_by(&key("a"), event("a", version));
         if next_within(&queue, NOW).await.is_some() {
             runs += 1;
             let mut known = Known::default();

@@ -8,7 +8,9 @@ mod reconcile;
 
 pub use protection::Protection;
 
-use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
+use crate::engine::{
+    Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
+};
 use crate::error::Result;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
@@ -51,14 +53,8 @@ impl UsageControllers {
         let (mut running, mut subscriptions) = (Vec::new(), Vec::new());
         for gvk in kinds() {
             let queue = Arc::new(Queue::new(Pace::default()));
-            let woken = queue.clone();
-            let own = move |change: &Change<'_>| {
-                if let Some(object) = change.object() {
-                    change.wake(&woken, &object.key);
-                }
-            };
             subscriptions.push(plane.watches.subscribe(&gvk, Depth::Whole, protection.shelf()));
-            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Header, Arc::new(own)));
+            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Header, wake_itself(queue.clone())));
             let usages = Usages {
                 plane: plane.clone(),
                 protection: protection.clone(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use transom_builtins::GoTemplating;
+use transom_builtins::{GoTemplating, Lasting};
 use transom_compose::{FunctionRunner, resources_mode};
 use transom_controllers::FunctionRuntime;
 use transom_controllers::metrics::Metrics;
@@ -42,7 +42,7 @@ impl Embedded {
         let tls = certificates.map(read_certificates).transpose()?;
         let templates = Arc::new(GoTemplating::default().with_files_below(templates));
         let functions = Arc::new(Functions::default().counting(Arc::new(Counted(metrics))));
-        functions.run_in_process(resources_mode::FUNCTION, transom_builtins::timeless_templates());
+        functions.run_in_process(resources_mode::FUNCTION, Arc::new(Lasting(transom_builtins::templates())));
         Ok(Self { functions, cache: None, templates, tls })
     }
 
@@ -57,7 +57,7 @@ impl Embedded {
     }
 
     fn built_in(&self, name: &str) -> Option<Arc<dyn transom_function::Function>> {
-        if name == TEMPLATING { Some(self.templates.clone()) } else { transom_builtins::find_timeless(name) }
+        if name == TEMPLATING { Some(self.templates.clone()) } else { transom_builtins::find_lasting(name) }
     }
 
     pub(super) fn runner(&self) -> Arc<dyn FunctionRunner> {

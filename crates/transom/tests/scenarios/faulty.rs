@@ -57,7 +57,7 @@ async fn a_function_that_fails_after_a_long_silence_leaves_no_word_of_the_silenc
     impl Function for Failing {
         async fn run(&self, _: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
             let _leave = self.0.acquire().await?;
-            Err("at last".into())
+            Err(std::io::Error::other("at last").into())
         }
     }
     let user = User::new().await;

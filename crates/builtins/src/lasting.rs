@@ -8,10 +8,10 @@ use std::sync::Arc;
 use transom_function::{DEFAULT_TTL, Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 
 /// A function whose answers change only with the request. A TTL that an input asks for stays.
-pub struct Timeless(pub Arc<dyn Function>);
+pub struct Lasting(pub Arc<dyn Function>);
 
 #[async_trait]
-impl Function for Timeless {
+impl Function for Lasting {
     async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
         let mut response = self.0.run(request).await?;
         if let Some(meta) = response.meta.as_mut() {
