@@ -6,7 +6,7 @@ mod reconcile;
 
 use crate::catalog::kinds;
 use crate::engine::{
-    Change, Dependencies, Dependency, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription,
+    Change, Dependency, Depth, Following, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription,
     start, wake_itself,
 };
 use crate::error::Result;
@@ -14,8 +14,7 @@ use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use transom_object::GroupVersionKind;
 use transom_xapi::definition::Definition;
 
@@ -51,25 +50,17 @@ struct Claims {
     /// `claim/<definition>`.
     name: String,
     offer: Offer,
-    queue: Arc<Queue>,
     /// Which secrets each claim is concerned with: the one it asks for, and the one that is copied.
-    secrets: Arc<Dependencies>,
-    /// Watched once any claim asks for one.
-    watched: OnceLock<(Subscription, CountedWatch)>,
+    secrets: Arc<Following>,
 }
 
 impl ClaimController {
     pub(crate) fn start(plane: &Arc<Plane>, definition: &Definition) -> Self {
         let queue = Arc::new(Queue::new(Pace::default()));
         let offer = Offer::of(definition);
-        let claims = Claims {
-            plane: plane.clone(),
-            name: format!("claim/{}", definition.metadata.name),
-            offer: offer.clone(),
-            queue: queue.clone(),
-            secrets: Arc::default(),
-            watched: OnceLock::new(),
-        };
+        let name = format!("claim/{}", definition.metadata.name);
+        let secrets = Following::start(&plane.watches, &plane.metrics, &name, queue.clone(), |_| true);
+        let claims = Claims { plane: plane.clone(), name, offer: offer.clone(), secrets };
         let bound = queue.clone();
         let bound = move |change: &Change<'_>| {
             // The claim that it is bound to, and the one that it was bound to.
@@ -102,17 +93,7 @@ impl Claims {
             return;
         }
         let named = |(namespace, name)| Dependency::Named { gvk: kinds::secret(), namespace, name };
-        let secrets: BTreeSet<Dependency> = secrets.into_iter().map(named).collect();
-        self.secrets.replace(key, &secrets);
-        if !secrets.is_empty() {
-            self.watched.get_or_init(|| self.watch());
-        }
-    }
-
-    fn watch(&self) -> (Subscription, CountedWatch) {
-        let concerned = self.secrets.wake(self.queue.clone());
-        let subscription = self.plane.watches.subscribe(&kinds::secret(), Depth::Header, concerned);
-        (subscription, self.plane.metrics.watching(&self.name, "Dependency"))
+        self.secrets.replace(key, &secrets.into_iter().map(named).collect());
     }
 }
 

@@ -18,7 +18,7 @@ mod world;
 
 use crate::catalog::kinds;
 use crate::engine::{
-    Change, Dependencies, Dependency, Depth, Key, Mirror, Next, Observer, Pace, Pass, Queue, Reconciler,
+    Change, Dependency, Depth, Following, Key, Mirror, Next, Observer, Pace, Pass, Queue, Reconciler,
     Running, Subscription, start, wake_itself,
 };
 use crate::error::Result;
@@ -26,10 +26,9 @@ use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::task::AbortHandle;
 use transom_compose::Requirements;
 use transom_object::GroupVersionKind;
 use transom_xapi::CompositionRevision;
@@ -38,20 +37,10 @@ use transom_xapi::definition::Definition;
 use transom_xapi::selection;
 use world::Watching;
 
-/// How often watches that nobody needs any longer are ended.
-const SWEEP: Duration = Duration::from_secs(60);
-
 /// The controller of one definition's composite resources; it stops when dropped.
 pub(crate) struct CompositeController {
     _running: Running,
     _subscriptions: [(Subscription, CountedWatch); 2],
-    sweeper: AbortHandle,
-}
-
-impl Drop for CompositeController {
-    fn drop(&mut self) {
-        self.sweeper.abort();
-    }
 }
 
 /// Reconciles the composite resources of one definition.
@@ -63,8 +52,8 @@ struct Composites {
     gvk: GroupVersionKind,
     schema: Schema,
     queue: Arc<Queue>,
-    dependencies: Arc<Dependencies>,
-    watched: Mutex<BTreeMap<GroupVersionKind, (Subscription, CountedWatch)>>,
+    /// What each composes and requires.
+    following: Arc<Following>,
     /// What each required the last time: looked up before functions are asked.
     seeds: Mutex<HashMap<Key, Requirements>>,
 }
@@ -78,27 +67,26 @@ impl CompositeController {
     pub(crate) fn start(plane: &Arc<Plane>, definition: Arc<Definition>) -> Self {
         let pace = Pace { longest_backoff: Duration::from_secs(30), ..Pace::default() };
         let queue = Arc::new(Queue::new(pace));
+        let name = controller_name(&definition.metadata.name);
         let composites = Arc::new(Composites {
             plane: plane.clone(),
-            name: controller_name(&definition.metadata.name),
             gvk: definition.composite_type(),
             schema: definition.schema(),
             definition,
             queue: queue.clone(),
-            dependencies: Arc::default(),
-            watched: Mutex::default(),
+            following: Following::start(&plane.watches, &plane.metrics, &name, queue.clone(), |_| true),
             seeds: Mutex::default(),
+            name,
         });
         let gvk = composites.gvk.clone();
         let own = plane.watches.subscribe(&gvk, Depth::Part("composition", part), wake_itself(queue.clone()));
         let revisions = wake_followers(queue.clone(), own.mirror().clone(), gvk, composites.schema);
         let revisions = plane.watches.subscribe(&kinds::revision(), Depth::Whole, Arc::new(revisions));
-        let sweeper = tokio::spawn(sweep(Arc::downgrade(&composites))).abort_handle();
         let counted = |kind| plane.metrics.watching(&composites.name, kind);
         let subscriptions =
             [(own, counted("CompositeResource")), (revisions, counted("CompositionRevision"))];
         let running = start(composites, queue, plane.metrics.clone());
-        Self { _running: running, _subscriptions: subscriptions, sweeper }
+        Self { _running: running, _subscriptions: subscriptions }
     }
 }
 
@@ -143,61 +131,26 @@ fn wake_followers(
     }
 }
 
-/// Ends watches of kinds that no composite resource depends on any longer.
-async fn sweep(composites: Weak<Composites>) {
-    loop {
-        tokio::time::sleep(SWEEP).await;
-        let Some(composites) = composites.upgrade() else { return };
-        // Subscriptions end when this is dropped, after the lock was given back.
-        let _ended: Vec<_> = {
-            let mut watched = composites.watched();
-            // Asked under the lock, so that nobody comes to need a watch that is about to end.
-            let needed: BTreeSet<GroupVersionKind> = composites.dependencies.kinds().into_iter().collect();
-            let unneeded: Vec<GroupVersionKind> =
-                watched.keys().filter(|k| !needed.contains(k)).cloned().collect();
-            unneeded.iter().filter_map(|k| watched.remove(k)).collect()
-        };
-    }
-}
-
 impl Composites {
-    fn watched(&self) -> MutexGuard<'_, BTreeMap<GroupVersionKind, (Subscription, CountedWatch)>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn seeds(&self) -> MutexGuard<'_, HashMap<Key, Requirements>> {
         self.seeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn forget(&self, key: &Key) {
-        self.dependencies.forget(key);
+        self.following.forget(key);
         self.seeds().remove(key);
-    }
-
-    /// Watches a kind on which composite resources depend.
-    fn watch(&self, gvk: &GroupVersionKind) {
-        let mut watched = self.watched();
-        if watched.contains_key(gvk) {
-            return;
-        }
-        let dependents = self.dependencies.wake(self.queue.clone());
-        let subscription = self.plane.watches.subscribe(gvk, Depth::Header, dependents);
-        let counted = self.plane.metrics.watching(&self.name, "Dependency");
-        watched.insert(gvk.clone(), (subscription, counted));
     }
 }
 
 impl Watching for Composites {
     fn depend(&self, key: &Key, dependency: Dependency) {
-        if !self.plane.options.realtime {
-            return;
+        if self.plane.options.realtime {
+            self.following.add(key, dependency);
         }
-        self.dependencies.add(key, dependency.clone());
-        self.watch(dependency.gvk());
     }
 
     fn mirror(&self, gvk: &GroupVersionKind) -> Option<Arc<Mirror>> {
-        self.watched().get(gvk).map(|(subscription, _)| subscription.mirror().clone())
+        self.following.mirror(gvk)
     }
 }
 

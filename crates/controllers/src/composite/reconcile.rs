@@ -337,7 +337,7 @@ impl Composites {
         let changed = self.apply_status(pass, xr, before).await.blame(event::composite::COMPOSE)?;
         published.blame(event::composite::PUBLISH)?;
         if self.plane.options.realtime {
-            self.dependencies.replace(key, &reading.dependencies());
+            self.following.replace(key, &reading.dependencies());
         }
         self.seeds().insert(key.clone(), plan.requirements.clone());
         if executed.changed || changed {

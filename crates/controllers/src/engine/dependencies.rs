@@ -4,10 +4,10 @@
 //! are hashed, and equal selectors are kept once, whoever has them.
 
 use super::known::Source;
-use super::mirror::{Change, Observer};
-use super::queue::{Key, Queue};
+use super::mirror::Change;
+use super::queue::Key;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use transom_object::GroupVersionKind;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,18 +71,8 @@ impl Dependencies {
         self.lock().kinds.keys().cloned().collect()
     }
 
-    /// Wakes whoever depends on what changed.
-    pub fn wake(self: &Arc<Self>, queue: Arc<Queue>) -> Arc<dyn Observer> {
-        let dependencies = self.clone();
-        Arc::new(move |change: &Change<'_>| {
-            for key in dependencies.affected(change) {
-                change.wake(&queue, &key);
-            }
-        })
-    }
-
     /// The keys that a change concerns: those that select the object as it is or as it was.
-    fn affected(&self, change: &Change<'_>) -> Vec<Key> {
+    pub fn affected(&self, change: &Change<'_>) -> Vec<Key> {
         let Some(object) = change.object() else { return Vec::new() };
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);
         let state = self.lock();

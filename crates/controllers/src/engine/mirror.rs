@@ -47,6 +47,12 @@ impl Change<'_> {
         }
     }
 
+    /// Whether the object came, went, became another of its name or has other labels.
+    pub fn is_of_identity(&self) -> bool {
+        let (Some(before), Some(after)) = (self.before, self.after) else { return true };
+        self.gap || before.uid != after.uid || before.labels != after.labels
+    }
+
     /// The object as it is, or as it last was.
     pub fn object(&self) -> Option<&Seen> {
         self.after.or(self.before)

@@ -4,6 +4,7 @@
 //! kind, whoever is interested. Everything that runs has an owner, and stops when its owner is dropped or told to.
 
 mod dependencies;
+mod following;
 mod index;
 mod known;
 mod mirror;
@@ -12,7 +13,8 @@ mod sighting;
 mod watches;
 mod worker;
 
-pub use dependencies::{Dependencies, Dependency};
+pub use dependencies::Dependency;
+pub use following::Following;
 pub use known::{Known, Source, version};
 pub use mirror::{Change, Mirror, Observer, Selected, wake_itself};
 pub use queue::{Counts, Key, Next, Pace, Queue};

@@ -9,7 +9,7 @@ mod reconcile;
 pub use protection::Protection;
 
 use crate::engine::{
-    Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
+    Depth, Following, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
 };
 use crate::error::Result;
 use crate::plane::Plane;
@@ -46,6 +46,8 @@ struct Usages {
     protection: Arc<Protection>,
     name: String,
     gvk: GroupVersionKind,
+    /// What is used, and what uses it.
+    following: Arc<Following>,
 }
 
 impl UsageControllers {
@@ -55,12 +57,12 @@ impl UsageControllers {
             let queue = Arc::new(Queue::new(Pace::default()));
             subscriptions.push(plane.watches.subscribe(&gvk, Depth::Whole, protection.shelf()));
             subscriptions.push(plane.watches.subscribe(&gvk, Depth::Header, wake_itself(queue.clone())));
-            let usages = Usages {
-                plane: plane.clone(),
-                protection: protection.clone(),
-                name: format!("usage/{}.{}", gvk.kind.to_lowercase(), gvk.group),
-                gvk,
-            };
+            let name = format!("usage/{}.{}", gvk.kind.to_lowercase(), gvk.group);
+            let (watches, metrics) = (&plane.watches, &plane.metrics);
+            let following =
+                Following::start(watches, metrics, &name, queue.clone(), |change| change.is_of_identity());
+            let (plane, protection) = (plane.clone(), protection.clone());
+            let usages = Usages { plane: plane.clone(), protection, name, gvk, following };
             running.push(start(Arc::new(usages), queue, plane.metrics.clone()));
         }
         let attempts = protection::record(plane.cluster.clone(), protection).abort_handle();

@@ -2,32 +2,30 @@
 
 use super::Usages;
 use crate::cluster::Deletion;
-use crate::engine::{Key, Next, Pass};
+use crate::engine::{Dependency, Key, Next, Pass};
 use crate::error::{Attempt, Error, Result, existing};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::collections::BTreeSet;
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::constants::{annotation, event, finalizer, label, owner};
 use transom_xapi::usage::{self, Usage, Used};
 use transom_xapi::{Condition, conditions, metadata};
-
-/// How often it is checked that what is used is still marked.
-const CHECK: Duration = Duration::from_secs(60);
-/// How often a composed usage looks whether what used the object is gone.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 type Step<T> = Result<T, (&'static str, Error)>;
 
 impl Usages {
     pub(super) async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
         let read = self.plane.read(pass, &self.gvk, &key.namespace, &key.name).await;
-        let Some(mut object) = read.to("cannot get usage")? else { return Ok(Next::Gone) };
+        let Some(mut object) = read.to("cannot get usage")? else {
+            self.following.forget(key);
+            return Ok(Next::Gone);
+        };
         let before = object.get("status").cloned();
         let outcome = if meta::is_deleting(&object) {
-            self.release(pass, &mut object).await
+            self.release(key, pass, &mut object).await
         } else {
-            self.protect(pass, &mut object).await
+            self.protect(key, pass, &mut object).await
         };
         match outcome {
             Ok(next) => Ok(next),
@@ -44,10 +42,11 @@ impl Usages {
         }
     }
 
-    async fn protect(&self, pass: &Pass, object: &mut Value) -> Step<Next> {
+    async fn protect(&self, key: &Key, pass: &Pass, object: &mut Value) -> Step<Next> {
         let resolving = |e| (event::usage::RESOLVE_SELECTORS, e);
         self.resolve(pass, object).await.to("cannot resolve selectors").map_err(resolving)?;
         let usage = parse(object).map_err(resolving)?;
+        self.follow(key, object, &usage).map_err(resolving)?;
         let mut changed = metadata::add_finalizer(object, finalizer::USAGE);
         let details = usage.details();
         if meta::annotation(object, annotation::USAGE_DETAILS) != Some(details.as_str()) {
@@ -58,7 +57,7 @@ impl Usages {
             let updated = self.plane.update(pass, object).await.to("cannot update usage");
             updated.map_err(|e| (event::usage::ADD_DETAILS, e))?;
         }
-        let used = self.used(object, &usage.spec.of).await.to("cannot get used resource");
+        let used = self.used(pass, object, &usage.spec.of).await.to("cannot get used resource");
         let used = used
             .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get used resource: not found".into())));
         let used = used.map_err(|e| (event::usage::GET_USED, e))?;
@@ -69,7 +68,7 @@ impl Usages {
             pass.wrote(&marked.map_err(|e| (event::usage::ADD_IN_USE_LABEL, e))?);
         }
         if let Some(by) = &usage.spec.by {
-            self.follow(pass, object, by).await?;
+            self.go_with(pass, object, by).await?;
         }
         let before = object.get("status").cloned();
         let fine = [Condition::reconcile_success(), Condition::available()];
@@ -80,12 +79,25 @@ impl Usages {
             let updated = self.plane.update_status(pass, object).await.to("cannot update usage status");
             updated.map_err(|e| (event::usage::CONFIGURED, e))?;
         }
-        Ok(Next::After(self.plane.dice.jitter(CHECK)))
+        Ok(Next::Wait)
+    }
+
+    /// From now on the usage is woken by what happens to what it refers to: a mark that is gone comes back, and who
+    /// waits for something to go learns of it.
+    fn follow(&self, key: &Key, object: &Value, usage: &Usage) -> Result<()> {
+        let mut followed = BTreeSet::new();
+        for used in [Some(&usage.spec.of), usage.spec.by.as_ref()].into_iter().flatten() {
+            let (gvk, namespace) = (kind_of(used)?, namespace_of(object, used).to_owned());
+            let name = used.name().unwrap_or_default().to_owned();
+            followed.insert(Dependency::Named { gvk, namespace, name });
+        }
+        self.following.replace(key, &followed);
+        Ok(())
     }
 
     /// The usage goes with what uses the object.
-    async fn follow(&self, pass: &Pass, object: &mut Value, by: &Used) -> Step<()> {
-        let using = self.used(object, by).await.to("cannot get using resource");
+    async fn go_with(&self, pass: &Pass, object: &mut Value, by: &Used) -> Step<()> {
+        let using = self.used(pass, object, by).await.to("cannot get using resource");
         let using = using
             .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get using resource: not found".into())));
         let using = using.map_err(|e| (event::usage::GET_USING, e))?;
@@ -103,21 +115,22 @@ impl Usages {
     }
 
     /// What is used may be deleted again, if nothing else uses it; and is, if that was tried before.
-    async fn release(&self, pass: &Pass, object: &mut Value) -> Step<Next> {
+    async fn release(&self, key: &Key, pass: &Pass, object: &mut Value) -> Step<Next> {
         let failed = |e| (event::usage::REMOVE_FINALIZER, e);
         if !metadata::has_finalizer(object, finalizer::USAGE) {
             return Ok(Next::Wait);
         }
         let usage = parse(object).map_err(failed)?;
+        self.follow(key, object, &usage).map_err(failed)?;
         if let (Some(by), Some(_)) = (&usage.spec.by, meta::label(object, label::COMPOSITE)) {
-            let using = self.used(object, by).await.to("cannot get using resource");
+            let using = self.used(pass, object, by).await.to("cannot get using resource");
             if using.map_err(|e| (event::usage::GET_USING, e))?.is_some() {
                 let words = "Waiting for the using resource to be deleted.";
                 self.plane.events.normal(&self.name, object, event::usage::WAITING_USING_DELETED, words);
-                return Ok(Next::After(LOOK_AGAIN));
+                return Ok(Next::Wait);
             }
         }
-        let used = self.used(object, &usage.spec.of).await.to("cannot get used resource");
+        let used = self.used(pass, object, &usage.spec.of).await.to("cannot get used resource");
         if let Some(used) = used.map_err(|e| (event::usage::GET_USED, e))? {
             let others = self.protection.usages_of(&used);
             if others.iter().all(|other| other.metadata.uid == meta::uid(object)) {
@@ -166,11 +179,15 @@ impl Usages {
     }
 
     /// What a usage refers to; `None` when it is gone.
-    async fn used(&self, usage: &Value, used: &Used) -> Result<Option<Value>> {
-        let own = used.resource_ref.as_ref().and_then(|r| r.namespace.as_deref());
-        let namespace = own.unwrap_or_else(|| meta::namespace(usage));
-        existing(self.plane.cluster.get(&kind_of(used)?, namespace, used.name().unwrap_or_default()).await)
+    async fn used(&self, pass: &Pass, usage: &Value, used: &Used) -> Result<Option<Value>> {
+        let (namespace, name) = (namespace_of(usage, used), used.name().unwrap_or_default());
+        existing(self.plane.read(pass, &kind_of(used)?, namespace, name).await)
     }
+}
+
+fn namespace_of<'a>(usage: &'a Value, used: &'a Used) -> &'a str {
+    let own = used.resource_ref.as_ref().and_then(|r| r.namespace.as_deref());
+    own.unwrap_or_else(|| meta::namespace(usage))
 }
 
 fn parse(object: &Value) -> Result<Usage> {

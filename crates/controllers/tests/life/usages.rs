@@ -88,3 +88,20 @@ async fn an_attempt_that_could_not_be_noted_in_time_is_replayed() {
     plane.until_gone(USAGE, "default/u").await;
     plane.until_gone(MAP, "default/used").await;
 }
+
+#[tokio::test]
+async fn a_mark_that_is_gone_comes_back_and_nothing_else_wakes_a_usage() {
+    let plane = Plane::new().await;
+    plane.apply(&map("used")).await;
+    plane.apply("apiVersion: protection.crossplane.io/v1beta1\nkind: Usage\nmetadata: {name: u, namespace: default}\nspec:\n  of: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: used}}\n  reason: precious\n").await;
+    plane.until_true(USAGE, "default/u", "Ready").await;
+    plane.settle().await;
+    let marked = json!({"app": "used", "crossplane.io/in-use": "true"});
+    plane.patch(MAP, "default/used", json!({"metadata": {"labels": {"crossplane.io/in-use": null}}})).await;
+    plane.until(MAP, "default/used", |o| o["metadata"]["labels"] == marked).await;
+    plane.settle().await;
+    plane.take_reads();
+    plane.patch(MAP, "default/used", json!({"data": {"a": "b"}})).await;
+    plane.settle().await;
+    assert_eq!(plane.take_reads(), Vec::<String>::new(), "what it contains is nobody's business");
+}

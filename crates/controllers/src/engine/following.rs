@@ -1,0 +1,121 @@
+//! Watches of what keys depend on: begun when the first key depends on something of a kind, ended a while after the
+//! last one does. What happens to an object wakes exactly those that depend on it.
+
+use super::dependencies::{Dependencies, Dependency};
+use super::mirror::{Change, Mirror};
+use super::queue::{Key, Queue};
+use super::sighting::Depth;
+use super::watches::{Subscription, Watches};
+use crate::metrics::{CountedWatch, Metrics};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+use transom_object::GroupVersionKind;
+
+/// How often watches that nobody needs any longer are ended.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// Whether a change matters to those that depend on the object.
+pub type Matters = fn(&Change<'_>) -> bool;
+
+type Watched = BTreeMap<GroupVersionKind, (Subscription, CountedWatch)>;
+
+pub struct Following {
+    watches: Watches,
+    metrics: Arc<Metrics>,
+    controller: String,
+    queue: Arc<Queue>,
+    /// Which changes to what is depended upon matter.
+    matters: Matters,
+    dependencies: Arc<Dependencies>,
+    watched: Mutex<Watched>,
+    sweeper: AbortHandle,
+}
+
+impl Following {
+    /// For a controller whose keys are in this queue.
+    pub fn start(
+        watches: &Watches,
+        metrics: &Arc<Metrics>,
+        controller: &str,
+        queue: Arc<Queue>,
+        matters: Matters,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            watches: watches.clone(),
+            metrics: metrics.clone(),
+            controller: controller.to_owned(),
+            queue,
+            matters,
+            dependencies: Arc::default(),
+            watched: Mutex::default(),
+            sweeper: tokio::spawn(sweep(this.clone())).abort_handle(),
+        })
+    }
+
+    /// The key depends on this too. Says so before it is read or written, so that no change falls in between.
+    pub fn add(&self, key: &Key, dependency: Dependency) {
+        let gvk = dependency.gvk().clone();
+        self.dependencies.add(key, dependency);
+        self.watch(&gvk);
+    }
+
+    /// The key depends on these and on nothing else.
+    pub fn replace(&self, key: &Key, dependencies: &BTreeSet<Dependency>) {
+        self.dependencies.replace(key, dependencies);
+        dependencies.iter().for_each(|dependency| self.watch(dependency.gvk()));
+    }
+
+    pub fn forget(&self, key: &Key) {
+        self.dependencies.forget(key);
+    }
+
+    /// What a watch shows of a kind, if any key depends on it.
+    pub fn mirror(&self, gvk: &GroupVersionKind) -> Option<Arc<Mirror>> {
+        self.watched().get(gvk).map(|(subscription, _)| subscription.mirror().clone())
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self, gvk: &GroupVersionKind) {
+        let mut watched = self.watched();
+        if watched.contains_key(gvk) {
+            return;
+        }
+        let (dependencies, queue, matters) = (self.dependencies.clone(), self.queue.clone(), self.matters);
+        let observer = move |change: &Change<'_>| {
+            if matters(change) {
+                dependencies.affected(change).iter().for_each(|key| change.wake(&queue, key));
+            }
+        };
+        let subscription = self.watches.subscribe(gvk, Depth::Header, Arc::new(observer));
+        let counted = self.metrics.watching(&self.controller, "Dependency");
+        watched.insert(gvk.clone(), (subscription, counted));
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.sweeper.abort();
+    }
+}
+
+/// Ends watches of kinds that no key depends on any longer.
+async fn sweep(following: Weak<Following>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        let Some(following) = following.upgrade() else { return };
+        // Subscriptions end when this is dropped, after the lock was given back.
+        let _ended: Vec<_> = {
+            let mut watched = following.watched();
+            // Asked under the lock, so that nobody comes to need a watch that is about to end.
+            let needed: BTreeSet<GroupVersionKind> = following.dependencies.kinds().into_iter().collect();
+            let unneeded: Vec<GroupVersionKind> =
+                watched.keys().filter(|k| !needed.contains(k)).cloned().collect();
+            unneeded.iter().filter_map(|k| watched.remove(k)).collect()
+        };
+    }
+}
