@@ -13,6 +13,7 @@ use crate::error::{Attempt, Error, Result};
 use crate::settled::{is_settled, same};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
 use transom_compose::{Cause, Failure, Inputs, Lookup, Observed, Plan};
@@ -96,11 +97,16 @@ impl Composites {
 
     /// Whether events are acted upon at once. Upstream breaks a circuit and drops them; here they are merged.
     fn responsive(&self, key: &Key) -> Condition {
-        if self.queue.is_slowed(key) {
-            Condition::watch_circuit_open(&format!("{}/{}", self.gvk.kind, key.name))
-        } else {
-            Condition::watch_circuit_closed()
+        if !self.queue.is_slowed(key) {
+            return Condition::watch_circuit_closed();
         }
+        let noisiest = self.queue.noisiest(key).and_then(|source| self.following.find(key, source));
+        let (kind, object) = noisiest.unwrap_or_else(|| (self.gvk.kind.to_string(), key.clone()));
+        let mut from = format!("{kind}/{}", object.name);
+        if !object.namespace.is_empty() {
+            let _ = write!(from, " ({})", object.namespace);
+        }
+        Condition::watch_circuit_open(&from)
     }
 
     /// Composed resources go with their owner: garbage collection deletes them.

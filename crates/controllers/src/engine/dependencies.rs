@@ -66,6 +66,11 @@ impl Dependencies {
         self.lock().of.remove(key);
     }
 
+    /// What the key depends on.
+    pub fn of(&self, key: &Key) -> BTreeSet<Dependency> {
+        self.lock().of.get(key).cloned().unwrap_or_default()
+    }
+
     /// The kinds that anything depends on.
     pub fn kinds(&self) -> Vec<GroupVersionKind> {
         self.lock().kinds.keys().cloned().collect()

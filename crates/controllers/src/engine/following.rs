@@ -2,6 +2,7 @@
 //! last one does. What happens to an object wakes exactly those that depend on it.
 
 use super::dependencies::{Dependencies, Dependency};
+use super::known::Source;
 use super::mirror::{Change, Mirror};
 use super::queue::{Key, Queue};
 use super::sighting::Depth;
@@ -74,6 +75,19 @@ impl Following {
     /// What a watch shows of a kind, if any key depends on it.
     pub fn mirror(&self, gvk: &GroupVersionKind) -> Option<Arc<Mirror>> {
         self.watched().get(gvk).map(|(subscription, _)| subscription.mirror().clone())
+    }
+
+    /// The object that a source stands for, among those that the key depends on: its kind, namespace and name.
+    pub fn find(&self, key: &Key, source: Source) -> Option<(String, Key)> {
+        self.dependencies.of(key).into_iter().find_map(|dependency| match dependency {
+            Dependency::Named { gvk, namespace, name } => (Source::new(&gvk, &namespace, &name) == source)
+                .then(|| (gvk.kind, Key::new(&*namespace, &*name))),
+            Dependency::Selected { gvk, namespace, labels } => {
+                let selected = self.mirror(&gvk)?.select(namespace.as_deref(), &labels);
+                let is_it = |key: &Key| Source::new(&gvk, &key.namespace, &key.name) == source;
+                selected.keys.into_iter().find(is_it).map(|key| (gvk.kind, key))
+            }
+        })
     }
 
     fn watched(&self) -> MutexGuard<'_, Watched> {

@@ -7,7 +7,7 @@
 //! A key that is woken without end is slowed down, not dropped: beyond a burst its wake-ups are merged into one per
 //! second, so its last event is always acted upon and other keys never wait for it.
 
-use super::known::{Known, News};
+use super::known::{Known, News, Source};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,6 +114,9 @@ enum Phase {
     Running,
 }
 
+/// Objects that are told apart when it is asked who wakes a key so often.
+const NOISY: usize = 64;
+
 /// Changes remembered while a key runs; beyond that it simply runs again.
 const MEANWHILE: usize = 64;
 
@@ -123,6 +126,8 @@ struct Bucket {
     since: Instant,
     /// Whether a wake-up had to wait since there last were any left.
     slowed: bool,
+    /// How often which object woke the key, since more than half of the burst is gone.
+    noise: BTreeMap<Source, u32>,
 }
 
 impl Bucket {
@@ -134,7 +139,17 @@ impl Bucket {
             self.left = self.left.saturating_add(periods).min(pace.burst);
             self.since += pace.refill.saturating_mul(periods);
         }
+        if self.left > pace.burst / 2 {
+            self.noise.clear();
+        }
         self.left > 0 && std::mem::take(&mut self.slowed)
+    }
+
+    fn hear(&mut self, pace: &Pace, source: Source) {
+        let known = self.noise.len() < NOISY || self.noise.contains_key(&source);
+        if self.left <= pace.burst / 2 && known {
+            *self.noise.entry(source).or_default() += 1;
+        }
     }
 }
 
@@ -209,6 +224,9 @@ impl Queue {
             _ if entry.known.includes(news) => return,
             _ => {}
         }
+        if let Some(bucket) = &mut entry.bucket {
+            bucket.hear(&self.pace, news.source);
+        }
         if state.wake(key, &self.pace) {
             self.changed.notify_one();
         }
@@ -255,8 +273,12 @@ impl Queue {
         let failed = matches!(next, Next::Backoff | Next::Failed | Next::Conflict);
         state.counts.retries += u64::from(failed);
         let entry = state.entry(key);
-        let meanwhile = std::mem::take(&mut entry.meanwhile);
-        let news = entry.dirty || meanwhile.iter().any(|news| !known.includes(*news));
+        let mut meanwhile = std::mem::take(&mut entry.meanwhile);
+        meanwhile.retain(|news| !known.includes(*news));
+        if let Some(bucket) = &mut entry.bucket {
+            meanwhile.iter().for_each(|news| bucket.hear(&self.pace, news.source));
+        }
+        let news = entry.dirty || !meanwhile.is_empty();
         entry.phase = Phase::Idle;
         entry.known = known;
         entry.failures = if failed { entry.failures.saturating_add(1) } else { 0 };
@@ -295,6 +317,13 @@ impl Queue {
         slowed
     }
 
+    /// The object that woke the key most often of late, if it was woken often.
+    pub fn noisiest(&self, key: &Key) -> Option<Source> {
+        let state = self.lock();
+        let noise = &state.entries.get(key)?.bucket.as_ref()?.noise;
+        noise.iter().max_by_key(|(_, times)| **times).map(|(source, _)| *source)
+    }
+
     /// Hands out no more keys.
     pub fn close(&self) {
         self.lock().closed = true;
@@ -329,7 +358,7 @@ impl State {
         if entry.phase != Phase::Idle {
             return false;
         }
-        let fresh = Bucket { left: pace.burst, since: now, slowed: false };
+        let fresh = Bucket { left: pace.burst, since: now, slowed: false, noise: BTreeMap::new() };
         let bucket = entry.bucket.get_or_insert(fresh);
         let recovered = bucket.refill(pace, now);
         if bucket.left == 0 {

@@ -1,7 +1,6 @@
 //! The laws of the work queue.
 
 use super::*;
-use crate::engine::known::Source;
 use transom_object::GroupVersionKind;
 
 fn key(name: &str) -> Key {
@@ -110,6 +109,27 @@ async fn a_storm_is_slowed_and_its_last_event_is_kept() {
     queue.done(&key("a"), Next::Wait, Known::default());
     tokio::time::advance(Duration::from_secs(200)).await;
     assert!(!queue.is_slowed(&key("a")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wakes_a_key_too_often_is_known() {
+    let queue = queue();
+    assert_eq!(queue.noisiest(&key("a")), None);
+    for version in 1..=300 {
+        let name = if version % 3 == 0 { "quiet" } else { "noisy" };
+        queue.wake_by(&key("a"), event(name, version));
+        if next_within(&queue, NOW).await.is_some() {
+            // What comes while it runs counts, unless the run knows of it.
+            queue.wake_by(&key("a"), event("own", version));
+            let mut known = Known::default();
+            known.wrote(source("own"), version);
+            queue.done(&key("a"), Next::Wait, known);
+        }
+    }
+    assert_eq!(queue.noisiest(&key("a")), Some(source("noisy")));
+    tokio::time::advance(Duration::from_secs(200)).await;
+    assert!(!queue.is_slowed(&key("a")));
+    assert_eq!(queue.noisiest(&key("a")), None, "it is long ago");
 }
 
 #[tokio::test(start_paused = true)]
