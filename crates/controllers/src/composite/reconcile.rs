@@ -78,7 +78,7 @@ impl Composites {
             xr.set_last_handled_reconcile_at(&token);
         }
         if meta::is_deleting(&xr.object) {
-            return self.finalize(key, pass, xr).await;
+            return self.finalize(key, pass, xr, &before).await;
         }
         match self.compose_and_apply(key, pass, xr, &mut before).await {
             Ok(next) => Ok(next),
@@ -110,27 +110,39 @@ impl Composites {
     }
 
     /// Composed resources go with their owner: garbage collection deletes them.
-    async fn finalize(&self, key: &Key, pass: &Pass, xr: &mut Composite) -> Result<Next> {
-        self.mark(xr, [Condition::deleting(), Condition::reconcile_success()]);
+    async fn finalize(&self, key: &Key, pass: &Pass, xr: &mut Composite, before: &Value) -> Result<Next> {
         self.forget(key);
-        if notes::has_finalizer(&xr.object, finalizer::COMPOSITE) {
-            notes::remove_finalizer(&mut xr.object, finalizer::COMPOSITE);
-            if let Err(e) =
-                self.plane.update(pass, &mut xr.object).await.to("cannot remove composite resource finalizer")
-            {
-                if !e.is_conflict() {
-                    self.warning(xr, event::composite::DELETE, e.to_string());
-                }
-                return if e.is_not_found() { Ok(Next::Gone) } else { Err(e) };
+        let released = match self.release(pass, xr).await.to("cannot remove composite resource finalizer") {
+            Err(e) if e.is_not_found() => return Ok(Next::Gone),
+            Err(e) if e.is_conflict() => return Err(e),
+            released => released,
+        };
+        let synced = match &released {
+            Ok(()) => Condition::reconcile_success(),
+            Err(e) => {
+                self.warning(xr, event::composite::DELETE, e.to_string());
+                Condition::reconcile_error(e.to_string())
             }
-        }
-        let before = xr.object.get("status").cloned().unwrap_or_default();
+        };
+        let mut written = Ok(());
         if !meta::finalizers(&xr.object).is_empty() {
-            // Someone else still holds it: say what it waits for.
-            self.mark(xr, [Condition::deleting(), Condition::reconcile_success()]);
-            self.write_status(pass, xr, &before).await?;
+            // Something still holds it: say what it waits for.
+            self.mark(xr, [Condition::deleting(), synced]);
+            written = self.write_status(pass, xr, before).await;
         }
-        Ok(Next::Wait)
+        released.and(written).map(|()| Next::Wait)
+    }
+
+    /// Takes its finalizer away.
+    async fn release(&self, pass: &Pass, xr: &mut Composite) -> Result<()> {
+        if !notes::has_finalizer(&xr.object, finalizer::COMPOSITE) {
+            return Ok(());
+        }
+        let mut free = xr.object.clone();
+        notes::remove_finalizer(&mut free, finalizer::COMPOSITE);
+        self.plane.update(pass, &mut free).await?;
+        xr.object = free;
+        Ok(())
     }
 
     async fn compose_and_apply(
