@@ -192,10 +192,13 @@ impl World for Reading<'_> {
         let gvk = gvk(kind)?;
         let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
         let named = |r: &TypedReference| r.kind == gvk.kind && r.name == name && r.namespace == namespace;
-        self.check(self.composed.iter().any(named))?;
+        let composed = self.composed.iter().any(named);
+        self.check(composed)?;
         let dependency = Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ };
         self.look_up(&dependency);
-        let object = existing(self.cluster.get(&gvk, namespace, name).await)?;
+        let read = self.cluster.get(&gvk, namespace, name).await;
+        // What was composed went with its kind; a kind that a function asks for is more likely misspelled.
+        let object = if composed { existing(read)? } else { read? };
         self.saw(&dependency, &object);
         Ok(object)
     }

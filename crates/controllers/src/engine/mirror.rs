@@ -53,6 +53,12 @@ impl Change<'_> {
         self.gap || before.uid != after.uid || before.labels != after.labels
     }
 
+    /// Whether the object began to be deleted, or is gone.
+    fn is_an_end(&self) -> bool {
+        let begins = |after: &Seen| after.deleting && self.before.is_none_or(|before| !before.deleting);
+        self.after.is_none_or(begins)
+    }
+
     /// The object as it is, or as it last was.
     pub fn object(&self) -> Option<&Seen> {
         self.after.or(self.before)
@@ -70,10 +76,14 @@ impl<F: Fn(&Change<'_>) + Send + Sync> Observer for F {
     }
 }
 
-/// Wakes the key of whatever changed.
+/// Wakes the key of whatever changed. The storms of its life do not keep an object from being deleted, nor one that
+/// takes its place from being looked at.
 pub fn wake_itself(queue: Arc<Queue>) -> Arc<dyn Observer> {
     Arc::new(move |change: &Change<'_>| {
         if let Some(object) = change.object() {
+            if change.is_an_end() {
+                queue.calm(&object.key);
+            }
             change.wake(&queue, &object.key);
         }
     })

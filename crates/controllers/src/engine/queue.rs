@@ -317,6 +317,14 @@ impl Queue {
         slowed
     }
 
+    /// Forgets how often the key was woken.
+    pub fn calm(&self, key: &Key) {
+        let mut state = self.lock();
+        let bucket = state.entries.get_mut(key).and_then(|entry| entry.bucket.take());
+        let recovered = bucket.is_some_and(|bucket| bucket.slowed);
+        state.counts.recovered += u64::from(recovered);
+    }
+
     /// The object that woke the key most often of late, if it was woken often.
     pub fn noisiest(&self, key: &Key) -> Option<Source> {
         let state = self.lock();

@@ -112,6 +112,25 @@ async fn a_storm_is_slowed_and_its_last_event_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_is_calmed_waits_no_longer() {
+    let queue = queue();
+    for version in 1..=300 {
+        queue.wake_by(&key("a"), event("a", version));
+        if next_within(&queue, NOW).await.is_some() {
+            queue.done(&key("a"), Next::Wait, Known::default());
+        }
+    }
+    assert!(queue.is_slowed(&key("a")));
+    queue.calm(&key("a"));
+    assert!(!queue.is_slowed(&key("a")));
+    queue.wake_by(&key("a"), event("a", 301));
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    let counts = queue.counts();
+    assert_eq!((counts.slowed, counts.recovered), (1, 1));
+    queue.calm(&key("nobody"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_wakes_a_key_too_often_is_known() {
     let queue = queue();
     assert_eq!(queue.noisiest(&key("a")), None);
