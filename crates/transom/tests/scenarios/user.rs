@@ -368,7 +368,7 @@ pub fn gvk(kind: &str) -> GroupVersionKind {
     GroupVersion::parse(version).expect("an apiVersion").with_kind(kind)
 }
 
-fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let list = object["status"]["conditions"].as_array();
     list.into_iter().flatten().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
 }
