@@ -71,6 +71,14 @@ impl Dependencies {
         self.lock().of.get(key).cloned().unwrap_or_default()
     }
 
+    /// What any key depends on of a kind.
+    pub fn on(&self, gvk: &GroupVersionKind) -> Vec<(Key, Dependency)> {
+        let state = self.lock();
+        let all = state.of.iter().flat_map(|(key, own)| own.iter().map(move |dependency| (key, dependency)));
+        let on_it = all.filter(|(_, dependency)| dependency.gvk() == gvk);
+        on_it.map(|(key, dependency)| (key.clone(), dependency.clone())).collect()
+    }
+
     /// The kinds that anything depends on.
     pub fn kinds(&self) -> Vec<GroupVersionKind> {
         self.lock().kinds.keys().cloned().collect()

@@ -2,8 +2,8 @@
 //! last one does. What happens to an object wakes exactly those that depend on it.
 
 use super::dependencies::{Dependencies, Dependency};
-use super::known::Source;
-use super::mirror::{Change, Mirror};
+use super::known::{News, Source, Told};
+use super::mirror::{Change, Listing, Mirror, Observer};
 use super::queue::{Key, Queue};
 use super::sighting::Depth;
 use super::watches::{Subscription, Watches};
@@ -99,15 +99,44 @@ impl Following {
         if watched.contains_key(gvk) {
             return;
         }
-        let (dependencies, queue, matters) = (self.dependencies.clone(), self.queue.clone(), self.matters);
-        let observer = move |change: &Change<'_>| {
-            if matters(change) {
-                dependencies.affected(change).iter().for_each(|key| change.wake(&queue, key));
-            }
-        };
-        let subscription = self.watches.subscribe(gvk, Depth::Header, Arc::new(observer));
+        let (dependencies, queue) = (self.dependencies.clone(), self.queue.clone());
+        let waking = Waking { dependencies, queue, matters: self.matters };
+        let subscription = self.watches.subscribe(gvk, Depth::Header, Arc::new(waking));
         let counted = self.metrics.watching(&self.controller, "Dependency");
         watched.insert(gvk.clone(), (subscription, counted));
+    }
+}
+
+/// Wakes those that depend on what changed.
+struct Waking {
+    dependencies: Arc<Dependencies>,
+    queue: Arc<Queue>,
+    matters: Matters,
+}
+
+impl Observer for Waking {
+    fn changed(&self, change: &Change<'_>) {
+        if (self.matters)(change) {
+            self.dependencies.affected(change).iter().for_each(|key| change.wake(&self.queue, key));
+        }
+    }
+
+    /// Whoever read an object that was gone before the watch knew of it would wait for it to go for ever.
+    fn listed(&self, listing: &Listing<'_>) {
+        for (key, dependency) in self.dependencies.on(listing.gvk) {
+            match dependency {
+                Dependency::Named { gvk, namespace, name } => {
+                    if !listing.objects.contains_key(&Key::new(&*namespace, &*name)) {
+                        let source = Source::new(&gvk, &namespace, &name);
+                        self.queue
+                            .wake_by(&key, News { source, version: listing.version, told: Told::Absence });
+                    }
+                }
+                // Later lists are compared with what the mirror showed, from which it was selected.
+                Dependency::Selected { .. } if listing.first => self.queue.wake(&key),
+                Dependency::Selected { .. } => {}
+            }
+        }
     }
 }
 

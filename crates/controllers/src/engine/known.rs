@@ -21,8 +21,18 @@ impl Source {
 pub struct News {
     pub source: Source,
     pub version: u64,
-    /// Versions before it may have gone unseen: a list shows the last one alone.
-    pub gap: bool,
+    pub told: Told,
+}
+
+/// How word of an object came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It was watched.
+    Watch,
+    /// A list shows it: versions before this one may have gone unseen.
+    List,
+    /// A list of this version does not show it. Nobody who never saw it needs to know.
+    Absence,
 }
 
 /// The versions of objects that a reconcile has read or written. Of a version that it read it knows all before, of
@@ -54,8 +64,12 @@ impl Known {
     /// Whether this is no news. What was written counts only if nothing before it went unseen: it may hold what someone
     /// else wrote after the reconcile had read.
     pub fn includes(&self, news: News) -> bool {
-        let Some(versions) = self.0.get(&news.source) else { return false };
-        let wrote = !news.gap && versions.written.contains(&news.version);
+        let Some(versions) = self.0.get(&news.source) else { return news.told == Told::Absence };
+        let wrote = match news.told {
+            Told::Watch => versions.written.contains(&news.version),
+            Told::List => false,
+            Told::Absence => versions.written.iter().any(|written| *written >= news.version),
+        };
         news.version != 0 && (news.version <= versions.read || wrote)
     }
 }
@@ -74,11 +88,11 @@ mod tests {
     }
 
     fn event(name: &str, version: u64) -> News {
-        News { source: source(name), version, gap: false }
+        News { source: source(name), version, told: Told::Watch }
     }
 
     fn listed(name: &str, version: u64) -> News {
-        News { gap: true, ..event(name, version) }
+        News { told: Told::List, ..event(name, version) }
     }
 
     #[test]
@@ -99,6 +113,21 @@ mod tests {
         assert!(known.includes(event("a", 9)));
         assert!(!known.includes(event("a", 8)), "someone else wrote 8, and it was never read");
         assert!(!known.includes(listed("a", 9)), "a list does not tell of 8");
+    }
+
+    #[test]
+    fn what_is_absent_is_news_to_those_who_saw_it() {
+        let mut known = Known::default();
+        known.read(source("read"), 7);
+        known.wrote(source("written"), 9);
+        let absent = |name, version| News { told: Told::Absence, ..event(name, version) };
+        assert!(known.includes(absent("never seen", 8)));
+        assert!(!known.includes(absent("read", 8)) && !known.includes(absent("written", 10)));
+        assert!(
+            known.includes(absent("read", 6)) && known.includes(absent("written", 8)),
+            "it came after the list"
+        );
+        assert!(!known.includes(absent("read", 0)), "its kind is gone");
     }
 
     #[test]

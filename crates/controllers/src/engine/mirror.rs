@@ -5,7 +5,7 @@
 //! not call back.
 
 use super::index::{self, Index};
-use super::known::{News, Source};
+use super::known::{News, Source, Told};
 use super::queue::{Key, Queue};
 use super::sighting::{Depth, Line, Notice, Page, Seen};
 use crate::cluster::Cluster;
@@ -43,7 +43,8 @@ impl Change<'_> {
     pub fn wake(&self, queue: &Queue, key: &Key) {
         if let Some(object) = self.object() {
             let source = Source::new(self.gvk, &object.key.namespace, &object.key.name);
-            queue.wake_by(key, News { source, version: self.version, gap: self.gap });
+            let told = if self.gap { Told::List } else { Told::Watch };
+            queue.wake_by(key, News { source, version: self.version, told });
         }
     }
 
@@ -68,6 +69,19 @@ impl Change<'_> {
 /// Someone who wants to know of changes. Called under the mirror's lock: be quick, and do not call back.
 pub trait Observer: Send + Sync {
     fn changed(&self, change: &Change<'_>);
+
+    /// Everything was listed, and told of as far as it is a change to what the mirror knew. What came and went before
+    /// the mirror knew of it was not.
+    fn listed(&self, _: &Listing<'_>) {}
+}
+
+/// Everything that there was of a kind at a version.
+pub struct Listing<'a> {
+    pub gvk: &'a GroupVersionKind,
+    pub objects: &'a BTreeMap<Key, Arc<Seen>>,
+    pub version: u64,
+    /// Whether nothing was known before.
+    pub first: bool,
 }
 
 impl<F: Fn(&Change<'_>) + Send + Sync> Observer for F {
@@ -296,6 +310,9 @@ impl Mirror {
         while let Some((_, seen)) = objects.pop_first() {
             state.put(&self.gvk, &seen, true);
         }
+        let first = state.version == 0;
+        let listing = Listing { gvk: &self.gvk, objects: &state.objects, version, first };
+        state.observers.iter().for_each(|(_, observer)| observer.listed(&listing));
         self.advance(&mut state, version);
     }
 

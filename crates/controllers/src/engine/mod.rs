@@ -16,7 +16,7 @@ mod worker;
 pub use dependencies::Dependency;
 pub use following::Following;
 pub use known::{Known, Source, version};
-pub use mirror::{Change, Mirror, Observer, Selected, wake_itself};
+pub use mirror::{Change, Listing, Mirror, Observer, Selected, wake_itself};
 pub use queue::{Counts, Key, Next, Pace, Queue};
 pub use sighting::{Depth, Seen};
 pub use watches::{Subscription, Watches};

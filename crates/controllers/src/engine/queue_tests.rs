@@ -1,5 +1,6 @@
 //! The laws of the work queue.
 
+use super::super::known::Told;
 use super::*;
 use transom_object::GroupVersionKind;
 
@@ -12,7 +13,7 @@ fn source(name: &str) -> Source {
 }
 
 fn event(name: &str, version: u64) -> News {
-    News { source: source(name), version, gap: false }
+    News { source: source(name), version, told: Told::Watch }
 }
 
 fn queue() -> Queue {

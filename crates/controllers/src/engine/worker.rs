@@ -217,7 +217,7 @@ fn label(next: Next) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::known::News;
+    use super::super::known::{News, Told};
     use super::*;
     use serde_json::json;
 
@@ -229,7 +229,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         };
         let knows = |pass: &Pass, name: &str, version| {
-            pass.lock().includes(News { source: Source::new(&gvk, "", name), version, gap: false })
+            pass.lock().includes(News { source: Source::new(&gvk, "", name), version, told: Told::Watch })
         };
         let pass = Pass::default();
         pass.read(&object("before", 7));

@@ -37,3 +37,24 @@ async fn controllers_are_not_ready_while_a_kind_cannot_be_seen() {
     plane.show();
     until_ready(&plane).await;
 }
+
+#[tokio::test]
+async fn what_is_deleted_before_anybody_watches_it_comes_back() {
+    let mut plane = with_things("Cluster", false).await;
+    plane.apply(&xr("one", "small")).await;
+    let map = composed_name(&plane.until_true(XR, "one", "Ready").await);
+    plane.stop();
+    plane.hide("configmaps");
+    plane.start().await;
+    let (_, name) = map.split_once('/').unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while !plane.take_reads().iter().any(|read| read.ends_with(name)) {
+        assert!(Instant::now() < deadline, "nobody looks at it");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    plane.settle().await;
+    plane.delete("v1/ConfigMap", &map).await;
+    plane.until_gone("v1/ConfigMap", &map).await;
+    plane.show();
+    plane.until("v1/ConfigMap", &map, |o| o["data"]["size"] == "small").await;
+}
