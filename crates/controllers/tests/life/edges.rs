@@ -217,7 +217,7 @@ async fn a_kind_that_nobody_depends_on_any_longer_is_not_watched() {
             if request.observed_composite().get_str("spec.size")? == "reads" {
                 response.require(
                     "more",
-                    ResourceSelector::named("v1", "ResourceQuota", "q").in_namespace("default"),
+                    ResourceSelector::named("coordination.k8s.io/v1", "Lease", "q").in_namespace("default"),
                 );
             }
             Ok(response)
@@ -227,10 +227,10 @@ async fn a_kind_that_nobody_depends_on_any_longer_is_not_watched() {
     plane.apply(&xr("one", "reads")).await;
     plane.until_true(XR, "one", "Ready").await;
     let watched = |kind: &str| plane.watched_kinds().iter().any(|gvk| gvk.kind == kind);
-    assert!(watched("ResourceQuota"));
+    assert!(watched("Lease"));
     plane.settle().await;
     wait_for_the_sweeper().await;
-    assert!(watched("ResourceQuota"), "it is depended on");
+    assert!(watched("Lease"), "it is depended on");
     plane.apply(&xr("one", "does not")).await;
     plane
         .until(XR, "one", |o| condition(o, "Synced")["observedGeneration"] == o["metadata"]["generation"])
@@ -240,6 +240,6 @@ async fn a_kind_that_nobody_depends_on_any_longer_is_not_watched() {
     plane.patch(XR, "one", json!({"metadata": {"annotations": {"look": "again"}}})).await;
     plane.settle().await;
     wait_for_the_sweeper().await;
-    assert!(!watched("ResourceQuota"));
+    assert!(!watched("Lease"));
     assert!(watched("XThing") && watched("CompositionRevision"), "other watches stay");
 }
