@@ -4,8 +4,6 @@ use crate::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
-
 #[tokio::test(flavor = "multi_thread")]
 async fn basic_composition_namespaced() {
     let user = User::new().await;

@@ -3,8 +3,6 @@
 use crate::user::*;
 use serde_json::json;
 
-const CRD: &str = "apiextensions.k8s.io/v1/CustomResourceDefinition";
-
 #[tokio::test(flavor = "multi_thread")]
 async fn xrd_validation() {
     let user = User::new().await;

@@ -7,8 +7,6 @@ use tokio::sync::Semaphore;
 use transom_function::testing::serve;
 use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 
-const THING: &str = "example.org/v1/Thing";
-
 /// Answers about things that are called slow when it may.
 struct Hesitant(Arc<Semaphore>);
 
@@ -25,19 +23,25 @@ impl Function for Hesitant {
     }
 }
 
+/// A plane whose things are composed by this function, which is called `remote`.
+async fn composing_by(remote: impl Function) -> User {
+    let user = User::new().await;
+    let address = serve(remote).await;
+    user.apply(&function("remote", &format!("transom.io/endpoint: '{address}'"))).await;
+    user.apply(&definition("Thing", "Cluster", "")).await;
+    user.apply(&composition("things", "Thing", &json!({}), &[("remote", Value::Null)])).await;
+    user
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_that_does_not_answer_is_named_while_it_does_not() {
-    let user = User::new().await;
     let leave = Arc::new(Semaphore::new(0));
-    let address = serve(Hesitant(leave.clone())).await;
-    user.apply(&function("hesitant", &format!("transom.io/endpoint: '{address}'"))).await;
-    user.apply(&definition("Thing", "Cluster", "")).await;
-    user.apply(&composition("things", "Thing", &json!({}), &[("hesitant", Value::Null)])).await;
+    let user = composing_by(Hesitant(leave.clone())).await;
     user.apply(&object("Thing", "slow", "")).await;
     let slow = user.until(THING, "slow", |o| reason_of(o, "Responsive") == "WaitingForFunction").await;
     assert_eq!(
         message_of(&slow, "Responsive"),
-        "Pipeline step \"step-0\" waits for function \"hesitant\", which has not answered for 0.75 s."
+        "Pipeline step \"step-0\" waits for function \"remote\", which has not answered for 0.75 s."
     );
     user.apply(&object("Thing", "quick", "")).await;
     let quick = user.until_ready(THING, "quick").await;
@@ -60,12 +64,8 @@ async fn a_function_that_fails_after_a_long_silence_leaves_no_word_of_the_silenc
             Err(std::io::Error::other("at last").into())
         }
     }
-    let user = User::new().await;
     let leave = Arc::new(Semaphore::new(0));
-    let address = serve(Failing(leave.clone())).await;
-    user.apply(&function("failing", &format!("transom.io/endpoint: '{address}'"))).await;
-    user.apply(&definition("Thing", "Cluster", "")).await;
-    user.apply(&composition("things", "Thing", &json!({}), &[("failing", Value::Null)])).await;
+    let user = composing_by(Failing(leave.clone())).await;
     user.apply(&object("Thing", "one", "")).await;
     user.until(THING, "one", |o| reason_of(o, "Responsive") == "WaitingForFunction").await;
     leave.add_permits(Semaphore::MAX_PERMITS / 2);

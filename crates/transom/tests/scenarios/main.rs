@@ -8,6 +8,7 @@ mod definitions;
 mod edges;
 mod faulty;
 mod managed;
+mod manifests;
 #[path = "../plane/mod.rs"]
 mod plane;
 mod required;

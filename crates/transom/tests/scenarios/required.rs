@@ -4,8 +4,6 @@ use crate::user::*;
 use serde_json::{Value, json};
 use transom_function::{ResourceSelector, RunFunctionRequest, RunFunctionResponse};
 
-const THING: &str = "example.org/v1/Thing";
-
 /// A plane whose things say in their status what a function elsewhere was given.
 async fn asking(
     script: impl Fn(&RunFunctionRequest, &mut RunFunctionResponse) -> Option<String> + Send + Sync + 'static,

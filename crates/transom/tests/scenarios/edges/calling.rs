@@ -9,8 +9,6 @@ use transom_function::{
     Error, Requirements, Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse,
 };
 
-const THING: &str = "example.org/v1/Thing";
-
 /// What a function was asked.
 pub type Calls = Arc<Mutex<Vec<RunFunctionRequest>>>;
 

@@ -7,8 +7,6 @@ use transom_object::meta;
 
 const CLAIM: &str = "example.org/v1/Claim";
 const XR: &str = "example.org/v1/XClaim";
-const CRD: &str = "apiextensions.k8s.io/v1/CustomResourceDefinition";
-const SECRET: &str = "v1/Secret";
 const COUNTED: &str = "claim/xclaims.example.org";
 
 fn offering(more: &str) -> String {

@@ -34,7 +34,7 @@ async fn case_01_a_pipeline_that_fails_applies_nothing() {
     for (composition, words) in [
         (
             changed(|step| {
-                step["credentials"] = json!([{"name": "c", "source": "Secret", "secretRef": secret}])
+                step["credentials"] = json!([{"name": "c", "source": "Secret", "secretRef": secret}]);
             }),
             r#"cannot get Composition pipeline step "step-0" credential "c" from Secret"#,
         ),
@@ -161,6 +161,7 @@ async fn cases_09_10_11_results_become_events_and_conditions_need_no_message() {
 async fn case_12_an_answer_is_asked_for_again_when_its_time_is_up() {
     let things = Things::new("Cluster").await;
     const LAST: usize = 5;
+    let last = LAST.to_string();
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     things.answer(move |response| {
@@ -172,7 +173,7 @@ async fn case_12_an_answer_is_asked_for_again_when_its_time_is_up() {
         response.composite().set("status.coolerField", call.min(LAST).to_string()).expect("an object");
     });
     things.user.apply(&object("Thing", "one", "")).await;
-    things.user.until(THING, "one", |o| o["status"]["coolerField"] == LAST.to_string()).await;
+    things.user.until(THING, "one", |o| o["status"]["coolerField"] == last).await;
     things.user.must_rest(THING, "one").await;
     // The status changed with the last answer, so it is looked at once more.
     assert!(calls.load(Ordering::SeqCst) <= LAST + 2, "{calls:?}");

@@ -2,34 +2,21 @@
 
 use crate::user::*;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
-const REVISION: &str = "apiextensions.crossplane.io/v1/CompositionRevision";
-const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
-const SECRET: &str = "v1/Secret";
 const FINALIZER: &str = "composite.apiextensions.crossplane.io";
 
 /// Nothing of a thing that is and stays `blocked` can be written but a new status.
 const BLOCKED: &str = "oldSelf.spec.coolField != 'blocked' || self.spec.coolField != 'blocked' \
                        || (has(self.status) && (!has(oldSelf.status) || self.status != oldSelf.status))";
 
-/// Waits for the only revision of a Composition to be judged, and gives it.
+/// Waits for a revision of a Composition to be judged so.
 async fn until_judged(user: &User, composition: &str, status: &str) -> Value {
-    let started = Instant::now();
     let judged = |r: &Value| {
         meta::label(r, "crossplane.io/composition-name") == Some(composition)
             && status_of(r, "ValidPipeline") == status
     };
-    loop {
-        let revisions = user.list(REVISION).await;
-        if let Some(revision) = revisions.iter().find(|r| judged(r)) {
-            return revision.clone();
-        }
-        assert!(started.elapsed() < crate::plane::PATIENCE, "{composition}: {revisions:#?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    user.until_any(REVISION, judged).await
 }
 
 /// Waits until a thing complains in exactly these words, in its condition and in an event with this reason.

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use transom_function::{Ready, Resource};
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
 const WITHOUT_WATCHES: &str = "--enable-realtime-compositions=false";
 
 /// When a function was called, by the composite resource that it was called for.

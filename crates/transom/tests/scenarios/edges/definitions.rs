@@ -5,8 +5,6 @@ use serde_json::{Value, json};
 use transom_function::ResourceSelector;
 use transom_object::meta;
 
-pub const CRD: &str = "apiextensions.k8s.io/v1/CustomResourceDefinition";
-pub const THING: &str = "example.org/v1/Thing";
 pub const NAME: &str = "things.example.org";
 pub const CLAIMED: &str = "claimNames: {kind: Claim, plural: claims}";
 const STARTED: &str = "engine_controllers_started_total";

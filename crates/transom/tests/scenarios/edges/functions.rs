@@ -19,10 +19,7 @@ use std::time::{Duration, Instant};
 use transom_function::RunFunctionResponse;
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
 const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
-const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
-const REVISION: &str = "apiextensions.crossplane.io/v1/CompositionRevision";
 const NEW: &str = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
 const OLD: &str = "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 const CACHED: &str = "--enable-function-response-cache";

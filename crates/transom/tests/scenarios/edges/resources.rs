@@ -41,7 +41,7 @@ async fn cases_04_18_24_bad_metadata_changes_nothing() {
     user.until(MAP, &format!("default/{longest}"), |_| true).await;
     let ours = user.until(MAP, "default/ours", |_| true).await;
     assert_eq!(
-        meta::controller_of(&ours).map(|owner| owner.kind.to_string()),
+        meta::controller_of(&ours).map(|owner| owner.kind),
         Some("Thing".to_owned()),
         "its own is put right"
     );
@@ -140,7 +140,7 @@ async fn case_07_every_write_that_is_refused_is_told_of_and_made_up_for() {
         .await;
     user.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, namespace: going, finalizers: [example.org/hold]}\n").await;
     user.delete("v1/Namespace", "going", None).await;
-    user.until("v1/Namespace", "going", |o| meta::is_deleting(o)).await;
+    user.until("v1/Namespace", "going", meta::is_deleting).await;
     things.want(&[("map", map("x")), ("late", with(map("x"), json!({"namespace": "going"})))]);
     things.look_again("one").await;
     things.until_wrong("one", "cannot apply composed resource \"late\"").await;

@@ -5,10 +5,6 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
-const COMPOSITION: &str = "apiextensions.crossplane.io/v1/Composition";
-const REVISION: &str = "apiextensions.crossplane.io/v1/CompositionRevision";
-const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
 const HASH: &str = "crossplane.io/composition-hash";
 const CREATED: &str = "Normal CreateRevision Created new revision";
 

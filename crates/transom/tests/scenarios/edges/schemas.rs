@@ -1,6 +1,6 @@
 //! Edge cases 72 to 78: the CRDs that come of definitions.
 
-use super::definitions::{CLAIMED, CRD, NAME, THING, with_schema};
+use super::definitions::{CLAIMED, NAME, with_schema};
 use crate::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;

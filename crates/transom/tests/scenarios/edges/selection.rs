@@ -2,12 +2,9 @@
 
 use crate::user::*;
 use serde_json::{Value, json};
-use std::time::Duration;
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
 const OTHER: &str = "example.org/v1/Other";
-const REVISION: &str = "apiextensions.crossplane.io/v1/CompositionRevision";
 const CHOSEN: &str = "Normal SelectComposition Successfully selected composition: ";
 const DEFAULT: &str = "Normal CompositionSelection Default composition has been selected";
 const ENFORCED: &str = "Normal CompositionSelection Enforced composition has been selected";
@@ -34,19 +31,9 @@ async fn until_says(user: &User, name: &str, words: &str) -> Value {
 
 /// The name of the revision with this number.
 async fn revision(user: &User, composition: &str, number: i64) -> String {
-    let started = std::time::Instant::now();
-    loop {
-        let revisions = user.list(REVISION).await;
-        let wanted = revisions.iter().find(|r| {
-            meta::label(r, "crossplane.io/composition-name") == Some(composition)
-                && r["spec"]["revision"] == number
-        });
-        if let Some(revision) = wanted {
-            return meta::name(revision).to_owned();
-        }
-        assert!(started.elapsed() < crate::plane::PATIENCE, "{revisions:#?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let of = |r: &Value| meta::label(r, "crossplane.io/composition-name") == Some(composition);
+    let found = user.until_any(REVISION, |r| of(r) && r["spec"]["revision"] == number).await;
+    meta::name(&found).to_owned()
 }
 
 /// Everything that was said of a choice, once it is said which revision was chosen: that comes last.

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
 const OTHER: &str = "example.org/v1/Other";
-const SECRET: &str = "v1/Secret";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_41_details_are_published_where_when_and_as_far_as_they_are_wanted() {

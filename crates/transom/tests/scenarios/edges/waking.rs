@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use transom_function::{Error, Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse};
 use transom_object::meta;
 
-const THING: &str = "example.org/v1/Thing";
-const SECRET: &str = "v1/Secret";
 const OURS: &str = "controller=\"composite/things.example.org\"";
 
 /// How often each thing was composed.

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use transom_function::{Ready, Resource, RunFunctionResponse};
 
-pub const THING: &str = "example.org/v1/Thing";
 const DEFINITION: &str = "things.example.org";
 
 type Script = Arc<dyn Fn(&mut RunFunctionResponse) + Send + Sync>;
