@@ -28,6 +28,7 @@
 //! | what a run wrote counts as read, with what others wrote before it | everything is as wanted | some 500 |
 //! | a watch that failed goes on from where it was, without a new list | everything is as wanted | some 500 |
 //! | what is deleted is not deleted by uid | nothing of others was touched | some 1,200 |
+//! | what is gone before a watch begins is not told of | everything is as wanted | some 70,000 |
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod acts;
