@@ -88,7 +88,7 @@ impl Line {
             Some(reason) if reason.len() < 10 => faults.push("that is no reason".to_owned()),
             Some(_) if !on_the_binary.is_empty() => faults.push("it is tested on the binary".to_owned()),
             None if on_the_binary.is_empty() => {
-                faults.push("no test on the binary, and no reason".to_owned())
+                faults.push("no test on the binary, and no reason".to_owned());
             }
             _ => {}
         }

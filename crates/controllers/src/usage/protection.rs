@@ -4,13 +4,13 @@ use crate::cluster::Cluster;
 use crate::engine::{Change, Observer};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use transom_object::meta;
 use transom_xapi::constants::{annotation, label, owner};
-use transom_xapi::usage::{Usage, in_use_message};
+use transom_xapi::usage::{self, Usage, in_use_message};
 
 /// Attempts that may wait to be noted; more are not.
 const BACKLOG: usize = 256;
@@ -65,7 +65,7 @@ impl Protection {
 
     /// The usages that protect an object, itself being deleted or not.
     pub(super) fn usages_of(&self, object: &Value) -> Vec<Usage> {
-        self.shelf.lock().values().filter(|usage| usage.protects(object)).cloned().collect()
+        self.shelf.lock().usages_of(object)
     }
 
     pub(super) fn shelf(&self) -> Arc<Shelf> {
@@ -73,13 +73,51 @@ impl Protection {
     }
 }
 
-/// Usages by uid.
+/// The usages, found by what they use: a deletion costs what it has to ask, however many there are.
 #[derive(Default)]
-pub(super) struct Shelf(Mutex<BTreeMap<Box<str>, Usage>>);
+pub(super) struct Shelf(Mutex<Usages>);
+
+#[derive(Default)]
+struct Usages {
+    by_uid: BTreeMap<Box<str>, Usage>,
+    by_used: HashMap<String, BTreeSet<Box<str>>>,
+}
 
 impl Shelf {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Box<str>, Usage>> {
+    fn lock(&self) -> MutexGuard<'_, Usages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Usages {
+    fn put(&mut self, uid: &str, usage: Usage) {
+        self.take(uid);
+        if let Some(used) = usage.key() {
+            self.by_used.entry(used).or_default().insert(uid.into());
+        }
+        self.by_uid.insert(uid.into(), usage);
+    }
+
+    fn take(&mut self, uid: &str) {
+        let Some(used) = self.by_uid.remove(uid).and_then(|usage| usage.key()) else { return };
+        if let Some(uids) = self.by_used.get_mut(&used) {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.by_used.remove(&used);
+            }
+        }
+    }
+
+    fn usages_of(&self, object: &Value) -> Vec<Usage> {
+        // Usages of the cluster do not look at namespaces.
+        let mut uids: BTreeSet<&Box<str>> = BTreeSet::new();
+        for namespace in [meta::namespace(object), ""] {
+            let used =
+                usage::key(meta::api_version(object), meta::kind(object), meta::name(object), namespace);
+            uids.extend(self.by_used.get(&used).into_iter().flatten());
+        }
+        let usages = uids.into_iter().filter_map(|uid| self.by_uid.get(uid));
+        usages.filter(|usage| usage.protects(object)).cloned().collect()
     }
 }
 
@@ -87,8 +125,8 @@ impl Observer for Shelf {
     fn changed(&self, change: &Change<'_>) {
         let Some(seen) = change.object() else { return };
         match change.after.and_then(|after| Usage::deserialize(&*after.object).ok()) {
-            Some(usage) => drop(self.lock().insert(seen.uid.clone(), usage)),
-            None => drop(self.lock().remove(&seen.uid)),
+            Some(usage) => self.lock().put(&seen.uid, usage),
+            None => self.lock().take(&seen.uid),
         }
     }
 }
@@ -105,4 +143,43 @@ pub(super) fn record(cluster: Cluster, protection: &Protection) -> JoinHandle<()
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(kind: &str, namespace: &str, name: &str, used: &str) -> Usage {
+        let of = json!({"apiVersion": "v1", "kind": "ConfigMap", "resourceRef": {"name": used}});
+        let metadata = json!({"name": name, "namespace": namespace});
+        Usage::deserialize(json!({"kind": kind, "metadata": metadata, "spec": {"of": of}})).unwrap()
+    }
+
+    #[test]
+    fn usages_are_found_by_what_they_use() {
+        let mut usages = Usages::default();
+        usages.put("1", usage("Usage", "here", "a", "map"));
+        usages.put("2", usage("Usage", "there", "b", "map"));
+        usages.put("3", usage("ClusterUsage", "", "c", "map"));
+        usages.put("4", usage("Usage", "here", "d", ""));
+        let found = |usages: &Usages, namespace: &str, name: &str| {
+            let metadata = json!({"namespace": namespace, "name": name});
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            usages.usages_of(&object).iter().map(|usage| usage.metadata.name.clone()).collect::<String>()
+        };
+        assert_eq!(found(&usages, "here", "map"), "ac");
+        assert_eq!(found(&usages, "there", "map"), "bc");
+        assert_eq!((found(&usages, "", "map"), found(&usages, "here", "other")), ("c".into(), String::new()));
+        // What it uses was not known at first, or is another now.
+        usages.put("4", usage("Usage", "here", "d", "map"));
+        usages.put("1", usage("Usage", "here", "a", "other"));
+        assert_eq!(
+            (found(&usages, "here", "map"), found(&usages, "here", "other")),
+            ("cd".into(), "a".into())
+        );
+        for uid in ["1", "2", "3", "4", "4"] {
+            usages.take(uid);
+        }
+        assert!(usages.by_uid.is_empty() && usages.by_used.is_empty());
+    }
 }

@@ -2,7 +2,8 @@
 
 use crate::user::*;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use transom_function::testing::serve;
 use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
@@ -72,4 +73,33 @@ async fn a_function_that_fails_after_a_long_silence_leaves_no_word_of_the_silenc
     let failed = user.until(THING, "one", |o| message_of(o, "Synced").contains("at last")).await;
     assert_eq!(reason_of(&failed, "Synced"), "ReconcileError");
     assert_eq!(reason_of(&failed, "Responsive"), "WatchCircuitClosed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_is_always_slow_is_called_no_more_often_for_that() {
+    /// Takes its time, and notes for whom.
+    struct Slow(Arc<Mutex<Vec<String>>>);
+    #[async_trait]
+    impl Function for Slow {
+        async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+            tokio::time::sleep(Duration::from_millis(900)).await;
+            self.0.lock().unwrap().push(request.observed_composite().name().to_owned());
+            let mut response = request.start_response();
+            response.meta.as_mut().unwrap().ttl = None;
+            Ok(response)
+        }
+    }
+    let calls: Arc<Mutex<Vec<String>>> = Arc::default();
+    let user = composing_by(Slow(calls.clone())).await;
+    user.apply(&object("Thing", "one", "")).await;
+    user.until_ready(THING, "one").await;
+    // Another that takes as long comes and goes, twice.
+    for _ in 0..2 {
+        user.apply(&object("Thing", "other", "")).await;
+        user.until_ready(THING, "other").await;
+        user.delete(THING, "other", None).await;
+        user.until_gone(THING, "other").await;
+    }
+    let count = calls.lock().unwrap().iter().filter(|name| *name == "one").count();
+    assert!(count <= 2, "it was called {count} times");
 }

@@ -9,6 +9,7 @@ mod edges;
 mod faulty;
 mod managed;
 mod manifests;
+mod mutual_tls;
 #[path = "../plane/mod.rs"]
 mod plane;
 mod required;
