@@ -2,7 +2,7 @@
 
 use crate::account::{Account, Call, Nobody, severity};
 use crate::endpoint::{Endpoint, EndpointError, chain};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -223,10 +223,18 @@ fn failed(function: String, place: &Place, status: &Status) -> RunError {
         Place::InProcess(_) => "in this process".to_owned(),
         Place::Remote { endpoint, .. } => format!("at {}", endpoint.address()),
     };
-    let mut message = format!("{} ({place})", status.message());
-    // The transport keeps the interesting part, why there is no connection, to itself.
-    if let Some(source) = std::error::Error::source(status) {
-        message = format!("{message}: {}", chain(source));
+    let mut words = vec![status.message().to_owned()];
+    // The transport keeps the interesting part, why there is no connection, to itself, and repeats the rest.
+    let mut source = std::error::Error::source(status);
+    while let Some(cause) = source {
+        words.push(cause.to_string());
+        source = cause.source();
     }
+    let mut said = BTreeSet::new();
+    words.retain(|word| word != "transport error" && said.insert(word.clone()));
+    if words.is_empty() {
+        words.push(status.message().to_owned());
+    }
+    let message = format!("{} ({place})", words.join(": "));
     RunError::Failed { function, code: format!("{:?}", status.code()), message }
 }

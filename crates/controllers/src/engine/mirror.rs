@@ -226,6 +226,10 @@ impl Mirror {
                 gap: true,
             });
         }
+        if state.version > 0 {
+            let (objects, version) = (&state.objects, state.version);
+            observer.listed(&Listing { gvk: &self.gvk, objects, version, first: false });
+        }
         state.next_observer += 1;
         let id = state.next_observer;
         state.observers.push((id, observer));

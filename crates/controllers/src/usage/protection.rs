@@ -1,14 +1,14 @@
 //! Who protects what: asked before an object is deleted.
 
 use crate::cluster::Cluster;
-use crate::engine::{Change, Observer};
+use crate::engine::{Change, Listing, Observer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use transom_object::meta;
+use transom_object::{GroupVersionKind, meta};
 use transom_xapi::constants::{annotation, label, owner};
 use transom_xapi::usage::{self, Usage, in_use_message};
 
@@ -16,6 +16,10 @@ use transom_xapi::usage::{self, Usage, in_use_message};
 const BACKLOG: usize = 256;
 /// Attempts that are remembered until what was in use is free.
 const REMEMBERED: usize = 4096;
+
+/// What is said of an object that is marked as used while the usages are still being read.
+const STARTING: &str = "This resource is in-use by usage(s) that are not known yet, because the control plane is starting. \
+                        Try again in a moment.";
 
 /// The usages that exist. Give it to whoever admits deletions.
 pub struct Protection {
@@ -40,7 +44,7 @@ impl Protection {
         if meta::label(object, label::IN_USE) != Some("true") {
             return None;
         }
-        let why = in_use_message(&self.usages_of(object))?;
+        let why = self.shelf.lock().refusal(object)?;
         let policy = policy.unwrap_or("Background");
         let mut tried = self.tried();
         if tried.len() < REMEMBERED {
@@ -81,6 +85,8 @@ pub(super) struct Shelf(Mutex<Usages>);
 struct Usages {
     by_uid: BTreeMap<Box<str>, Usage>,
     by_used: HashMap<String, BTreeSet<Box<str>>>,
+    /// The kinds of usages of which all are here.
+    complete: BTreeSet<GroupVersionKind>,
 }
 
 impl Shelf {
@@ -108,6 +114,14 @@ impl Usages {
         }
     }
 
+    /// Why an object that is marked as used must not be deleted. Before all usages are known, nobody knows that it may.
+    fn refusal(&self, object: &Value) -> Option<String> {
+        if super::kinds().iter().all(|kind| self.complete.contains(kind)) {
+            return in_use_message(&self.usages_of(object));
+        }
+        Some(STARTING.to_owned())
+    }
+
     fn usages_of(&self, object: &Value) -> Vec<Usage> {
         // Usages of the cluster do not look at namespaces.
         let mut uids: BTreeSet<&Box<str>> = BTreeSet::new();
@@ -128,6 +142,10 @@ impl Observer for Shelf {
             Some(usage) => self.lock().put(&seen.uid, usage),
             None => self.lock().take(&seen.uid),
         }
+    }
+
+    fn listed(&self, listing: &Listing<'_>) {
+        self.lock().complete.insert(listing.gvk.clone());
     }
 }
 

@@ -105,3 +105,22 @@ async fn a_mark_that_is_gone_comes_back_and_nothing_else_wakes_a_usage() {
     plane.settle().await;
     assert_eq!(plane.take_reads(), Vec::<String>::new(), "what it contains is nobody's business");
 }
+
+#[tokio::test]
+async fn what_is_in_use_is_protected_before_it_is_known_by_what() {
+    let mut plane = Plane::quiet().await;
+    plane.hide("usages");
+    plane.start().await;
+    plane.apply(&map("free")).await;
+    plane.apply(&map("used").replace("app: used", "app: used, crossplane.io/in-use: 'true'")).await;
+    let why = refused(&plane, "used").await;
+    assert!(why.contains("usage(s) that are not known yet, because the control plane is starting"), "{why}");
+    plane.delete(MAP, "default/free").await;
+    plane.show();
+    // Nothing uses it after all, whatever its label says.
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while plane.user.delete(&gvk(MAP), "default", "used", Deletion::default()).await.is_err() {
+        assert!(std::time::Instant::now() < deadline, "it cannot be deleted");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}

@@ -60,7 +60,7 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
     let more_metrics: transom_apiserver::MoreMetrics = Box::new(move || counted.render());
     let protection: Arc<Protection> = Arc::default();
     let readiness: Arc<OnceLock<Arc<Readiness>>> = Arc::default();
-    let server_options = Options {
+    let mut server_options = Options {
         ca_certificate,
         token_key,
         more_metrics: Some(more_metrics),
@@ -69,9 +69,11 @@ async fn serve(options: Up) -> Result<ExitCode, Failure> {
         } else {
             vec![controllers_are_ready(&readiness)]
         },
-        admission: Box::new(controllers::Guard(protection.clone())),
         ..Options::default()
     };
+    if !options.api_server_only {
+        server_options.admission = Box::new(controllers::Guard(protection.clone()));
+    }
     let server = Server::start(store.clone(), server_options)
         .await
         .map_err(|e| Failure::new(format!("cannot prepare the API server: {e}")))?;

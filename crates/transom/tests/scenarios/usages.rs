@@ -120,3 +120,18 @@ async fn legacy_usage_composition() {
     user.until_none(LEGACY, "one").await;
     user.until_none(NOP, "one").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_used_is_protected_from_the_first_moment_of_a_plane() {
+    let mut user = User::new().await;
+    user.apply(&map("default", "used")).await;
+    user.apply("apiVersion: protection.crossplane.io/v1beta1\nkind: Usage\nmetadata: {name: u, namespace: default}\nspec:\n  of: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: used}}\n  reason: precious\n").await;
+    user.until_true(USAGE, "default/u", "Ready").await;
+    for _ in 0..5 {
+        user.restart(&[]).await;
+        must_be_in_use(&user, MAP, "default/used").await;
+    }
+    user.delete(USAGE, "default/u", None).await;
+    user.until_gone(USAGE, "default/u").await;
+    user.delete(MAP, "default/used", None).await;
+}
