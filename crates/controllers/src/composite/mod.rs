@@ -14,6 +14,7 @@ mod punctual;
 mod reconcile;
 mod report;
 mod rights;
+mod status;
 mod world;
 
 use crate::catalog::kinds;

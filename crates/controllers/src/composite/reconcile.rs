@@ -10,9 +10,7 @@ use super::world::Reading;
 use super::{Composites, prepare};
 use crate::engine::{Dependency, Key, Next, Pass};
 use crate::error::{Attempt, Error, Result};
-use crate::settled::{is_settled, same};
-use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
@@ -20,16 +18,12 @@ use transom_compose::{Cause, Failure, Inputs, Lookup, Observed, Plan};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
-use transom_xapi::constants::{condition, event, finalizer, message, owner};
-use transom_xapi::metadata::{self as notes, TypedReference};
+use transom_xapi::constants::{condition, event, finalizer, message};
+use transom_xapi::metadata as notes;
 use transom_xapi::{CompositionRevision, revision};
 
 /// How long composing may take, functions included.
 const TIMEOUT: Duration = Duration::from_secs(120);
-
-/// What the control plane itself keeps in a composite resource's status; functions do not own it.
-const OWN_STATUS: [&str; 4] =
-    ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", "watchedResourceRefs"];
 
 /// A step that failed, and the reason its event carries.
 pub(super) struct Trouble {
@@ -372,64 +366,6 @@ impl Composites {
             next => next,
         })
     }
-
-    /// The status that functions want, with the control plane's own fields as they are.
-    fn keep_own_status(&self, xr: &mut Composite, wanted: &Value, reading: &Reading<'_>) {
-        let old = xr.object.get("status").cloned().unwrap_or_default();
-        let mut status = wanted.get("status").cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
-        for field in OWN_STATUS {
-            match old.get(field) {
-                Some(value) => status[field] = value.clone(),
-                None => drop(status.as_object_mut().map(|s| s.remove(field))),
-            }
-        }
-        let watched: BTreeSet<TypedReference> = reading.required();
-        if watched.is_empty() {
-            status.as_object_mut().map(|s| s.remove("watchedResourceRefs"));
-        } else {
-            status["watchedResourceRefs"] = json!(watched);
-        }
-        xr.object["status"] = status;
-    }
-
-    /// Applies the status if that would change it. Says whether it changed anything that functions decide on.
-    async fn apply_status(&self, pass: &Pass, xr: &mut Composite, observed: &Value) -> Result<bool> {
-        let mut intent = json!({
-            "apiVersion": meta::api_version(&xr.object),
-            "kind": meta::kind(&xr.object),
-            "metadata": {"name": meta::name(&xr.object), "uid": meta::uid(&xr.object)},
-        });
-        meta::set_namespace(&mut intent, meta::namespace(&xr.object));
-        let wanted = xr.object.get("status").cloned().unwrap_or_default();
-        intent["status"] = wanted.clone();
-        xr.object["status"] = observed.clone();
-        // The message of a past error was written by another manager, and is not ours to apply away.
-        if has_leftovers(&xr.object, &wanted) {
-            xr.object["status"]["conditions"] = wanted["conditions"].clone();
-            let updated = self.plane.update_status(pass, &mut xr.object).await;
-            updated.to("cannot update composite resource status")?;
-        }
-        if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
-            let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
-            xr.object = applied.to("cannot apply composite resource status")?;
-            pass.wrote(&xr.object);
-        }
-        let after = xr.object.get("status").cloned().unwrap_or_default();
-        Ok(!same(&as_functions_see(observed), &as_functions_see(&after)))
-    }
-
-    /// Marks conditions that speak of the current generation.
-    pub(super) fn mark(&self, xr: &mut Composite, new: impl IntoIterator<Item = Condition>) {
-        conditions::mark_observed(&mut xr.object, new, self.plane.clock.now());
-    }
-
-    /// Replaces the status if it is not what it was.
-    pub(super) async fn write_status(&self, pass: &Pass, xr: &mut Composite, before: &Value) -> Result<()> {
-        if xr.object.get("status").is_none_or(|status| same(status, before)) {
-            return Ok(());
-        }
-        self.plane.update_status(pass, &mut xr.object).await.to("cannot update composite resource status")
-    }
 }
 
 /// Why there is nothing to conclude.
@@ -442,44 +378,6 @@ impl Stop {
     fn because(words: String) -> Self {
         Self::Failed(Box::new(Cause::Resources(words).into()))
     }
-}
-
-/// Whether a condition says something that the one to replace it does not, and that someone else wrote: an apply takes
-/// back no more than the same manager applied before.
-fn has_leftovers(xr: &Value, wanted: &Value) -> bool {
-    let wanted = conditions::of(&json!({"status": wanted}));
-    conditions::of(xr).iter().any(|old| match wanted.iter().find(|new| new.kind == old.kind) {
-        None => is_of_others(xr, &old.kind, "."),
-        Some(new) => {
-            new.message.is_empty() && !old.message.is_empty() && is_of_others(xr, &old.kind, "f:message")
-        }
-    })
-}
-
-/// Whether any manager but the one that applies the status wrote a field of a condition.
-fn is_of_others(xr: &Value, condition: &str, field: &str) -> bool {
-    let managers = xr.pointer("/metadata/managedFields").and_then(Value::as_array);
-    managers.into_iter().flatten().any(|manager| {
-        let applies = manager["manager"] == owner::COMPOSITE && manager["operation"] == "Apply";
-        let conditions = &manager["fieldsV1"]["f:status"]["f:conditions"];
-        !applies && conditions[format!("k:{{\"type\":\"{condition}\"}}")].get(field).is_some()
-    })
-}
-
-/// A status without what only the control plane writes and reads.
-fn as_functions_see(status: &Value) -> Value {
-    let mut status = status.as_object().cloned().unwrap_or_default();
-    for field in OWN_STATUS {
-        status.remove(field);
-    }
-    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        conditions
-            .retain(|c| c.get("type").and_then(Value::as_str).is_some_and(|t| !conditions::is_system(t)));
-        if conditions.is_empty() {
-            status.remove("conditions");
-        }
-    }
-    Value::Object(status)
 }
 
 /// Whether a condition of an object is true.

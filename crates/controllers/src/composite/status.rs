@@ -1,0 +1,138 @@
+//! The status of a composite resource: what functions want of it, what the control plane keeps in it, and how it is
+//! written.
+
+use super::Composites;
+use super::world::Reading;
+use crate::engine::Pass;
+use crate::error::{Attempt, Result};
+use crate::settled::{is_settled, same};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use transom_object::meta;
+use transom_xapi::composite::Composite;
+use transom_xapi::conditions::{self, Condition};
+use transom_xapi::constants::owner;
+use transom_xapi::metadata::TypedReference;
+
+/// What the control plane itself keeps in a composite resource's status; functions do not own it.
+const OWN_STATUS: [&str; 4] =
+    ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", "watchedResourceRefs"];
+
+impl Composites {
+    /// The status that functions want, with the control plane's own fields as they are.
+    pub(super) fn keep_own_status(&self, xr: &mut Composite, wanted: &Value, reading: &Reading<'_>) {
+        let old = xr.object.get("status").cloned().unwrap_or_default();
+        let mut status = wanted.get("status").cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
+        for field in OWN_STATUS {
+            match old.get(field) {
+                Some(value) => status[field] = value.clone(),
+                None => drop(status.as_object_mut().map(|s| s.remove(field))),
+            }
+        }
+        let watched: BTreeSet<TypedReference> = reading.required();
+        if watched.is_empty() {
+            status.as_object_mut().map(|s| s.remove("watchedResourceRefs"));
+        } else {
+            status["watchedResourceRefs"] = json!(watched);
+        }
+        xr.object["status"] = status;
+    }
+
+    /// Applies the status if that would change it. Says whether it changed anything that functions decide on.
+    pub(super) async fn apply_status(
+        &self,
+        pass: &Pass,
+        xr: &mut Composite,
+        observed: &Value,
+    ) -> Result<bool> {
+        let mut intent = json!({
+            "apiVersion": meta::api_version(&xr.object),
+            "kind": meta::kind(&xr.object),
+            "metadata": {"name": meta::name(&xr.object), "uid": meta::uid(&xr.object)},
+        });
+        meta::set_namespace(&mut intent, meta::namespace(&xr.object));
+        let wanted = xr.object.get("status").cloned().unwrap_or_default();
+        intent["status"] = wanted.clone();
+        xr.object["status"] = observed.clone();
+        // The message of a past error was written by another manager, and is not ours to apply away. What is new is said
+        // with the rest of the status, not before.
+        if let Some(conditions) = without_leftovers(&xr.object, &wanted) {
+            xr.object["status"]["conditions"] = conditions;
+            let updated = self.plane.update_status(pass, &mut xr.object).await;
+            updated.to("cannot update composite resource status")?;
+        }
+        if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
+            let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
+            xr.object = applied.to("cannot apply composite resource status")?;
+            pass.wrote(&xr.object);
+        }
+        let after = xr.object.get("status").cloned().unwrap_or_default();
+        Ok(!same(&as_functions_see(observed), &as_functions_see(&after)))
+    }
+
+    /// Marks conditions that speak of the current generation.
+    pub(super) fn mark(&self, xr: &mut Composite, new: impl IntoIterator<Item = Condition>) {
+        conditions::mark_observed(&mut xr.object, new, self.plane.clock.now());
+    }
+
+    /// Replaces the status if it is not what it was.
+    pub(super) async fn write_status(&self, pass: &Pass, xr: &mut Composite, before: &Value) -> Result<()> {
+        if xr.object.get("status").is_none_or(|status| same(status, before)) {
+            return Ok(());
+        }
+        self.plane.update_status(pass, &mut xr.object).await.to("cannot update composite resource status")
+    }
+}
+
+/// The conditions without what those to replace them do not say and someone else wrote, if there is any of it: an apply
+/// takes back no more than the same manager applied before.
+fn without_leftovers(xr: &Value, wanted: &Value) -> Option<Value> {
+    let wanted = conditions::of(&json!({"status": wanted}));
+    let live = xr.pointer("/status/conditions").and_then(Value::as_array)?;
+    let mut kept = Vec::with_capacity(live.len());
+    let mut found = false;
+    for condition in live {
+        let text = |field: &str| condition.get(field).and_then(Value::as_str).unwrap_or_default();
+        let kind = text("type");
+        let mut condition = condition.clone();
+        match wanted.iter().find(|new| new.kind == kind) {
+            None if is_of_others(xr, kind, ".") => {
+                found = true;
+                continue;
+            }
+            Some(new) if new.message.is_empty() && is_of_others(xr, kind, "f:message") => {
+                found |= !text("message").is_empty();
+                condition.as_object_mut().map(|c| c.remove("message"));
+            }
+            _ => {}
+        }
+        kept.push(condition);
+    }
+    found.then(|| kept.into())
+}
+
+/// Whether any manager but the one that applies the status wrote a field of a condition.
+fn is_of_others(xr: &Value, condition: &str, field: &str) -> bool {
+    let managers = xr.pointer("/metadata/managedFields").and_then(Value::as_array);
+    managers.into_iter().flatten().any(|manager| {
+        let applies = manager["manager"] == owner::COMPOSITE && manager["operation"] == "Apply";
+        let conditions = &manager["fieldsV1"]["f:status"]["f:conditions"];
+        !applies && conditions[format!("k:{{\"type\":\"{condition}\"}}")].get(field).is_some()
+    })
+}
+
+/// A status without what only the control plane writes and reads.
+fn as_functions_see(status: &Value) -> Value {
+    let mut status = status.as_object().cloned().unwrap_or_default();
+    for field in OWN_STATUS {
+        status.remove(field);
+    }
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions
+            .retain(|c| c.get("type").and_then(Value::as_str).is_some_and(|t| !conditions::is_system(t)));
+        if conditions.is_empty() {
+            status.remove("conditions");
+        }
+    }
+    Value::Object(status)
+}
