@@ -19,7 +19,6 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent)]
 
 import cargo  # noqa: E402

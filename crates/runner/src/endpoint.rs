@@ -85,11 +85,15 @@ impl Endpoint {
     }
 }
 
+/// What an error says, and what each of its causes does.
+pub(crate) fn causes(error: &dyn std::error::Error) -> impl Iterator<Item = String> {
+    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string)
+}
+
 /// An error and all its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut said = Vec::<String>::new();
-    for error in std::iter::successors(Some(error), |error| error.source()) {
-        let words = error.to_string();
+    for words in causes(error) {
         // Many errors repeat what their cause says.
         if !said.last().is_some_and(|last| last.contains(&words)) {
             said.push(words);

@@ -1,7 +1,7 @@
 //! The functions that can be called, by the name of their Function.
 
 use crate::account::{Account, Call, Nobody, severity};
-use crate::endpoint::{Endpoint, EndpointError, chain};
+use crate::endpoint::{Endpoint, EndpointError, causes, chain};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
@@ -225,11 +225,7 @@ fn failed(function: String, place: &Place, status: &Status) -> RunError {
     };
     let mut words = vec![status.message().to_owned()];
     // The transport keeps the interesting part, why there is no connection, to itself, and repeats the rest.
-    let mut source = std::error::Error::source(status);
-    while let Some(cause) = source {
-        words.push(cause.to_string());
-        source = cause.source();
-    }
+    words.extend(std::error::Error::source(status).into_iter().flat_map(causes));
     let mut said = BTreeSet::new();
     words.retain(|word| word != "transport error" && said.insert(word.clone()));
     if words.is_empty() {

@@ -59,13 +59,13 @@ impl Following {
     pub fn add(&self, key: &Key, dependency: Dependency) {
         let gvk = dependency.gvk().clone();
         self.dependencies.add(key, dependency);
-        self.watch(&gvk);
+        self.watch([&gvk]);
     }
 
     /// The key depends on these and on nothing else.
     pub fn replace(&self, key: &Key, dependencies: &BTreeSet<Dependency>) {
         self.dependencies.replace(key, dependencies);
-        dependencies.iter().for_each(|dependency| self.watch(dependency.gvk()));
+        self.watch(dependencies.iter().map(Dependency::gvk));
     }
 
     pub fn forget(&self, key: &Key) {
@@ -94,16 +94,20 @@ impl Following {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn watch(&self, gvk: &GroupVersionKind) {
+    fn watch<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupVersionKind>) {
         let mut watched = self.watched();
-        if watched.contains_key(gvk) {
-            return;
+        for gvk in kinds {
+            if !watched.contains_key(gvk) {
+                watched.insert(gvk.clone(), self.subscribe(gvk));
+            }
         }
+    }
+
+    fn subscribe(&self, gvk: &GroupVersionKind) -> (Subscription, CountedWatch) {
         let (dependencies, queue) = (self.dependencies.clone(), self.queue.clone());
         let waking = Waking { dependencies, queue, matters: self.matters };
         let subscription = self.watches.subscribe(gvk, Depth::Header, Arc::new(waking));
-        let counted = self.metrics.watching(&self.controller, "Dependency");
-        watched.insert(gvk.clone(), (subscription, counted));
+        (subscription, self.metrics.watching(&self.controller, "Dependency"))
     }
 }
 

@@ -61,9 +61,9 @@ impl UsageControllers {
             let (watches, metrics) = (&plane.watches, &plane.metrics);
             let following =
                 Following::start(watches, metrics, &name, queue.clone(), |change| change.is_of_identity());
-            let (plane, protection) = (plane.clone(), protection.clone());
-            let usages = Usages { plane: plane.clone(), protection, name, gvk, following };
-            running.push(start(Arc::new(usages), queue, plane.metrics.clone()));
+            let (plane, protection, metrics) = (plane.clone(), protection.clone(), metrics.clone());
+            let usages = Usages { plane, protection, name, gvk, following };
+            running.push(start(Arc::new(usages), queue, metrics));
         }
         let attempts = protection::record(plane.cluster.clone(), protection).abort_handle();
         Self { _running: running, _subscriptions: subscriptions, attempts }

@@ -20,12 +20,8 @@ fn changed(change: impl Fn(&mut Value)) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_01_a_pipeline_that_fails_applies_nothing() {
-    let things = Things::new("Cluster").await;
+    let (things, before) = Things::with_one("Cluster").await;
     let user = &things.user;
-    things.want(&[("map", map("before"))]);
-    user.apply(&object("Thing", "one", "")).await;
-    things.until_well("one").await;
-    let before = user.composed(MAP, "one").await;
     things.want(&[("map", map("after")), ("other", map("after"))]);
     user.apply(&function("nobody", "transom.io/endpoint: '127.0.0.1:1'")).await;
     let secret = json!({"namespace": "default", "name": "absent"});
@@ -68,12 +64,8 @@ async fn case_01_a_pipeline_that_fails_applies_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cases_02_17_a_fatal_result_keeps_what_was_said_before_it() {
-    let things = Things::new("Cluster").await;
+    let (things, before) = Things::with_one("Cluster").await;
     let user = &things.user;
-    things.want(&[("map", map("before"))]);
-    user.apply(&object("Thing", "one", "")).await;
-    things.until_well("one").await;
-    let before = user.composed(MAP, "one").await;
     things.answer(|response| {
         response.condition("Custom", Status::ConditionTrue, "Because");
         response.warning("said before");

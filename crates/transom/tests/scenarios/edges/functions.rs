@@ -77,6 +77,13 @@ fn looking<'a>(flags: &[&'a str]) -> Vec<&'a str> {
     [&LOOKING, flags].concat()
 }
 
+/// Waits until a thing is ready and everything that comes of that is over.
+async fn until_at_rest(user: &User) {
+    user.apply(&object("Thing", "one", "")).await;
+    user.until_ready(THING, "one").await;
+    user.must_rest(THING, "one").await;
+}
+
 async fn until_counted(user: &User, name: &str, at_least: u64) {
     let started = Instant::now();
     while user.counted(name, "").await < at_least {
@@ -134,9 +141,7 @@ async fn case_90_an_answer_that_holds_is_given_again() {
         Ok(())
     })
     .await;
-    user.apply(&object("Thing", "one", "")).await;
-    user.until_ready(THING, "one").await;
-    user.must_rest(THING, "one").await;
+    until_at_rest(&user).await;
     until_counted(&user, HITS, 1).await;
     let before = count(&calls);
     let hits = user.counted(HITS, "").await;
@@ -167,9 +172,7 @@ async fn case_90_an_answer_is_kept_as_long_as_it_holds_and_no_longer_than_allowe
             Ok(())
         })
         .await;
-        user.apply(&object("Thing", "one", "")).await;
-        user.until_ready(THING, "one").await;
-        user.must_rest(THING, "one").await;
+        until_at_rest(&user).await;
         let (calls_before, written) = (count(&calls), user.counted(WRITES, "").await);
         until_called(&calls, calls_before + 2).await;
         until_counted(&user, WRITES, written + 2).await;
@@ -188,9 +191,7 @@ async fn case_90_what_does_not_hold_is_not_kept() {
             Ok(())
         })
         .await;
-        user.apply(&object("Thing", "one", "")).await;
-        user.until_ready(THING, "one").await;
-        user.must_rest(THING, "one").await;
+        until_at_rest(&user).await;
         until_called(&calls, count(&calls) + 2).await;
         assert_eq!((user.counted(HITS, "").await, user.counted(WRITES, "").await), (0, 0));
     }

@@ -38,6 +38,16 @@ impl Things {
         things
     }
 
+    /// Things of which one, called `one`, is composed of a map; and the map.
+    pub async fn with_one(scope: &str) -> (Self, Vec<Value>) {
+        let things = Self::new(scope).await;
+        things.want(&[("map", map("before"))]);
+        things.user.apply(&object("Thing", "one", "")).await;
+        things.until_well("one").await;
+        let composed = things.user.composed(MAP, "one").await;
+        (things, composed)
+    }
+
     /// From now on the function answers so.
     pub fn answer(&self, script: impl Fn(&mut RunFunctionResponse) + Send + Sync + 'static) {
         *self.script.lock().unwrap() = Arc::new(script);
