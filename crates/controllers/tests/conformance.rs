@@ -2,16 +2,11 @@
 //! repository, if at all.
 
 use serde_json::{Value, json};
-use std::path::Path;
 use transom_compose::upgrade;
 use transom_controllers::engine::Key;
 
 fn cases(table: &str) -> Vec<Value> {
-    let folder =
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/crossplane/core"));
-    let Ok(text) = std::fs::read(folder.join(table).with_extension("json")) else { return Vec::new() };
-    let table: Value = serde_json::from_slice(&text).expect("a table");
-    table["cases"].as_array().expect("cases").clone()
+    transom_testkit::tables::cases(&format!("crossplane/core/{table}.json"))
 }
 
 /// Whether an object that this manager applied counts as applied by us.

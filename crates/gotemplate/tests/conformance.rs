@@ -6,7 +6,6 @@ use std::path::Path;
 use serde_json::Value as Json;
 use transom_gotemplate::{Functions, Limits, Options, Template, Type, Value};
 
-const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/go-template");
 const KNOWN: &str = include_str!("known_differences.txt");
 
 fn functions() -> Functions {
@@ -57,9 +56,7 @@ fn tail(message: &str) -> &str {
 
 #[test]
 fn every_case_passes_or_is_listed() {
-    if !Path::new(TABLES).exists() {
-        return;
-    }
+    let Some(folder) = transom_testkit::tables::find("go-template") else { return };
     let mut known: BTreeMap<&str, &str> = KNOWN
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -67,7 +64,7 @@ fn every_case_passes_or_is_listed() {
         .collect();
     let mut problems = Vec::new();
     for file in ["text-template.json", "sprig.json", "differential.json"] {
-        let text = std::fs::read_to_string(format!("{TABLES}/{file}")).unwrap();
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
         let table: Json = serde_json::from_str(&text).unwrap();
         let cases = table["cases"].as_array().unwrap();
         let mut passed = 0;

@@ -112,13 +112,7 @@ fn nesting_is_limited() {
 /// Upstream's table, when the conformance data lies beside the repository.
 #[test]
 fn upstream_table() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/conformance/kubernetes/json/json/TestEvaluateTypes.testCases.json"
-    );
-    let Ok(text) = std::fs::read_to_string(path) else { return };
-    let table: Value = serde_json::from_str(&text).expect("table");
-    for case in table["cases"].as_array().expect("cases") {
+    for case in transom_testkit::tables::cases("kubernetes/json/json/TestEvaluateTypes.testCases.json") {
         let input = case["inputs"]["In"].as_str().unwrap_or_default();
         match case["expected"]["Out"].as_str() {
             Some(expected) => assert_eq!(round_trip(input).as_deref(), Ok(expected), "{}", case["name"]),

@@ -174,12 +174,8 @@ fn hostile_input_is_refused_quickly() {
 fn upstream_table() {
     let known: Vec<&str> =
         include_str!("yaml_differences.txt").lines().filter_map(|line| line.split('\t').next()).collect();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes/yaml/decoder");
-    let Ok(text) = std::fs::read_to_string(format!("{folder}/TestYAMLOrJSONDecoder.testCases.json")) else {
-        return;
-    };
-    let table: Value = serde_json::from_str(&text).expect("table");
-    for case in table["cases"].as_array().expect("cases") {
+    let table = "kubernetes/yaml/decoder/TestYAMLOrJSONDecoder.testCases.json";
+    for case in transom_testkit::tables::cases(table) {
         let result = read_documents(case["inputs"]["input"].as_str().unwrap_or_default());
         let values = result.map(|documents| documents.into_iter().map(|d| d.value).collect::<Vec<Value>>());
         let passes = match &values {

@@ -11,12 +11,8 @@ use transom_schema::patch::{
     MAX_OPERATIONS, PatchError, json_patch, merge_patch, strategic_merge_patch, three_way,
 };
 
-const UPSTREAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes/patch");
-
 fn cases(path: &str) -> Vec<Value> {
-    let Ok(text) = std::fs::read_to_string(format!("{UPSTREAM}/{path}")) else { return Vec::new() };
-    let table: Value = serde_json::from_str(&text).expect("a table");
-    table["cases"].as_array().cloned().expect("cases")
+    transom_testkit::tables::cases(&format!("kubernetes/patch/{path}"))
 }
 
 /// An input of a case: YAML text or a value. Absent is an empty object, as in the original tests.

@@ -1,6 +1,6 @@
 //! How many writes a store commits per second, each durable before it is acknowledged.
 //!
-//! `cargo run --profile fast -p transom-store --example store_bench [DIR [fill|open]]`
+//! `cargo run --profile dist -p transom-store --example store_bench [DIR [fill|open]]`
 
 #![expect(clippy::print_stdout, reason = "prints its results")]
 

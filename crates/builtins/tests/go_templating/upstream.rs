@@ -8,15 +8,17 @@ use serde_json::Value;
 use transom_builtins::GoTemplating;
 use transom_function::{RunFunctionRequest, RunFunctionResponse};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/functions");
 /// `case<TAB>reason` of every case in which we differ.
 const KNOWN: &str = include_str!("known_differences.txt");
 
 /// Tables of a folder, each with its name; none when the folder is not there.
 fn tables(folder: &str) -> Vec<(String, Value)> {
-    let folder = Path::new(ROOT).join(folder);
-    let mut files: Vec<_> =
-        folder.read_dir().into_iter().flatten().flatten().map(|file| file.path()).collect();
+    let folder = transom_testkit::tables::find(&format!("functions/{folder}"));
+    let mut files: Vec<_> = folder
+        .into_iter()
+        .flat_map(|folder| folder.read_dir().expect("a folder").flatten())
+        .map(|file| file.path())
+        .collect();
     files.sort();
     let table = |file: &std::path::PathBuf| {
         let name = file.file_stem().expect("a name").to_string_lossy().into_owned();
@@ -79,7 +81,7 @@ fn recorded_calls_are_answered_alike() {
             }
         }
     }
-    if Path::new(ROOT).exists() {
+    if transom_testkit::tables::find("functions").is_some() {
         judge("recorded", passed, &failures);
         assert!(passed > 0);
     }
@@ -106,7 +108,7 @@ fn the_originals_table_of_calls_holds() {
             }
         }
     }
-    if Path::new(ROOT).exists() {
+    if transom_testkit::tables::find("functions").is_some() {
         judge("fn", passed, &failures);
         assert!(passed > 0);
     }

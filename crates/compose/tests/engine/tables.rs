@@ -6,14 +6,9 @@ use std::path::Path;
 use transom_compose::{Kind, Objects, Schema, Simulation, World, problems, schema_for, selector, simulate};
 use transom_xapi::Composition;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/crossplane/core");
-
 /// The cases of a table; none when the tables are not at hand.
 fn cases(table: &str) -> Vec<Value> {
-    let path = Path::new(FOLDER).join(table);
-    let Ok(text) = std::fs::read(path) else { return Vec::new() };
-    let table: Value = serde_json::from_slice(&text).expect("a table is JSON");
-    table["cases"].as_array().cloned().expect("a table has cases")
+    transom_testkit::tables::cases(&format!("crossplane/core/{table}"))
 }
 
 /// Whether an error says all that a case wants it to say.

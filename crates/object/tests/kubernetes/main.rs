@@ -22,8 +22,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes");
-
 /// One row of a table.
 struct Case<'a> {
     row: &'a Value,
@@ -80,16 +78,19 @@ enum Plan {
     Skip(&'static str),
 }
 
-fn tables(folder: &str) -> Vec<PathBuf> {
+/// The tables of a folder, each with its path below the folder of all Kubernetes tables.
+fn tables(folder: &str) -> Vec<(String, PathBuf)> {
+    let Some(root) = transom_testkit::tables::find("kubernetes") else { return Vec::new() };
     let mut found = Vec::new();
-    let mut todo = vec![Path::new(ROOT).join(folder)];
+    let mut todo = vec![root.join(folder)];
     while let Some(dir) = todo.pop() {
         for entry in std::fs::read_dir(dir).into_iter().flatten() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 todo.push(path);
             } else if path.extension().is_some_and(|e| e == "json") {
-                found.push(path);
+                let name = path.strip_prefix(&root).unwrap().with_extension("").display().to_string();
+                found.push((name, path));
             }
         }
     }
@@ -106,8 +107,7 @@ fn run(folder: &str, plan: &[(&str, Plan)]) {
         .collect();
     let (mut passed, mut problems) = (0, Vec::new());
     let mut skipped = BTreeSet::new();
-    for path in tables(folder) {
-        let name = path.strip_prefix(ROOT).unwrap().with_extension("").display().to_string();
+    for (name, path) in tables(folder) {
         let check = match plan.iter().find(|(part, _)| name.contains(part)) {
             None => {
                 problems.push(format!("{name}: no check runs this table"));

@@ -145,13 +145,8 @@ mod tests {
 
     #[test]
     fn upstream_table() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../../shared/conformance/kubernetes/patch/json-merge/patch/TestKeepOrDeleteNullInObj.TestCases.json"
-        );
-        let Ok(text) = std::fs::read_to_string(path) else { return };
-        let table: Value = serde_json::from_str(&text).expect("table");
-        for case in table["cases"].as_array().expect("cases") {
+        let table = "kubernetes/patch/json-merge/patch/TestKeepOrDeleteNullInObj.TestCases.json";
+        for case in transom_testkit::tables::cases(table) {
             let (deletions, values) = halves(&case["inputs"]["OriginalObj"]);
             let or_empty = |v: &Value| if v.is_null() { json!({}) } else { v.clone() };
             assert_eq!(deletions, or_empty(&case["expected"]["ExpectedWithNull"]), "{}", case["name"]);

@@ -189,10 +189,7 @@ mod tests {
 
     /// The cases of a table of upstream's, where it is at hand.
     fn table(path: &str) -> Vec<Value> {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes/cel");
-        let Ok(text) = std::fs::read(format!("{root}/{path}")) else { return Vec::new() };
-        let table: Value = serde_json::from_slice(&text).expect("a table");
-        table["cases"].as_array().cloned().expect("cases")
+        transom_testkit::tables::cases(&format!("kubernetes/cel/{path}"))
     }
 
     /// Upstream's schemas there leave out the types of objects and lists.

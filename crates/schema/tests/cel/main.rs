@@ -13,9 +13,7 @@ use transom_schema::cel::{Bindings, Env, EvalError, Limits, Program, Rules, Valu
 use transom_schema::{Schema, structural};
 
 fn folder() -> Option<PathBuf> {
-    let at =
-        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes/cel"));
-    at.is_dir().then_some(at)
+    transom_testkit::tables::find("kubernetes/cel")
 }
 
 struct Case {

@@ -8,9 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use transom_schema::Schema;
 
-/// The folder next to the repository; the tests make do with our own tables when it is not there.
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance");
-
 pub(crate) struct Tables {
     folder: PathBuf,
     schemas: Value,
@@ -18,14 +15,13 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub(crate) fn open() -> Option<Self> {
-        let folder = PathBuf::from(FOLDER).join("smd");
+        let folder = transom_testkit::tables::find("smd")?;
         let schemas = read(&folder.join("schemas.json")).ok()?;
         Some(Self { folder, schemas })
     }
 
     pub(crate) fn kubernetes() -> Option<PathBuf> {
-        let folder = PathBuf::from(FOLDER).join("kubernetes/managedfields");
-        folder.is_dir().then_some(folder)
+        transom_testkit::tables::find("kubernetes/managedfields")
     }
 
     /// Every table with the name of its file.

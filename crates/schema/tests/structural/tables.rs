@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 /// The folder with upstream's Kubernetes tables, unless the repository stands alone.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes"));
-    path.is_dir().then_some(path)
+    transom_testkit::tables::find("kubernetes")
 }
 
 /// One row of a table.

@@ -10,7 +10,6 @@ use transom_compose::{Objects, Requirements, Simulated, Simulation, SimulationEr
 use transom_runner::{Functions, Options};
 use transom_xapi::Composition;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/render/golden");
 const KNOWN: &str = include_str!("known_differences.txt");
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -164,14 +163,15 @@ async fn check(golden: &Value, functions: &Functions) -> Result<(), String> {
 #[tokio::test]
 async fn recorded_reconciles_are_reproduced() {
     let mut paths = Vec::new();
-    files(Path::new(FOLDER), &mut paths);
+    let Some(folder) = transom_testkit::tables::find("render/golden") else { return };
+    files(&folder, &mut paths);
     paths.sort();
     let known: BTreeMap<&str, &str> =
         KNOWN.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once('\t')).collect();
     let (mut passed, mut problems, mut lacking) = (0, Vec::new(), BTreeMap::<String, usize>::new());
     for path in &paths {
         let golden: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        let name = path.strip_prefix(FOLDER).unwrap().display().to_string();
+        let name = path.strip_prefix(&folder).unwrap().display().to_string();
         let functions = match functions(&golden) {
             Ok(functions) => functions,
             Err(function) => {

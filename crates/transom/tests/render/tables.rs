@@ -5,15 +5,9 @@ use crate::fixtures::Files;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-fn conformance() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance")
-}
-
 /// The cases of a table; none when the tables are not at hand.
 fn cases(table: &str) -> Vec<Value> {
-    let Ok(text) = std::fs::read(conformance().join("crossplane").join(table)) else { return Vec::new() };
-    let mut table: Value = serde_json::from_slice(&text).expect("a table is JSON");
-    serde_json::from_value(table["cases"].take()).expect("a table has cases")
+    transom_testkit::tables::cases(&format!("crossplane/{table}"))
 }
 
 /// The fixture that a Go variable such as `xrWithSelectorYAML` holds.
@@ -43,7 +37,8 @@ fn wrong_calls_are_refused() {
         ("RequiredResources", "--required-resources"),
         ("ExtraResources", "--extra-resources"),
     ];
-    let given = conformance().join("render/crossplane+cli-fixtures/render/xr/testdata/cmd");
+    let fixtures = "render/crossplane+cli-fixtures/render/xr/testdata/cmd";
+    let Some(given) = transom_testkit::tables::find(fixtures) else { return };
     let read = |name: &str| std::fs::read_to_string(given.join(format!("{name}.yaml"))).expect("a fixture");
     for case in cases("cli-literals/render-xr-cmd.TestCmdRun.json") {
         // The older mode is run here.

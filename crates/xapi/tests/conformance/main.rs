@@ -71,10 +71,6 @@ fn tables() -> BTreeMap<&'static str, Check> {
     lists.into_iter().flatten().copied().collect()
 }
 
-fn folder() -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/crossplane")).to_path_buf()
-}
-
 fn list(text: &'static str) -> BTreeMap<&'static str, &'static str> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| line.split_once('\t').unwrap()).collect()
@@ -98,9 +94,7 @@ fn crossplanes_tables_hold() {
     let mut problems = Vec::new();
     let (mut held, mut all) = (0, 0);
     for (table, check) in tables() {
-        let Ok(text) = std::fs::read(folder().join(table).with_extension("json")) else { continue };
-        let table_value: Value = serde_json::from_slice(&text).unwrap();
-        for case in table_value["cases"].as_array().unwrap() {
+        for case in &transom_testkit::tables::cases(&format!("crossplane/{table}.json")) {
             let case = Case(case);
             let id = format!("{table}/{}", case.name());
             all += 1;
@@ -121,9 +115,10 @@ fn crossplanes_tables_hold() {
 #[test]
 fn no_table_is_forgotten() {
     let (tables, elsewhere) = (tables(), list(include_str!("elsewhere.txt")));
+    let Some(folder) = transom_testkit::tables::find("crossplane") else { return };
     let mut found = Vec::new();
     for part in ["core", "runtime"] {
-        files(&folder(), &folder().join(part), &mut found);
+        files(&folder, &folder.join(part), &mut found);
     }
     let named = |name: &str| {
         let listed = elsewhere.keys().filter(|start| name.starts_with(**start)).count();

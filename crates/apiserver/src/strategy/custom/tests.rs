@@ -7,10 +7,7 @@ use transom_object::jsonpath::Template;
 use transom_schema::{Schema, cel, own};
 
 fn table(path: &str) -> Vec<Value> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes");
-    let Ok(text) = std::fs::read(format!("{root}/{path}")) else { return Vec::new() };
-    let table: Value = serde_json::from_slice(&text).expect("a table");
-    table["cases"].as_array().cloned().expect("cases")
+    transom_testkit::tables::cases(&format!("kubernetes/{path}"))
 }
 
 fn custom(has_status: bool) -> Custom {

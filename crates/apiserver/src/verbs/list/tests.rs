@@ -7,10 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 fn table(path: &str) -> Vec<Value> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes/storage");
-    let Ok(text) = std::fs::read(format!("{root}/{path}")) else { return Vec::new() };
-    let table: Value = serde_json::from_slice(&text).expect("a table");
-    table["cases"].as_array().cloned().expect("cases")
+    transom_testkit::tables::cases(&format!("kubernetes/storage/{path}"))
 }
 
 fn token(json: &str) -> String {

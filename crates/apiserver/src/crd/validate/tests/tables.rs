@@ -15,19 +15,14 @@ const FOLDER: &str = "crd-validation/validation";
 
 /// Runs `judge` on every row of a table. The rows that fail must be those in the list of known differences.
 fn run(table: &str, judge: impl Fn(&Value) -> Result<(), String>) {
-    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/kubernetes"));
-    if !root.is_dir() {
-        return;
-    }
-    let text = std::fs::read_to_string(root.join(table)).unwrap();
-    let document: Value = serde_json::from_str(&text).unwrap();
+    let cases = transom_testkit::tables::cases(&format!("kubernetes/{table}"));
     let listed: Vec<&str> = include_str!("known_differences.txt")
         .lines()
         .filter_map(|line| line.split_once('\t'))
         .filter_map(|(name, _)| name.strip_prefix(table)?.strip_prefix(' '))
         .collect();
     let mut wrong = Vec::new();
-    for case in document["cases"].as_array().unwrap() {
+    for case in &cases {
         let name = case["name"].as_str().unwrap();
         match (judge(case), listed.contains(&name)) {
             (Err(problem), false) => wrong.push(format!("{name}\n    {problem}")),
