@@ -14,6 +14,9 @@ pub(crate) trait Backend: Send {
     /// Makes everything appended durable. After an error nothing is known, and the store must stop writing.
     fn sync(&mut self) -> io::Result<()>;
 
+    /// Checks whether a batch like the one refused last would be accepted now, without adding anything.
+    fn probe(&mut self) -> Result<(), AppendError>;
+
     /// A chance to reclaim space, given the state just published. Must not wait for a disk.
     fn maintain(&mut self, state: &State);
 
@@ -41,6 +44,10 @@ impl Backend for Memory {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn probe(&mut self) -> Result<(), AppendError> {
         Ok(())
     }
 

@@ -28,6 +28,16 @@ impl OpenError {
         Self::Corrupt { file: file.to_owned(), offset: offset as u64, what: what.into(), hint }
     }
 
+    /// Says that the damaged file is not needed to open the store.
+    pub(crate) fn mark_redundant(&mut self, dir: &Path) {
+        if let Self::Corrupt { hint, .. } = self {
+            let dir = dir.display();
+            *hint = format!(
+                "nothing is lost; `transom db repair --data-dir {dir}` writes the store anew and sets the damaged files aside"
+            );
+        }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), source }
     }

@@ -22,6 +22,9 @@ pub(crate) const MAX_UNSYNCED: usize = 2048;
 /// How often an idle store looks for history that grew old.
 const IDLE_TICK: Duration = Duration::from_secs(30);
 
+/// How often a store that refuses writes checks whether it could accept them again.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+
 pub(crate) enum Message {
     Write(Box<Request>),
     Shutdown(oneshot::Sender<()>),
@@ -115,7 +118,8 @@ impl Sequencer {
 
     fn until_due(&self) -> Duration {
         let delay = self.options.batch.relaxed_delay;
-        self.unsynced.since.map_or(IDLE_TICK, |since| delay.saturating_sub(since.elapsed()))
+        let idle = if self.shared.is_refusing() { PROBE_EVERY } else { IDLE_TICK };
+        self.unsynced.since.map_or(idle, |since| delay.saturating_sub(since.elapsed()))
     }
 
     fn sync_if_due(&mut self) {
@@ -129,6 +133,9 @@ impl Sequencer {
         // A timeout with unsynced writes means that their sync is due, not that the store is idle.
         if self.unsynced.since.is_some() || self.shared.failure().is_some() {
             return;
+        }
+        if self.shared.is_refusing() {
+            self.probe();
         }
         if self.state.trim(&self.options.history, now()) {
             self.shared.state.store(Arc::new(self.state.clone()));
@@ -210,9 +217,9 @@ impl Sequencer {
             return Err(reason);
         }
         match self.backend.append(events) {
-            Ok(()) => {}
+            Ok(()) => self.shared.accept(),
             Err(AppendError::Refused(error)) => {
-                tracing::warn!(%error, "the store refused a batch of {} writes", events.len());
+                self.shared.refuse(&error);
                 return Err(error.to_string());
             }
             Err(AppendError::Lost(error)) => return Err(self.fail(&error)),
@@ -231,6 +238,17 @@ impl Sequencer {
         self.backend.sync().map_err(|error| self.fail(&error))?;
         self.pace.sync = started.elapsed();
         Ok(())
+    }
+
+    /// Clients that wait for the store to recover may send no writes, so it has to find out by itself.
+    fn probe(&mut self) {
+        match self.backend.probe() {
+            Ok(()) => self.shared.accept(),
+            Err(AppendError::Refused(error)) => self.shared.refuse(&error),
+            Err(AppendError::Lost(error)) => {
+                self.fail(&error);
+            }
+        }
     }
 
     /// After a failed sync the system may have dropped the data and report success next time; there is no

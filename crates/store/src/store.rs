@@ -9,8 +9,8 @@ use crate::sequencer::{Message, Request, Sequencer};
 use crate::state::State;
 use crate::watch::{Topics, Watch};
 use arc_swap::ArcSwap;
-use std::fmt;
 use std::path::Path;
+use std::{fmt, io};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) topics: Topics,
     queue: Arc<Semaphore>,
     failed: watch::Sender<Option<String>>,
+    /// Why the last write was refused, until one would be accepted again.
+    refusing: watch::Sender<Option<String>>,
     closed: AtomicBool,
 }
 
@@ -75,6 +77,7 @@ impl Shared {
             topics: Topics::default(),
             queue: Arc::new(Semaphore::new(QUEUE_UNITS as usize)),
             failed: watch::channel(None).0,
+            refusing: watch::channel(None).0,
             closed: AtomicBool::new(false),
         }
     }
@@ -85,6 +88,29 @@ impl Shared {
 
     pub(crate) fn fail(&self, reason: String) {
         self.failed.send_replace(Some(reason));
+    }
+
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.refusing.borrow().is_some()
+    }
+
+    pub(crate) fn refuse(&self, error: &io::Error) {
+        let reason = error.to_string();
+        self.refusing.send_if_modified(|refusing| {
+            if refusing.is_none() {
+                tracing::warn!(%error, "the store refuses writes");
+            }
+            let changed = refusing.as_ref() != Some(&reason);
+            *refusing = Some(reason);
+            changed
+        });
+    }
+
+    pub(crate) fn accept(&self) {
+        if self.is_refusing() {
+            tracing::info!("the store accepts writes again");
+            self.refusing.send_replace(None);
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -203,6 +229,12 @@ impl Store {
     /// the process should say why and exit.
     pub fn failed(&self) -> watch::Receiver<Option<String>> {
         self.shared.failed.subscribe()
+    }
+
+    /// `Some(reason)` while the disk takes no writes, because it is full for example: they fail, reads go on. Turns
+    /// back to `None` by itself within about a second of the cause going away.
+    pub fn refusing(&self) -> watch::Receiver<Option<String>> {
+        self.shared.refusing.subscribe()
     }
 
     /// Answers the writes already queued, makes everything durable, ends watches and releases the directory.

@@ -2,7 +2,8 @@
 
 use super::file::{FileHeader, FileKind, Listing};
 use super::frame::Frame;
-use super::recovery::Recovery;
+use super::reader::{FrameReader, Step};
+use super::recovery::{Recovery, follow};
 use super::{SKIP, lock, new_id, snapshot};
 use crate::disk::{Disk, SystemDisk};
 use crate::open_error::OpenError;
@@ -24,8 +25,7 @@ pub struct Report {
     pub snapshots: usize,
     /// Bytes at the end of the log that belong to a write which was never acknowledged as durable.
     pub torn_bytes: u64,
-    /// What cannot be read, in order. Only a damaged snapshot whose predecessor is intact does not keep the
-    /// store from opening.
+    /// What cannot be read: files that opening needs, and files that are only kept to make up for others.
     pub damage: Vec<OpenError>,
     /// Whether the store opens as it is.
     pub opens: bool,
@@ -39,18 +39,19 @@ pub fn verify(dir: &Path) -> Result<Report, OpenError> {
     examine(dir, &listing)
 }
 
-/// Makes a store that does not open usable again: keeps what could be read up to the first damage, as a new
-/// snapshot, and moves all files from before into a directory beside it. Leaves a store that opens alone.
+/// Writes a damaged store anew, as one snapshot, and moves all files from before into a directory beside it. Keeps
+/// everything if the store opens in spite of the damage, and else what could be read up to it. Leaves an intact
+/// store alone.
 pub fn repair(dir: &Path) -> Result<Report, OpenError> {
     let disk = &SystemDisk;
     let (listing, _lock) = take(dir)?;
     let mut report = examine(dir, &listing)?;
-    if report.opens {
+    if report.damage.is_empty() {
         return Ok(report);
     }
     let limits = HistoryLimits::default();
     let mut recovery = Recovery::new(disk, dir, &limits);
-    recovery.salvage = true;
+    recovery.salvage = !report.opens;
     // Where it stops this time is where the repaired store ends.
     let _ = recovery.run(&listing);
     let newest = listing.segments.iter().map(|base| newest_revision(disk, dir, *base)).max();
@@ -95,6 +96,12 @@ fn examine(dir: &Path, listing: &Listing) -> Result<Report, OpenError> {
     let limits = HistoryLimits::default();
     let mut recovery = Recovery::new(&SystemDisk, dir, &limits);
     let opens = note(recovery.run(listing))?;
+    for outcome in scan_all(dir, listing, recovery.store) {
+        note(outcome)?;
+    }
+    if opens {
+        damage.iter_mut().for_each(|found| found.mark_redundant(dir));
+    }
     Ok(Report {
         revision: recovery.state.revision,
         objects: count(&recovery.state),
@@ -105,6 +112,44 @@ fn examine(dir: &Path, listing: &Listing) -> Result<Report, OpenError> {
         opens,
         set_aside: None,
     })
+}
+
+/// Reads every segment but the last, whether an opening would read it or not. Only the last may end in the middle of
+/// a frame, which recovery judges.
+fn scan_all(dir: &Path, listing: &Listing, store: Option<u128>) -> Vec<Result<(), OpenError>> {
+    let oldest = listing.snapshots.first().copied().unwrap_or(0);
+    let mut outcomes = Vec::new();
+    for pair in listing.segments.windows(2) {
+        let [base, next] = [pair[0], pair[1]];
+        outcomes.push(scan(dir, base, store).and_then(|last| {
+            // Revisions before the oldest snapshot are of no use to anyone.
+            if last == next || next <= oldest {
+                return Ok(());
+            }
+            let what = format!("the log is missing from revision {} on", last.saturating_add(1));
+            Err(OpenError::corrupt(&FileKind::Segment.path(dir, next), 0, what))
+        }));
+    }
+    outcomes
+}
+
+/// Checks that the frames of a segment are intact and follow each other, and gives the revision of the last.
+fn scan(dir: &Path, base: u64, store: Option<u128>) -> Result<u64, OpenError> {
+    let (header, mut reader) = FrameReader::open(&SystemDisk, dir, FileKind::Segment, base)?;
+    if store.is_some_and(|store| store != header.store) {
+        return Err(reader.corrupt("the file belongs to another store"));
+    }
+    let mut position = base;
+    loop {
+        match reader.next()? {
+            Step::Frame(frame) => {
+                follow(position, &frame).map_err(|what| reader.corrupt(what))?;
+                position = frame.last();
+            }
+            Step::Unreadable => return Err(reader.corrupt("a frame's checksum is wrong")),
+            Step::End => return Ok(position),
+        }
+    }
 }
 
 fn count(state: &State) -> usize {

@@ -221,6 +221,19 @@ impl Backend for Log {
         Ok(())
     }
 
+    /// Writes as many zeros as the refused batch had bytes and cuts them off again. Zeros are not a frame: after a
+    /// crash in between they are a torn end, where the batch itself would come back.
+    fn probe(&mut self) -> Result<(), AppendError> {
+        self.cut()?;
+        if self.segment.len >= self.segment_bytes {
+            self.rotate()?;
+        }
+        let written = self.file.write_all(&vec![0; self.buffer.len()]);
+        self.ragged = true;
+        self.cut()?;
+        written.map_err(AppendError::Refused)
+    }
+
     fn maintain(&mut self, state: &State) {
         let header =
             FileHeader { kind: FileKind::Snapshot, store: self.store, revision: state.history.floor };

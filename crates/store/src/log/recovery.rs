@@ -162,22 +162,11 @@ impl<'a> Recovery<'a> {
     }
 
     fn apply(&mut self, frame: &Frame, body: &[u8]) -> Result<(), String> {
+        follow(self.position, frame)?;
         match frame.kind {
-            Kind::Batch if self.position.checked_add(1) == Some(frame.revision) => {
-                if frame.last() > self.base {
-                    self.apply_batch(frame, body)?;
-                }
-            }
-            Kind::Skip if frame.revision > self.position => {
-                if frame.revision > self.base {
-                    self.state.skip_to(frame.revision);
-                }
-            }
-            Kind::Mark | Kind::Seal if frame.revision == self.position => {}
-            _ => {
-                let (kind, revision, position) = (frame.kind, frame.revision, self.position);
-                return Err(format!("{kind:?} of revision {revision} does not follow revision {position}"));
-            }
+            Kind::Batch if frame.last() > self.base => self.apply_batch(frame, body)?,
+            Kind::Skip if frame.revision > self.base => self.state.skip_to(frame.revision),
+            _ => {}
         }
         self.position = frame.last();
         self.durable = self.durable.max(frame.durable);
@@ -212,4 +201,17 @@ impl<'a> Recovery<'a> {
         }
         Ok(Event { revision, at, key, old, new: new.map(Arc::new) })
     }
+}
+
+/// Whether a frame of the log may come after revision `position`.
+pub(crate) fn follow(position: u64, frame: &Frame) -> Result<(), String> {
+    let (kind, revision) = (frame.kind, frame.revision);
+    let follows = match kind {
+        Kind::Batch => position.checked_add(1) == Some(revision),
+        Kind::Skip => revision > position,
+        Kind::Mark | Kind::Seal => revision == position,
+        Kind::Objects | Kind::End => false,
+    };
+    let problem = || format!("{kind:?} of revision {revision} does not follow revision {position}");
+    if follows { Ok(()) } else { Err(problem()) }
 }

@@ -50,6 +50,62 @@ async fn a_full_disk_refuses_writes_and_goes_on_when_there_is_space() {
     assert!(Store::open(dir.path(), Options::default()).unwrap().get(&key("a")).is_some());
 }
 
+/// Waits until the store says whether it refuses writes, which is `refusing`.
+async fn until_refusing(store: &Store, refusing: bool) {
+    let mut state = store.refusing();
+    let changed = state.wait_for(|reason| reason.is_some() == refusing);
+    tokio::time::timeout(Duration::from_secs(20), changed).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_refuses_writes_says_so_and_notices_by_itself_that_it_can_write_again() {
+    let (dir, disk, store) = opened();
+    create(&store, key("first"), "x").await;
+    assert_eq!(*store.refusing().borrow(), None);
+    // The second time, too, and when only a part of the write fits.
+    for space in [0, 60] {
+        disk.set(Faults { space: Some(space), ..Faults::default() });
+        let reason = refused(&store, "a").await;
+        assert_eq!(store.refusing().borrow().as_ref(), Some(&reason));
+        disk.set(Faults::default());
+        // Nothing is written meanwhile.
+        until_refusing(&store, false).await;
+    }
+    assert_eq!(*store.failed().borrow(), None);
+    let crashed = crash_image(dir.path());
+    let crashed = Store::open(crashed.path(), Options::default()).unwrap();
+    assert!(crashed.get(&key("a")).is_none() && crashed.get(&key("first")).is_some());
+    disk.set(Faults { space: Some(0), ..Faults::default() });
+    refused(&store, "a").await;
+    disk.set(Faults::default());
+    create(&store, key("a"), "x").await;
+    assert_eq!(*store.refusing().borrow(), None, "a write that was accepted says so at once");
+    store.shutdown().await;
+    assert!(Store::open(dir.path(), Options::default()).unwrap().get(&key("a")).is_some());
+}
+
+#[tokio::test]
+async fn what_a_store_writes_to_test_the_disk_never_comes_back() {
+    let (dir, disk, store) = opened();
+    create(&store, key("first"), "x").await;
+    let len = files(dir.path(), ".seg").remove(0).metadata().unwrap().len();
+    let read_only = Some(ErrorKind::ReadOnlyFilesystem);
+    disk.set(Faults { space: Some(0), ..Faults::default() });
+    refused(&store, "a").await;
+    // From now on the test can be written, and not be cut off.
+    disk.set(Faults { truncate: read_only, ..Faults::default() });
+    let mut state = store.refusing();
+    let cut = state.wait_for(|reason| reason.as_ref().is_some_and(|reason| reason.contains("read-only")));
+    tokio::time::timeout(Duration::from_secs(20), cut).await.unwrap().unwrap();
+    let image = crash_image(dir.path());
+    assert!(files(image.path(), ".seg").remove(0).metadata().unwrap().len() > len, "the test was written");
+    let crashed = Store::open(image.path(), Options::default()).unwrap();
+    assert_eq!(crashed.snapshot("widgets.example.org").objects.len(), 1);
+    disk.set(Faults::default());
+    until_refusing(&store, false).await;
+    create(&store, key("b"), "x").await;
+}
+
 #[tokio::test]
 async fn a_write_that_could_not_be_cut_off_is_cut_off_before_the_next() {
     let (dir, disk, store) = opened();

@@ -190,7 +190,56 @@ async fn a_damaged_snapshot_is_made_up_for_by_the_one_before() {
     flip_middle(files(dir.path(), ".snap").last().unwrap());
     let report = verify(dir.path()).unwrap();
     assert!(report.opens && report.damage.len() == 1, "{report:?}");
+    assert!(report.damage[0].to_string().contains("nothing is lost"), "{}", report.damage[0]);
     expect_last(dir.path());
+}
+
+/// A repair of the store keeps everything, and leaves nothing to repair.
+fn is_repaired_without_loss(dir: &Path) {
+    let before = verify(dir).unwrap();
+    assert!(before.opens && before.damage.len() == 1, "{before:?}");
+    let report = repair(dir).unwrap();
+    assert!(report.set_aside.is_some() && report.objects == before.objects, "{report:?}");
+    let after = verify(dir).unwrap();
+    assert!(after.opens && after.damage.is_empty() && after.revision > before.revision, "{after:?}");
+    assert!(repair(dir).unwrap().set_aside.is_none());
+    expect_last(dir);
+}
+
+#[tokio::test]
+async fn a_damaged_snapshot_is_replaced_by_a_repair() {
+    for newest in [true, false] {
+        let dir = compacted().await;
+        let snapshots = files(dir.path(), ".snap");
+        flip_middle(if newest { snapshots.last() } else { snapshots.first() }.unwrap());
+        is_repaired_without_loss(dir.path());
+    }
+}
+
+#[tokio::test]
+async fn damage_in_a_segment_that_a_snapshot_covers_is_noticed_and_repaired() {
+    let intact = compacted().await;
+    let report = verify(intact.path()).unwrap();
+    assert!(report.damage.is_empty(), "{report:?}");
+    let base = |path: &Path| -> u64 {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        name.split('-').nth(1).unwrap().parse().unwrap()
+    };
+    let newest = base(files(intact.path(), ".snap").last().unwrap());
+    let segments = files(intact.path(), ".seg");
+    let covered = segments.windows(2).filter(|pair| base(&pair[1]) <= newest).count();
+    assert!(covered > 0, "no segment is covered");
+    for index in 0..covered {
+        let dir = crash_image(intact.path());
+        flip_middle(&files(dir.path(), ".seg")[index]);
+        is_repaired_without_loss(dir.path());
+    }
+    // A segment that is gone altogether is missed, too, unless no snapshot needs it.
+    if covered > 1 {
+        let dir = crash_image(intact.path());
+        fs::remove_file(&files(dir.path(), ".seg")[1]).unwrap();
+        is_repaired_without_loss(dir.path());
+    }
 }
 
 #[tokio::test]
