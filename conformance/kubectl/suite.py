@@ -2,7 +2,7 @@
 
 A transcript is a list of blocks: `## comment` lines, one `$ command` (with its here-documents), then the
 expected output: standard output as it is, standard error with `2> ` before each line, and `[exit N]` when
-N is not 0. What varies by nature (ages, uids, versions, times, column widths) is normalised on both sides.
+N is not 0. A line that begins with `transom ` is shown by Transom alone, and not expected of the real server. What varies by nature (ages, uids, versions, times, column widths) is normalised on both sides.
 Each transcript starts on a fresh server. `--update` writes down what was seen instead of comparing.
 """
 
@@ -51,11 +51,27 @@ def normalise(line):
     return line.rstrip()
 
 
+OURS = "transom "
+
+
 class Block:
     """One command with its comment and the output expected of it."""
 
     def __init__(self, comment, command, output):
         self.comment, self.command, self.output = comment, command, output
+
+    def expected(self, against):
+        """The output that a server should show."""
+        if against == "transom":
+            return [line.removeprefix(OURS) for line in self.output]
+        return [line for line in self.output if not line.startswith(OURS)]
+
+    def recorded(self, output):
+        """What the real server showed, with the lines of Transom alone after as many lines as before."""
+        for at, line in enumerate(self.output):
+            if line.startswith(OURS):
+                output = [*output[:at], line, *output[at:]]
+        return output
 
     def text(self, output):
         lines = [*self.comment, "$ " + self.command, *output]
@@ -149,11 +165,12 @@ def replay(file, options):
     with environment(options.against) as (env, folder):
         for block in blocks:
             output = perform(block.command, env, folder)
-            seen.append(block.text(output))
-            if options.update or output == block.output:
+            seen.append(block.text(block.recorded(output)))
+            expected = block.expected(options.against)
+            if options.update or output == expected:
                 passed += 1
             else:
-                change = difflib.unified_diff(block.output, output, "expected", "seen", lineterm="", n=3)
+                change = difflib.unified_diff(expected, output, "expected", "seen", lineterm="", n=3)
                 reports.append(f"{file.name}: $ {block.command}\n" + "\n".join(change))
     if options.update:
         file.write_text("\n\n".join(seen) + "\n")

@@ -101,8 +101,15 @@ impl Inner {
         if crd::is_definition(resource) { Some(self.definitions.clone().lock_owned().await) } else { None }
     }
 
-    /// What the server adds to an object as it is written: a definition's status, a service's addresses.
-    pub(crate) fn settle(&self, resource: &Resource, new: &mut Value, old: Option<&Value>, now: &str) {
+    /// What the server adds to an object as it is written: a definition's status, a service's addresses. These are
+    /// reserved until the write is decided.
+    pub(crate) fn settle(
+        &self,
+        resource: &Resource,
+        new: &mut Value,
+        old: Option<&Value>,
+        now: &str,
+    ) -> services::Reservation {
         if crd::is_definition(resource) {
             // Part of every write of a definition; what follows is the server's own doing.
             crd::add_stored_version(new);
@@ -110,8 +117,9 @@ impl Inner {
             crd::settle(self, new, old, now);
             ownership::update(resource, Face::Status, Some(&before), new, "kube-apiserver", now);
         } else if resource.group.is_empty() && resource.names.kind == "Service" {
-            services::allocate(self, new, old);
+            return services::allocate(self, new, old);
         }
+        services::Reservation::default()
     }
 
     /// The one way into the store. A definition is served from just before its commit is visible, and no longer

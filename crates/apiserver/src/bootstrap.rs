@@ -9,7 +9,7 @@ use crate::server::{Inner, Server};
 use crate::strategy::builtin;
 use crate::tokens::Signer;
 use crate::write::{self, Create};
-use crate::{crd, health, metrics, openapi};
+use crate::{crd, health, metrics, openapi, services};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -66,6 +66,7 @@ impl Server {
             admission: options.admission,
             nature: options.nature,
             definitions: Arc::new(Mutex::new(())),
+            service_claims: services::Claims::default(),
             health: health::Health::with(options.ready_checks),
             metrics: metrics::Metrics::with(options.more_metrics),
             documents: openapi::Cache::default(),
@@ -88,11 +89,6 @@ impl Server {
     pub fn stop(&self) {
         self.inner.health.set_stopping();
         self.inner.stopping.send_replace(true);
-    }
-
-    /// The store failed for good: liveness probes say so.
-    pub fn store_failed(&self) {
-        self.inner.health.set_store_failed();
     }
 }
 

@@ -6,6 +6,7 @@ use crate::respond;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
+use transom_store::Store;
 
 /// The Kubernetes minor whose behaviour we serve. Clients gate features on it.
 pub const MINOR: &str = "36";
@@ -36,13 +37,24 @@ fn go_arch() -> &'static str {
     }
 }
 
+/// What a check found: why it failed, for everyone to read.
+type Outcome = Result<(), String>;
+
+/// A store that failed for good makes the server neither alive nor ready; one that refuses writes for now, because its
+/// disk is full for example, still serves reads and recovers by itself.
+fn check_store(store: &Store, probe: &str) -> Outcome {
+    let failed = store.failed().borrow().clone();
+    let refusing = || store.refusing().borrow().as_ref().map(|why| format!("writes are refused: {why}"));
+    let refusing = if probe == "readyz" { refusing() } else { None };
+    failed.or(refusing).map_or(Ok(()), Err)
+}
+
 /// Whether something in the process is ready to do its part.
 pub type Check = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Named checks behind `/healthz`, `/livez` and `/readyz`.
 #[derive(Default)]
 pub struct Health {
-    store_failed: AtomicBool,
     stopping: AtomicBool,
     /// What else must be ready.
     others: Vec<(&'static str, Check)>,
@@ -54,33 +66,30 @@ impl Health {
         Self { others, ..Self::default() }
     }
 
-    pub fn set_store_failed(&self) {
-        self.store_failed.store(true, Ordering::Relaxed);
-    }
-
     pub fn set_stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    fn checks(&self, probe: &str) -> Vec<(&'static str, bool)> {
-        let mut checks = vec![("ping", true), ("store", !self.store_failed.load(Ordering::Relaxed))];
+    fn checks(&self, store: &Store, probe: &str) -> Vec<(&'static str, Outcome)> {
+        let passed = |ok: bool| if ok { Ok(()) } else { Err("reason withheld".to_owned()) };
+        let mut checks = vec![("ping", Ok(())), ("store", check_store(store, probe))];
         if probe == "readyz" {
-            checks.extend(self.others.iter().map(|(name, check)| (*name, check())));
-            checks.push(("shutdown", !self.stopping.load(Ordering::Relaxed)));
+            checks.extend(self.others.iter().map(|(name, check)| (*name, passed(check()))));
+            checks.push(("shutdown", passed(!self.stopping.load(Ordering::Relaxed))));
         }
         checks
     }
 
-    pub(crate) fn answer(&self, segments: &[&str], query: &Query) -> Response<ApiBody> {
+    pub(crate) fn answer(&self, store: &Store, segments: &[&str], query: &Query) -> Response<ApiBody> {
         let probe = segments[0];
-        let checks = self.checks(probe);
+        let checks = self.checks(store, probe);
         match segments {
             [_, name] => match checks.iter().find(|(n, _)| n == name) {
                 None => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),
-                Some((_, true)) => respond::text(StatusCode::OK, "ok"),
-                Some((name, false)) => respond::text(
+                Some((_, Ok(()))) => respond::text(StatusCode::OK, "ok"),
+                Some((name, Err(why))) => respond::text(
                     StatusCode::INTERNAL_SERVER_ERROR,
-                    format!("internal server error: {name} failed\n"),
+                    format!("internal server error: {name} failed: {why}\n"),
                 ),
             },
             [_] => Self::summary(probe, &checks, query),
@@ -88,20 +97,19 @@ impl Health {
         }
     }
 
-    fn summary(probe: &str, checks: &[(&'static str, bool)], query: &Query) -> Response<ApiBody> {
+    fn summary(probe: &str, checks: &[(&'static str, Outcome)], query: &Query) -> Response<ApiBody> {
         let excluded = query.get("exclude");
         let mut lines = String::new();
         let mut healthy = true;
-        for (name, ok) in checks {
+        for (name, outcome) in checks {
             if *name == excluded {
                 lines.push_str(&format!("[+]{name} excluded: ok\n"));
                 continue;
             }
-            healthy &= ok;
-            lines.push_str(&if *ok {
-                format!("[+]{name} ok\n")
-            } else {
-                format!("[-]{name} failed: reason withheld\n")
+            healthy &= outcome.is_ok();
+            lines.push_str(&match outcome {
+                Ok(()) => format!("[+]{name} ok\n"),
+                Err(why) => format!("[-]{name} failed: {why}\n"),
             });
         }
         match (healthy, query.has("verbose")) {

@@ -13,6 +13,7 @@
 //! | `verbs`, `write` | the verbs, and the compare-and-swap they end in |
 //! | `represent`, `respond`, `body` | answers |
 //! | `discovery`, `openapi`, `health`, `metrics` | what is no resource |
+//! | `services` | addresses and node ports of Services |
 //! | `upkeep` | garbage collection, namespaces, expiry |
 
 mod admission;
@@ -39,6 +40,8 @@ mod select;
 mod server;
 mod services;
 mod strategy;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod upkeep;
 mod verbs;

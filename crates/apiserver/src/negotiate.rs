@@ -33,7 +33,10 @@ pub enum BodyType {
     Protobuf,
 }
 
-const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// What objects are answered as. Protobuf is read, and never written.
+pub(crate) const OFFERED: &str = "application/json, application/yaml";
+/// What the bodies of requests may be written as, for kinds that have a protobuf form.
+const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 struct MediaType<'a> {
     name: &'a str,
@@ -135,7 +138,8 @@ pub fn body_type(headers: &HeaderMap, protobuf: bool) -> Result<BodyType, Status
         "application/yaml" => Ok(BodyType::Yaml),
         "application/vnd.kubernetes.protobuf" if protobuf => Ok(BodyType::Protobuf),
         _ => Err(Status::unsupported_media_type(format!(
-            "the body of the request was in an unknown format - accepted media types include: {OFFERED}"
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            if protobuf { READ } else { OFFERED }
         ))),
     }
 }
@@ -161,5 +165,31 @@ mod tests {
         assert_eq!(accept("text/html"), Err(Unacceptable { known_type: false }));
         let nonsense = accept("application/json;as=Nonsense;v=v1;g=meta.k8s.io").unwrap_err();
         assert!(nonsense.known_type && nonsense.status(false).message.starts_with("only the following"));
+    }
+
+    #[test]
+    fn a_refusal_lists_what_would_have_been_accepted() {
+        for (listed, custom) in [
+            ("application/vnd.kubernetes.protobuf", false),
+            ("application/vnd.kubernetes.protobuf", true),
+            ("application/json;as=Nonsense;v=v1;g=meta.k8s.io", false),
+        ] {
+            let message = accept(listed).unwrap_err().status(custom).message;
+            let (_, offered) = message.rsplit_once(": ").unwrap();
+            for offered in offered.split(", ") {
+                assert!(accept(offered).is_ok(), "{listed}: {message}");
+            }
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static("text/plain"));
+        for protobuf in [true, false] {
+            let message = body_type(&headers, protobuf).unwrap_err().message;
+            let (_, read) = message.rsplit_once(": ").unwrap();
+            for read in read.split(", ") {
+                headers.insert("content-type", HeaderValue::from_str(read).unwrap());
+                assert!(body_type(&headers, protobuf).is_ok(), "{message}");
+            }
+            headers.insert("content-type", HeaderValue::from_static("text/plain"));
+        }
     }
 }

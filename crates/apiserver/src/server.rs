@@ -12,6 +12,7 @@ use crate::negotiate::{Accept, Unacceptable, header_text};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Target, Verb};
 use crate::resource::Access;
+use crate::services::Claims;
 use crate::tokens::Signer;
 use crate::{discovery, health, metrics, openapi, respond, verbs};
 use bytes::Bytes;
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) nature: Box<dyn Nature>,
     /// Held while a CustomResourceDefinition is decided and installed: names are accepted one at a time.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
+    /// The addresses and node ports that Services hold.
+    pub(crate) service_claims: Claims,
     pub(crate) health: health::Health,
     pub(crate) metrics: metrics::Metrics,
     pub(crate) documents: openapi::Cache,
@@ -188,7 +191,9 @@ impl Server {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             ["version"] => respond::render(respond::Answer::value(health::version()), accept),
-            ["healthz" | "livez" | "readyz", ..] => self.inner.health.answer(&segments, query),
+            ["healthz" | "livez" | "readyz", ..] => {
+                self.inner.health.answer(&self.inner.store, &segments, query)
+            }
             ["metrics"] => self.inner.metrics.answer(),
             ["openapi", ..] => openapi::answer(&self.inner, &segments[1..], parts, query).await,
             [] | ["api", ..] | ["apis", ..] => discovery::answer(&self.inner, &segments, parts, accept),

@@ -36,6 +36,8 @@ struct Facts {
     returns_deleted: bool,
     relaxed: bool,
     selectable: &'static [&'static str],
+    /// Why objects of the kind have no effect here; told to whoever writes one.
+    without_effect: Option<&'static str>,
 }
 
 const KIND: Facts = Facts {
@@ -56,15 +58,22 @@ const KIND: Facts = Facts {
     returns_deleted: false,
     relaxed: false,
     selectable: &[],
+    without_effect: None,
 };
 
-const RBAC: Facts = Facts { group: "rbac.authorization.k8s.io", create_on_update: true, ..KIND };
+const RBAC: Facts = Facts {
+    group: "rbac.authorization.k8s.io",
+    create_on_update: true,
+    without_effect: Some("RBAC is not evaluated yet, only members of the group system:masters may act"),
+    ..KIND
+};
 const ADMISSION: Facts = Facts {
     group: "admissionregistration.k8s.io",
     namespaced: false,
     categories: &["api-extensions"],
     counts_generation: true,
     unconditional_update: false,
+    without_effect: Some("admission webhooks are not called yet"),
     ..KIND
 };
 const ACCESS: Facts = Facts { group: "authorization.k8s.io", namespaced: false, review: true, ..KIND };
@@ -445,7 +454,10 @@ impl Strategy for Builtin {
         match self.facts.kind {
             "CustomResourceDefinition" => crd::warnings(new, old),
             "Service" => services::warnings(new),
-            _ => Vec::new(),
+            kind => {
+                let stored = |why| format!("this {kind} is stored but has no effect: {why}");
+                self.facts.without_effect.map(stored).into_iter().collect()
+            }
         }
     }
 

@@ -72,6 +72,15 @@ impl Queue {
         self.later.push((Instant::now() + delay, work));
     }
 
+    /// Adds it after a delay. Without one, what already waits for its time is not brought forward.
+    fn add_after(&mut self, work: Work, delay: Duration) {
+        if !delay.is_zero() {
+            self.add_later(work, delay);
+        } else if !self.later.iter().any(|(_, waiting)| *waiting == work) {
+            self.add(work);
+        }
+    }
+
     fn next_later(&self) -> Option<Instant> {
         self.later.iter().map(|(at, _)| *at).min()
     }
@@ -170,7 +179,7 @@ fn load(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue:
 /// One change → what to look at.
 fn note(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue: &mut Queue, event: &Event) {
     index.lock().unwrap_or_else(PoisonError::into_inner).note(event, |key| queue.add(Work::Owned(key)));
-    namespaces::note(server, event, |work| queue.add(work));
+    namespaces::note(server, event, |work, delay| queue.add_after(work, delay));
     definitions::note(server, event, |work| queue.add(work));
     if definitions::changed(event) {
         queue.add_later(Work::Reads(event.key.object.name.clone()), READS_SETTLE_AFTER);

@@ -12,17 +12,28 @@ use crate::write::{self, Create, DeleteRequest, Update};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_object::{GroupVersionResource, Status};
 use transom_store::{Entry, Event, Key, ObjectKey};
 
 const FURNITURE: [(&str, &str); 2] = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
 
-pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work)) {
+/// How long a namespace keeps its content after it is deleted. A client that deletes a namespace together with its
+/// content (`kubectl delete -f`, `-k`) deletes one after the other and expects each to be there; Kubernetes waits for
+/// five seconds.
+const KEEP_CONTENT: Duration = Duration::from_secs(2);
+
+/// Adds what a change makes necessary, and how long to wait with it.
+pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work, Duration)) {
     let namespace = &event.key.object.namespace;
     if &*event.key.resource == NAMESPACES {
+        let was_deleting = event.old.as_ref().is_some_and(|old| old.header.deleting);
+        let delay = if was_deleting { Duration::ZERO } else { KEEP_CONTENT };
         match &event.new {
-            Some(entry) if entry.header.deleting => add(Work::Namespace(event.key.object.name.clone())),
-            Some(_) => add(Work::Furnish(event.key.object.name.clone())),
+            Some(entry) if entry.header.deleting => {
+                add(Work::Namespace(event.key.object.name.clone()), delay);
+            }
+            Some(_) => add(Work::Furnish(event.key.object.name.clone()), Duration::ZERO),
             None => {}
         }
         return;
@@ -32,9 +43,9 @@ pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work)) {
     }
     let Some(owner) = server.store.get(&Key::new(NAMESPACES, "", namespace)) else { return };
     if owner.header.deleting {
-        add(Work::Namespace(namespace.clone()));
+        add(Work::Namespace(namespace.clone()), Duration::ZERO);
     } else if FURNITURE.contains(&(&event.key.resource, &event.key.object.name)) {
-        add(Work::Furnish(namespace.clone()));
+        add(Work::Furnish(namespace.clone()), Duration::ZERO);
     }
 }
 

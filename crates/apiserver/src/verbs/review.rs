@@ -14,9 +14,10 @@ use transom_object::{GroupVersionResource, Status, field};
 
 pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     if call.accept.representation != Representation::Object {
-        return Err(Status::not_acceptable(
-            "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
-        ));
+        let offered = negotiate::OFFERED;
+        return Err(Status::not_acceptable(format!(
+            "only the following media types are accepted: {offered}"
+        )));
     }
     let body_type = negotiate::body_type(&call.headers, true)?;
     let mut decoded = decode::value(body, body_type, &call.resource.names.kind)?;

@@ -41,7 +41,7 @@ pub(crate) async fn create(
     let _definitions = server.definitions_lock(resource).await;
     fill_new(&mut value, server.new_uid(), &now);
     resource.strategy.prepare_create(&mut value);
-    server.settle(resource, &mut value, None, &now);
+    let mut reservation = server.settle(resource, &mut value, None, &now);
     let prefix = text(&value, "generateName").to_owned();
     let generate = text(&value, "name").is_empty() && !prefix.is_empty();
     for attempt in 1.. {
@@ -52,6 +52,9 @@ pub(crate) async fn create(
             check(resource, &value)?;
             warnings.extend(resource.strategy.warnings(&value, None));
         }
+        if !dry_run {
+            reservation.submitted();
+        }
         match commit(server, resource, &value, dry_run).await {
             Err(s) if generate && s.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
             Err(mut s) if generate && s.reason == "AlreadyExists" => {
@@ -59,9 +62,13 @@ pub(crate) async fn create(
                     "{}, the server was not able to generate a unique name for the object",
                     s.message
                 );
+                reservation.decided();
                 return Err(s);
             }
-            other => return other.map(|outcome| (outcome, warnings)),
+            other => {
+                reservation.decided();
+                return other.map(|outcome| (outcome, warnings));
+            }
         }
     }
     Err(Status::internal("no name could be generated"))

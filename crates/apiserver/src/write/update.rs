@@ -6,6 +6,7 @@ use super::{Outcome, encode_for_store, unavailable};
 use crate::ownership;
 use crate::resource::Resource;
 use crate::server::Inner;
+use crate::services::Reservation;
 use crate::strategy::Face;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -57,8 +58,13 @@ pub(crate) async fn update(
         let old = resource.decode(&entry)?;
         let mut new = change(&Existing { value: Some(&old), now: &now })?;
         let pinned = check_identity(resource, request, &mut new, &old)?;
-        let warnings = prepare(server, resource, request, &mut new, &old, &now)?;
-        match commit(server, resource, request, &entry, &old, new).await {
+        let (warnings, mut reservation) = prepare(server, resource, request, &mut new, &old, &now)?;
+        if !request.dry_run {
+            reservation.submitted();
+        }
+        let committed = commit(server, resource, request, &entry, &old, new).await;
+        reservation.decided();
+        match committed {
             Err(Lost::Race) if pinned => {
                 return Err(Status::conflict(&resource.group_resource(), request.name, MODIFIED));
             }
@@ -152,7 +158,7 @@ fn prepare(
     new: &mut Value,
     old: &Value,
     now: &str,
-) -> Result<Vec<String>, Status> {
+) -> Result<(Vec<String>, Reservation), Status> {
     let mut warnings: Vec<String> = dedup_owners(new, !request.pins_version).into_iter().collect();
     if let Some(manager) = request.manager {
         ownership::update(resource, request.face, Some(old), new, manager, now);
@@ -162,7 +168,7 @@ fn prepare(
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     }
     resource.strategy.prepare_update(new, old, request.face);
-    server.settle(resource, new, Some(old), now);
+    let reservation = server.settle(resource, new, Some(old), now);
     let path = field::Path::new("metadata");
     let mut errors =
         meta::validate_object_meta(&new["metadata"], resource.namespaced, names::name_is_path_segment, &path);
@@ -173,7 +179,7 @@ fn prepare(
     }
     server.admit_update(resource, new, old)?;
     warnings.extend(resource.strategy.warnings(new, Some(old)));
-    Ok(warnings)
+    Ok((warnings, reservation))
 }
 
 /// Whether writing an object through this version forgets what only the stored version knows.

@@ -1,7 +1,12 @@
 //! Cluster addresses and node ports of services. Nothing routes to them here; clients and charts expect them.
 
+mod claims;
+
+pub(crate) use claims::{Claims, Reservation};
+
 use crate::kinds;
 use crate::server::Inner;
+use claims::{Claim, Index, claims_of};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use transom_object::GroupVersionKind;
@@ -10,13 +15,15 @@ use transom_object::GroupVersionKind;
 const NETWORK: [u8; 2] = [10, 96];
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
-/// Gives a service what its type needs and it does not have: a cluster IP, node ports.
-pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) {
+/// Gives a service what its type needs and it does not have: a cluster IP, node ports. They are reserved until the
+/// service is written.
+pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) -> Reservation {
     let ty = new["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
     drop_foreign(new, old, &ty);
     if ty == "ExternalName" {
-        return;
+        return Reservation::default();
     }
+    let mut index = server.service_claims.current(&server.store);
     if let Some(old) = old {
         pair_addresses(&mut new["spec"], &old["spec"]);
     }
@@ -24,15 +31,18 @@ pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) {
         old.map(|o| o["spec"]["clusterIP"].clone()).filter(|ip| ip.as_str().is_some_and(|s| !s.is_empty()));
     let given = new["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
     if given.is_empty() {
-        new["spec"]["clusterIP"] = kept.unwrap_or_else(|| free_address(server).into());
+        new["spec"]["clusterIP"] = kept.unwrap_or_else(|| free_address(server, &index).into());
     }
     if new["spec"]["clusterIPs"].as_array().is_none_or(Vec::is_empty) {
         new["spec"]["clusterIPs"] = json!([new["spec"]["clusterIP"]]);
     }
     kinds::default(new, &GroupVersionKind::new("", "v1", "Service"));
     if matches!(ty.as_str(), "NodePort" | "LoadBalancer") {
-        allocate_node_ports(server, new, old);
+        allocate_node_ports(&index, new, old);
     }
+    let before = old.map_or_else(Vec::new, |old| claims_of(&old["spec"]));
+    let added = claims_of(&new["spec"]).into_iter().filter(|claim| !before.contains(claim)).collect();
+    server.service_claims.reserve(&mut index, added)
 }
 
 /// `clusterIP` is the first of `clusterIPs`: a client that knows only one of the two changes both.
@@ -60,6 +70,14 @@ fn drop_foreign(new: &mut Value, old: Option<&Value>, ty: &str) {
         }
     }
     if matches!(ty, "ClusterIP" | "ExternalName") {
+        let policy = "externalTrafficPolicy";
+        let reachable = new["spec"]["externalIPs"].as_array().is_some_and(|ips| !ips.is_empty());
+        if let Some(spec) = new["spec"].as_object_mut()
+            && !reachable
+            && spec.get(policy) == old["spec"].get(policy)
+        {
+            spec.remove(policy);
+        }
         let before: Vec<Value> = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
         for port in ports_mut(new) {
             let same = before.iter().any(|p| p["nodePort"] == port["nodePort"]);
@@ -113,26 +131,26 @@ pub(crate) fn warnings(service: &Value) -> Vec<String> {
     advice.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned()).collect()
 }
 
-fn allocate_node_ports(server: &Inner, new: &mut Value, old: Option<&Value>) {
+fn allocate_node_ports(index: &Index, new: &mut Value, old: Option<&Value>) {
     let before: Vec<Value> = old.and_then(|o| o["spec"]["ports"].as_array().cloned()).unwrap_or_default();
-    let mut taken = in_use(server, |spec| {
-        spec["ports"].as_array().into_iter().flatten().filter_map(|p| p["nodePort"].as_i64()).collect()
-    });
+    let mut own: BTreeSet<i64> = ports_mut(new).filter_map(|port| port["nodePort"].as_i64()).collect();
+    let is_free =
+        |own: &BTreeSet<i64>, port: i64| !own.contains(&port) && index.is_free(&Claim::NodePort(port));
     for port in ports_mut(new) {
         if port["nodePort"].as_i64().is_some_and(|n| n != 0) {
             continue;
         }
         let same = before.iter().find(|p| p["port"] == port["port"] && p["protocol"] == port["protocol"]);
         let kept = same.and_then(|p| p["nodePort"].as_i64());
-        let Some(chosen) = kept.or_else(|| NODE_PORTS.clone().find(|n| !taken.contains(n))) else { return };
-        taken.insert(chosen);
+        let Some(chosen) = kept.or_else(|| NODE_PORTS.clone().find(|port| is_free(&own, *port))) else {
+            return;
+        };
+        own.insert(chosen);
         port["nodePort"] = chosen.into();
     }
 }
 
-fn free_address(server: &Inner) -> String {
-    let taken: BTreeSet<String> =
-        in_use(server, |spec| spec["clusterIP"].as_str().map(str::to_owned).into_iter().collect());
+fn free_address(server: &Inner, index: &Index) -> String {
     let [a, b] = NETWORK;
     // From a random start, so that a deleted service's address is not the next one's.
     let start = u16::try_from(server.draw() >> 16).unwrap_or_default();
@@ -140,14 +158,8 @@ fn free_address(server: &Inner) -> String {
         .map(|i| start.wrapping_add(i).to_be_bytes())
         .filter(|[c, d]| (*c, *d) > (0, 1) && (*c, *d) != (255, 255))
         .map(|[c, d]| format!("{a}.{b}.{c}.{d}"))
-        .find(|ip| !taken.contains(ip))
+        .find(|ip| index.is_free(&Claim::Address(ip.clone())))
         .unwrap_or_default()
-}
-
-fn in_use<T: Ord>(server: &Inner, read: impl Fn(&Value) -> Vec<T>) -> BTreeSet<T> {
-    let services = server.store.snapshot("services").objects;
-    let bodies = services.values().filter_map(|e| serde_json::from_slice::<Value>(&e.body).ok());
-    bodies.flat_map(|service| read(&service["spec"])).collect()
 }
 
 #[cfg(test)]
