@@ -200,11 +200,18 @@ impl Server {
         let serving = async {
             match self.listener {
                 Listener::Tcp(listener) => {
-                    tracing::info!(address = ?listener.local_addr().ok(), "serving");
+                    if let Ok(address) = listener.local_addr() {
+                        tracing::info!(%address, "serving");
+                    }
                     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
                     router.serve_with_incoming_shutdown(incoming, stop).await
                 }
                 Listener::Unix(listener) => {
+                    if let Ok(address) = listener.local_addr()
+                        && let Some(path) = address.as_pathname()
+                    {
+                        tracing::info!(address = %path.display(), "serving");
+                    }
                     let incoming = UnixListenerStream::new(listener);
                     router.serve_with_incoming_shutdown(incoming, stop).await
                 }

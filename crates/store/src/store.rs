@@ -10,9 +10,9 @@ use crate::state::State;
 use crate::watch::{Topics, Watch};
 use arc_swap::ArcSwap;
 use std::path::Path;
-use std::{fmt, io};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::{fmt, io};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// The queue of writes may hold this many units of [`UNIT`] bytes; whoever comes later waits.

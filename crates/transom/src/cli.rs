@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::render::Render;
+use crate::up::Listen;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -111,9 +111,9 @@ pub(crate) struct Up {
     #[arg(long, env = "TRANSOM_DATA_DIR", value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// Address to serve HTTPS on; port 0 picks a free one
-    #[arg(long, default_value = "127.0.0.1:6443", value_name = "ADDR")]
-    pub(crate) listen: SocketAddr,
+    /// Address or name, and port, to serve HTTPS on; port 0 picks a free one, :PORT is on the loopback address
+    #[arg(long, default_value = "127.0.0.1:6443", value_parser = Listen::parse, value_name = "HOST:PORT")]
+    pub(crate) listen: Listen,
 
     /// Keep everything in memory: nothing is written but the kubeconfig, and nothing survives
     #[arg(long)]
@@ -139,23 +139,23 @@ pub(crate) struct Up {
     #[arg(long)]
     pub(crate) disable_extra_resources: bool,
 
-    /// Give the answers of functions again while they hold, instead of calling again
+    /// Cache the responses of functions for as long as they allow (their TTL)
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
     pub(crate) enable_function_response_cache: bool,
 
-    /// The longest that an answer is kept, whatever it says; 0 for no limit
+    /// The longest that a response is cached, whatever its TTL; 0 for no limit
     #[arg(long, default_value = "24h", value_parser = duration, value_name = "DURATION")]
     pub(crate) xfn_cache_max_ttl: Duration,
 
-    /// The most memory that kept answers may take, in MiB
+    /// The most memory that cached responses may take, in MiB
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     pub(crate) xfn_cache_max_size: usize,
 
-    /// Follow what composite resources compose and require by watches; =false looks at them again and again instead
+    /// Watch what composite resources compose and require; =false polls instead
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
     pub(crate) enable_realtime_compositions: bool,
 
-    /// Without realtime compositions: how often a composite resource that is ready is looked at
+    /// Without realtime compositions: how often a composite resource that is ready is reconciled
     #[arg(long, default_value = "1m", value_parser = duration, value_name = "DURATION")]
     pub(crate) poll_interval: Duration,
 
@@ -171,7 +171,7 @@ pub(crate) struct Up {
     #[arg(long, default_value = "text", value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,
 
-    /// Say more; -vv for everything
+    /// Log more: -v every reconcile and debug messages, -vv everything
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -189,9 +189,9 @@ Examples:
   transom db verify --data-dir ./plane
   transom db repair --data-dir ./plane")]
 pub(crate) enum Db {
-    /// Read everything and report the first damage
+    /// Read everything and report damage; fails if there is any
     Verify(DbPlace),
-    /// Cut the log at the first damage, keeping a copy of what is cut
+    /// Write a damaged store anew: without loss where it still opens, else up to the first damage. Keeps the old files
     Repair(DbPlace),
 }
 
@@ -307,6 +307,28 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_of_up_is_documented() {
+        let page = include_str!("../../../docs/flags.md");
+        let command = Cli::command();
+        let up = command.find_subcommand("up").unwrap();
+        let flags: Vec<&str> = up.get_arguments().filter_map(|flag| flag.get_long()).collect();
+        assert!(flags.len() > 15, "{flags:?}");
+        for flag in &flags {
+            let row = |line: &str| {
+                let cell =
+                    line.strip_prefix("| `").unwrap_or_default().split(" |").next().unwrap_or_default();
+                cell.split(['`', ' ', '[', ',']).any(|word| word.strip_prefix("--") == Some(*flag))
+            };
+            assert!(page.lines().any(row), "docs/flags.md has no row for --{flag}");
+        }
+        let documented = page.lines().filter(|line| line.starts_with("| `-")).count();
+        assert_eq!(documented, flags.len(), "docs/flags.md has a row for a flag that does not exist");
+        for variable in up.get_arguments().filter_map(|flag| flag.get_env()) {
+            assert!(page.contains(variable.to_str().unwrap()), "{variable:?}");
+        }
     }
 
     #[test]

@@ -34,10 +34,15 @@ pub(crate) fn run(command: Db) -> Result<ExitCode, Failure> {
     if let Some(aside) = &report.set_aside {
         anstream::println!("repaired; the files from before are in {}", aside.display());
     }
-    // The report is of what was found; what a repair leaves opens.
-    let opens = report.opens || report.set_aside.is_some();
-    anstream::println!("{}", if opens { "the store opens" } else { "the store does not open" });
-    Ok(if opens { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    // The report is of what was found; a repair leaves an intact store.
+    let intact = report.damage.is_empty() || report.set_aside.is_some();
+    let opens = match (intact, report.opens) {
+        (true, _) => "the store opens",
+        (false, true) => "the store opens in spite of the damage",
+        (false, false) => "the store does not open",
+    };
+    anstream::println!("{opens}");
+    Ok(if intact { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn data_dir(place: DbPlace) -> Result<PathBuf, Failure> {

@@ -7,14 +7,20 @@ use tracing_subscriber::EnvFilter;
 /// `RUST_LOG` wins over `-v`.
 pub(crate) fn init(format: LogFormat, verbose: u8) {
     let level = match verbose {
-        0 => "warn,transom=info",
+        // A line for every reconcile would bury the sentences for people.
+        0 => "warn,transom=info,transom_controllers=warn",
         1 => "info,transom=debug,transom_apiserver=debug,transom_store=debug",
         _ => "debug,transom=trace,transom_apiserver=trace,transom_store=trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written, on a full disk for example, must not end the process.
+    let builder = builder.log_internal_errors(false);
     match format {
-        LogFormat::Json => builder.json().init(),
+        LogFormat::Json => {
+            builder.json().init();
+            std::panic::set_hook(Box::new(|panic| tracing::error!(target: "transom", "{panic}")));
+        }
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
     }
 }

@@ -198,7 +198,8 @@ async fn run(reconciler: &dyn Reconciler, queue: &Queue, key: &Key, metrics: &Me
     };
     metrics.reconciled(controller, result, started.elapsed());
     if pass.has_written() {
-        tracing::info!(controller, %key, took = ?started.elapsed(), "reconciled");
+        let took_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+        tracing::info!(controller, %key, took_ms, "reconciled");
     } else {
         tracing::debug!(controller, %key, "nothing to do");
     }

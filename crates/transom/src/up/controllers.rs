@@ -1,5 +1,6 @@
 //! The controllers in the embedded plane: clients of the server in the same process, like any other client.
 
+use super::announce::Announcer;
 use super::functions::Embedded;
 use crate::failure::Failure;
 use http::Request;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use tower::ServiceExt;
 use transom_apiserver::{Admission, Identity, Server};
 use transom_controllers::metrics::Metrics;
-use transom_controllers::{Clock, Controllers, Notice, Options, Protection, Surroundings};
+use transom_controllers::{Clock, Controllers, Options, Protection, Surroundings};
 use transom_object::time::Timestamp;
 
 /// Who the controllers are to the server.
@@ -32,6 +33,7 @@ pub(super) async fn start(
     metrics: Arc<Metrics>,
     protection: Arc<Protection>,
     options: Options,
+    announcer: Announcer,
 ) -> Result<Controllers, Failure> {
     let who = Identity::admin(USER);
     let transport = server.clone().map_request(move |mut request: Request<kube::client::Body>| {
@@ -44,7 +46,7 @@ pub(super) async fn start(
         runner: functions.runner(),
         runtime: Arc::new(functions),
         clock: Clock::starting_at(now),
-        announce: Arc::new(announce),
+        announce: Arc::new(move |notice| announcer.notice(notice)),
         metrics,
         protection,
         options: Options { seed: u64::try_from(now.as_microsecond()).unwrap_or_default(), ..options },
@@ -52,17 +54,4 @@ pub(super) async fn start(
     Controllers::start(surroundings)
         .await
         .map_err(|e| Failure::new(format!("cannot start the controllers: {e}")))
-}
-
-/// One line when something that users wait for becomes ready or fails.
-fn announce(notice: &Notice) {
-    let name = if notice.namespace.is_empty() {
-        notice.name.clone()
-    } else {
-        format!("{}/{}", notice.namespace, notice.name)
-    };
-    match &notice.problem {
-        None => anstream::eprintln!("{} {name} is ready.", notice.kind),
-        Some(why) => anstream::eprintln!("{} {name} does not work: {why}", notice.kind),
-    }
 }

@@ -6,34 +6,57 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+const ADMIN: &str = "transom-admin";
+
+/// Writes the kubeconfig unless the file gives access already: on a full disk, which cannot take another, a plane must
+/// still come up.
 pub(super) fn write(path: &Path, address: SocketAddr, authority: &Authority) -> Result<(), Failure> {
-    let admin = authority.client("transom-admin", "system:masters")?;
+    let server = format!("https://{}", reachable(address));
+    if is_current(path, &server, authority) {
+        return Ok(());
+    }
+    let admin = authority.client(ADMIN, "system:masters")?;
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{
             "name": "transom",
             "cluster": {
-                "server": format!("https://{}", reachable(address)),
+                "server": server,
                 "certificate-authority-data": STANDARD.encode(authority.certificate_pem()),
             },
         }],
         "users": [{
-            "name": "transom-admin",
+            "name": ADMIN,
             "user": {
                 "client-certificate-data": STANDARD.encode(&admin.certificate),
                 "client-key-data": STANDARD.encode(&admin.key),
             },
         }],
-        "contexts": [{"name": "transom", "context": {"cluster": "transom", "user": "transom-admin"}}],
+        "contexts": [{"name": "transom", "context": {"cluster": "transom", "user": ADMIN}}],
         "current-context": "transom",
     });
     write_private(path, transom_object::yaml::write(&config)).map_err(|e| {
         Failure::new(format!("cannot write the kubeconfig {}: {e}", path.display()))
             .remedy("pass another place with --kubeconfig FILE")
     })
+}
+
+/// Whether the file leads to this plane, is for its owner alone, and holds for long enough.
+fn is_current(path: &Path, server: &str, authority: &Authority) -> bool {
+    let private = std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 == 0);
+    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    let Ok(config) = transom_object::yaml::read(&text) else { return false };
+    let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
+    let certificate = user["client-certificate-data"].as_str().and_then(|data| STANDARD.decode(data).ok());
+    private
+        && cluster["server"] == server
+        && cluster["certificate-authority-data"] == STANDARD.encode(authority.certificate_pem())
+        && user["client-key-data"].as_str().is_some_and(|key| !key.is_empty())
+        && certificate.is_some_and(|certificate| authority.is_lasting(&certificate, ADMIN))
 }
 
 /// An address to connect to: listening everywhere is reached on loopback.

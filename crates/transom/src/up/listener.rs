@@ -34,6 +34,7 @@ const STREAMS: u32 = 2_000;
 pub(super) fn tls_config(
     authority: &Authority,
     address: SocketAddr,
+    host: &str,
     more_names: &[String],
 ) -> Result<Arc<rustls::ServerConfig>, Failure> {
     let mut names: Vec<String> =
@@ -42,6 +43,7 @@ pub(super) fn tls_config(
             .to_vec();
     names.push(address.ip().to_string());
     names.extend(hostname());
+    names.extend(Some(host).filter(|host| is_host_name(host)).map(str::to_owned));
     names.extend(more_names.iter().cloned());
     let leaf = authority.server(&names)?;
     build_config(authority.certificate_pem(), &leaf.certificate, &leaf.key)
@@ -50,9 +52,11 @@ pub(super) fn tls_config(
 
 fn hostname() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    let name = name.trim();
-    let valid = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.');
-    valid.then(|| name.to_owned())
+    Some(name.trim()).filter(|name| is_host_name(name)).map(str::to_owned)
+}
+
+fn is_host_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.')
 }
 
 fn build_config(

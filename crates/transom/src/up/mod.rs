@@ -1,30 +1,37 @@
 //! `transom up`: everything in one process.
 //!
-//! Stages, each returning what the next one needs: data directory → store → certificates → server → controllers →
-//! listener → kubeconfig → wait. Stopping goes the other way.
+//! Stages, each returning what the next one needs: data directory → store → certificates → server → socket → kubeconfig →
+//! controllers → listener → wait. Stopping goes the other way. A start that fails leaves no new data directory behind.
 
+mod announce;
 mod controllers;
 mod functions;
 mod heads;
 mod kubeconfig;
+mod listen;
 mod listener;
 #[cfg(debug_assertions)]
 mod mortal;
 mod pki;
+mod place;
+
+pub(crate) use listen::Listen;
+pub(crate) use place::default_data_dir;
 
 use crate::cli::Up;
 use crate::failure::Failure;
 use crate::logging;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use announce::Announcer;
+use place::Place;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use transom_apiserver::{Options, Server};
 use transom_controllers::metrics::Metrics;
-use transom_controllers::{Protection, Readiness};
+use transom_controllers::{Controllers, Protection, Readiness};
 use transom_runner::CacheOptions;
 use transom_store::{HistoryLimits, OpenError, Store};
 
@@ -39,90 +46,149 @@ pub(crate) fn run(options: Up) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
-    let code = runtime.block_on(serve(options));
+    let announcer = Announcer { format: options.log_format, in_memory: options.in_memory };
+    let ended = runtime.block_on(serve(options, announcer));
     // Watches of clients that do not hang up must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_millis(200));
-    code
+    Ok(match ended {
+        Ok(()) => {
+            announcer.stopped();
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            announcer.failed(&failure);
+            ExitCode::FAILURE
+        }
+    })
 }
 
-async fn serve(options: Up) -> Result<ExitCode, Failure> {
-    let place = Place::settle(&options)?;
-    let store = open_store(&options, &place)?;
-    let (authority, token_key) = if options.in_memory {
-        (pki::Authority::ephemeral()?, None)
-    } else {
-        let dir = place.data_dir.join("pki");
-        (pki::Authority::load_or_create(&dir)?, Some(pki::token_key(&dir)?))
-    };
-    let ca_certificate = authority.certificate_pem().to_owned();
-    let metrics: Arc<Metrics> = Arc::default();
-    let counted = metrics.clone();
-    let more_metrics: transom_apiserver::MoreMetrics = Box::new(move || counted.render());
-    let protection: Arc<Protection> = Arc::default();
-    let readiness: Arc<OnceLock<Arc<Readiness>>> = Arc::default();
-    let mut server_options = Options {
-        ca_certificate,
-        token_key,
-        more_metrics: Some(more_metrics),
-        ready_checks: if options.api_server_only {
-            Vec::new()
-        } else {
-            vec![controllers_are_ready(&readiness)]
-        },
-        ..Options::default()
-    };
-    if !options.api_server_only {
-        server_options.admission = Box::new(controllers::Guard(protection.clone()));
-    }
-    let server = Server::start(store.clone(), server_options)
-        .await
-        .map_err(|e| Failure::new(format!("cannot prepare the API server: {e}")))?;
-    let socket = bind(options.listen).await?;
-    let controllers = if options.api_server_only {
-        None
-    } else {
-        let templates = place.data_dir.join("templates");
-        let certificates = options.tls_client_certs_dir.as_deref();
-        let mut functions = functions::Embedded::new(&templates, certificates, metrics.clone())?;
-        if options.enable_function_response_cache {
-            functions = functions.cached(cache_options(&options));
+async fn serve(options: Up, announcer: Announcer) -> Result<(), Failure> {
+    let place = Place::create(&options)?;
+    let store = open_store(&options, &place).inspect_err(|_| {
+        if place.temporary {
+            place.discard();
         }
-        let cache = functions.cache();
-        let controllers =
-            controllers::start(&server, functions, metrics, protection, controller_options(&options)).await?;
-        let _ = readiness.set(controllers.readiness());
-        let expiry = tokio::spawn(async move {
-            if let Some(cache) = cache {
-                cache.expire().await;
+    })?;
+    let unused = place.is_new() && store.resources().is_empty();
+    let plane = match Plane::start(&options, &place, &store, announcer).await {
+        Ok(plane) => plane,
+        Err(failure) => {
+            if unused {
+                // While the store is locked: no other process has anything in there.
+                place.discard();
             }
-        });
-        Some((controllers, AbortOnDrop(expiry.abort_handle())))
+            store.shutdown().await;
+            return Err(failure);
+        }
     };
-    let address =
-        socket.local_addr().map_err(|e| Failure::new(format!("cannot read the listening address: {e}")))?;
-    let tls = listener::tls_config(&authority, address, &options.tls_san)?;
-    kubeconfig::write(&place.kubeconfig, address, &authority)?;
-    let upkeep = tokio::spawn({
-        let server = server.clone();
-        async move { server.run_upkeep().await }
-    });
-    let (stop, stopped) = tokio::sync::watch::channel(false);
-    let listening = tokio::spawn(listener::serve(socket, tls, server.clone(), stopped));
-    announce(address, &place, options.in_memory);
-
-    let reason = wait(&store).await?;
-    tracing::debug!("stopping");
-    drop(controllers);
-    server.stop();
-    stop.send_replace(true);
-    let _ = tokio::time::timeout(DRAIN, listening).await;
-    let _ = upkeep.await;
+    let ended = wait(&store).await;
+    plane.stop().await;
     store.shutdown().await;
-    match reason {
-        Ended::Asked => Ok(ExitCode::SUCCESS),
+    if place.temporary {
+        place.discard();
+    }
+    match ended? {
+        Ended::Asked => Ok(()),
         Ended::Failed(why) => Err(Failure::new(format!("the store failed: {why}"))
             .remedy("check the disk, run `transom db verify`, then start again; every acknowledged write up to here is kept")),
     }
+}
+
+/// A plane that answers requests.
+struct Plane {
+    server: Server,
+    controllers: Option<(Controllers, AbortOnDrop)>,
+    upkeep: JoinHandle<()>,
+    listening: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+}
+
+impl Plane {
+    async fn start(
+        options: &Up,
+        place: &Place,
+        store: &Store,
+        announcer: Announcer,
+    ) -> Result<Self, Failure> {
+        let (authority, token_key) = if options.in_memory {
+            (pki::Authority::ephemeral()?, None)
+        } else {
+            let dir = place.data_dir.join("pki");
+            (pki::Authority::load_or_create(&dir)?, Some(pki::token_key(&dir)?))
+        };
+        let metrics: Arc<Metrics> = Arc::default();
+        let protection: Arc<Protection> = Arc::default();
+        let readiness: Arc<OnceLock<Arc<Readiness>>> = Arc::default();
+        let counted = metrics.clone();
+        let mut server_options = Options {
+            ca_certificate: authority.certificate_pem().to_owned(),
+            token_key,
+            more_metrics: Some(Box::new(move || counted.render())),
+            ..Options::default()
+        };
+        if !options.api_server_only {
+            server_options.ready_checks = vec![controllers_are_ready(&readiness)];
+            server_options.admission = Box::new(controllers::Guard(protection.clone()));
+        }
+        let server = Server::start(store.clone(), server_options)
+            .await
+            .map_err(|e| Failure::new(format!("cannot prepare the API server: {e}")))?;
+        let socket = options.listen.bind().await?;
+        let address = socket
+            .local_addr()
+            .map_err(|e| Failure::new(format!("cannot read the listening address: {e}")))?;
+        let tls = listener::tls_config(&authority, address, options.listen.host(), &options.tls_san)?;
+        kubeconfig::write(&place.kubeconfig, address, &authority)?;
+        let controllers = if options.api_server_only {
+            None
+        } else {
+            let started = start_controllers(options, place, &server, metrics, protection, announcer).await?;
+            let _ = readiness.set(started.0.readiness());
+            Some(started)
+        };
+        let upkeep = tokio::spawn({
+            let server = server.clone();
+            async move { server.run_upkeep().await }
+        });
+        let (stop, stopped) = watch::channel(false);
+        let listening = tokio::spawn(listener::serve(socket, tls, server.clone(), stopped));
+        announcer.serving(address, place);
+        Ok(Self { server, controllers, upkeep, listening, stop })
+    }
+
+    async fn stop(self) {
+        tracing::debug!("stopping");
+        drop(self.controllers);
+        self.server.stop();
+        self.stop.send_replace(true);
+        let _ = tokio::time::timeout(DRAIN, self.listening).await;
+        let _ = self.upkeep.await;
+    }
+}
+
+async fn start_controllers(
+    options: &Up,
+    place: &Place,
+    server: &Server,
+    metrics: Arc<Metrics>,
+    protection: Arc<Protection>,
+    announcer: Announcer,
+) -> Result<(Controllers, AbortOnDrop), Failure> {
+    let templates = place.data_dir.join("templates");
+    let certificates = options.tls_client_certs_dir.as_deref();
+    let mut functions = functions::Embedded::new(&templates, certificates, metrics.clone())?;
+    if options.enable_function_response_cache {
+        functions = functions.cached(cache_options(options));
+    }
+    let cache = functions.cache();
+    let settings = controller_options(options);
+    let controllers = controllers::start(server, functions, metrics, protection, settings, announcer).await?;
+    let expiry = tokio::spawn(async move {
+        if let Some(cache) = cache {
+            cache.expire().await;
+        }
+    });
+    Ok((controllers, AbortOnDrop(expiry.abort_handle())))
 }
 
 /// What `/readyz` waits for besides the server.
@@ -157,47 +223,6 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Where things are kept.
-struct Place {
-    data_dir: PathBuf,
-    kubeconfig: PathBuf,
-}
-
-impl Place {
-    fn settle(options: &Up) -> Result<Self, Failure> {
-        let data_dir = match (&options.data_dir, options.in_memory) {
-            (Some(dir), _) => dir.clone(),
-            (None, true) => std::env::temp_dir().join(format!("transom-{}", std::process::id())),
-            (None, false) => default_data_dir()?,
-        };
-        let kubeconfig = options.kubeconfig.clone().unwrap_or_else(|| data_dir.join("kubeconfig"));
-        if !options.in_memory || options.kubeconfig.is_none() {
-            create_private(&data_dir)?;
-        }
-        let kubeconfig = std::path::absolute(&kubeconfig).unwrap_or(kubeconfig);
-        Ok(Self { data_dir, kubeconfig })
-    }
-}
-
-pub(crate) fn default_data_dir() -> Result<PathBuf, Failure> {
-    let set = |key: &str| std::env::var_os(key).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(dir) = set("XDG_DATA_HOME") {
-        return Ok(dir.join("transom"));
-    }
-    set("HOME")
-        .map(|home| home.join(".local/share/transom"))
-        .ok_or_else(|| Failure::new("no home directory to keep data in").remedy("pass --data-dir DIR"))
-}
-
-/// A directory only its owner can enter.
-fn create_private(dir: &Path) -> Result<(), Failure> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| {
-        Failure::new(format!("cannot create the data directory {}: {e}", dir.display()))
-            .remedy("pass another one with --data-dir DIR")
-    })
-}
-
 fn open_store(options: &Up, place: &Place) -> Result<Store, Failure> {
     let defaults = transom_store::Options::default();
     let store_options = transom_store::Options {
@@ -225,29 +250,6 @@ pub(crate) fn explain(error: &OpenError) -> Failure {
             failure.remedy("check that the directory is readable and writable, or pass another --data-dir")
         }
     }
-}
-
-async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|e| {
-        let failure = Failure::new(format!("cannot listen on {address}: {e}"));
-        match e.kind() {
-            std::io::ErrorKind::AddrInUse => failure
-                .remedy("stop what uses the port, or pass --listen 127.0.0.1:PORT (0 picks a free one)"),
-            _ => failure.remedy("pass another address with --listen"),
-        }
-    })
-}
-
-fn announce(address: SocketAddr, place: &Place, in_memory: bool) {
-    let kept = if in_memory {
-        "in memory (nothing survives a stop)".to_owned()
-    } else {
-        format!("in {}", place.data_dir.display())
-    };
-    anstream::eprintln!("Transom {} serves https://{address}, data {kept}.", env!("CARGO_PKG_VERSION"));
-    anstream::eprintln!("In another terminal:");
-    anstream::println!("export KUBECONFIG={}", place.kubeconfig.display());
-    anstream::eprintln!("kubectl get namespaces");
 }
 
 enum Ended {

@@ -5,7 +5,8 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
 };
-use rustls::pki_types::DnsName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, DnsName};
 use std::fs;
 use std::io::Write;
 use std::net::IpAddr;
@@ -15,6 +16,8 @@ use time::{Duration, OffsetDateTime};
 
 const AUTHORITY_LIFETIME: Duration = Duration::days(3650);
 const LEAF_LIFETIME: Duration = Duration::days(365);
+/// A certificate that is kept in a file is renewed at a start when less than this is left of it.
+const RENEWED_BEFORE: Duration = Duration::days(182);
 
 pub(crate) struct Authority {
     certificate: String,
@@ -80,6 +83,15 @@ impl Authority {
     /// For a client: the user is the common name, groups are organizations.
     pub(crate) fn client(&self, user: &str, group: &str) -> Result<Leaf, Failure> {
         self.sign(&leaf(user, Some(group), ExtendedKeyUsagePurpose::ClientAuth))
+    }
+
+    /// Whether a certificate in PEM is one of [`Self::client`] that need not be renewed yet.
+    pub(crate) fn is_lasting(&self, certificate: &[u8], user: &str) -> bool {
+        let Ok(certificate) = CertificateDer::from_pem_slice(certificate) else { return false };
+        let Ok((_, parsed)) = x509_parser::parse_x509_certificate(&certificate) else { return false };
+        let named = parsed.subject().iter_common_name().any(|name| name.as_str() == Ok(user));
+        let renewal = OffsetDateTime::now_utc() + RENEWED_BEFORE;
+        named && parsed.validity().not_after.timestamp() > renewal.unix_timestamp()
     }
 
     fn sign(&self, params: &CertificateParams) -> Result<Leaf, Failure> {
@@ -167,8 +179,16 @@ fn lifetime(params: &mut CertificateParams, lifetime: Duration) {
 /// A file only its owner can read, complete or absent: written aside and moved into place.
 pub(crate) fn write_private(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     let aside = path.with_extension(format!("tmp-{}", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    file.write_all(content.as_ref())?;
-    file.sync_all()?;
-    fs::rename(&aside, path)
+    let written = (|| {
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+        file.write_all(content.as_ref())?;
+        file.sync_all()?;
+        fs::rename(&aside, path)
+    })();
+    if written.is_err() {
+        // Half a file is of no use, and takes room where there may be none.
+        let _ = fs::remove_file(&aside);
+    }
+    written
 }

@@ -249,3 +249,80 @@ async fn generated_names_are_distinct_and_valid() {
     }
     siege.survived().await;
 }
+
+/// The frames of one HTTP/2 request for `/version?` with a query of `len` bytes, in frames of the usual size.
+fn http2_request(len: usize) -> Vec<u8> {
+    const FRAME: usize = 16_384;
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let len = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
+        [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    }
+    /// A string of HPACK that is not compressed.
+    fn text(text: &[u8]) -> Vec<u8> {
+        let mut encoded = Vec::new();
+        match text.len().checked_sub(127) {
+            None => encoded.push(u8::try_from(text.len()).expect("less than 127")),
+            Some(mut rest) => {
+                encoded.push(127);
+                while rest >= 128 {
+                    encoded.push(u8::try_from(rest % 128).expect("less than 128") | 0x80);
+                    rest /= 128;
+                }
+                encoded.push(u8::try_from(rest).expect("less than 128"));
+            }
+        }
+        encoded.extend_from_slice(text);
+        encoded
+    }
+    let path = [b"/version?".to_vec(), vec![b'q'; len]].concat();
+    // GET, https, a literal :authority and a literal :path.
+    let block = [vec![0x82, 0x87, 0x01], text(b"x"), vec![0x04], text(&path)].concat();
+    let mut chunks: Vec<&[u8]> = block.chunks(FRAME).collect();
+    let last = chunks.pop().expect("a block");
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, 0, &[]));
+    let kind = |index: usize| if index == 0 { 1 } else { 9 };
+    for (index, chunk) in chunks.iter().enumerate() {
+        bytes.extend(frame(kind(index), u8::from(index == 0), 1, chunk));
+    }
+    let end = if chunks.is_empty() { 5 } else { 4 };
+    bytes.extend(frame(kind(chunks.len()), end, 1, last));
+    bytes
+}
+
+/// What answers a request on stream 1: the first bytes of its head, or `None` when the connection ends without.
+async fn http2_answer(siege: &Siege, request: &[u8]) -> Option<Vec<u8>> {
+    let mut stream = siege.plane.access.dial("h2").await.expect("it accepts connections");
+    let _ = stream.write_all(request).await;
+    let _ = stream.flush().await;
+    loop {
+        let mut head = [0; 9];
+        let read = tokio::time::timeout(crate::BUSY, stream.read_exact(&mut head)).await.expect("it answers");
+        read.ok()?;
+        let len = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; usize::try_from(len).expect("a short frame")];
+        stream.read_exact(&mut payload).await.ok()?;
+        match (head[3], head[8]) {
+            (1, 1) => return Some(payload),
+            (3, 1) | (7, _) => return None,
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_url_that_is_too_long_is_refused_over_http2_as_over_http1() {
+    let siege = Siege::begin().await;
+    // Static table: 0x88 is `:status: 200`; 431 is a literal, compressed.
+    assert_eq!(http2_answer(&siege, &http2_request(60_000)).await.map(|head| head[0]), Some(0x88));
+    for len in [65_600, 70_000, 100_000] {
+        let head = http2_answer(&siege, &http2_request(len)).await;
+        let head = head.unwrap_or_else(|| panic!("no answer to a URL of {len} bytes"));
+        assert!(head.windows(3).any(|bytes| bytes == [0x69, 0x90, 0xff]), "{len}: {head:x?}");
+        let (status, text) = raw_get(&siege, &format!("/version?{}", "q".repeat(len))).await;
+        assert!(matches!(status, 414 | 431), "{len}: {}", shorten(&text));
+    }
+    // Far more is not worth reading.
+    assert_eq!(http2_answer(&siege, &http2_request(1 << 20)).await, None);
+    siege.survived().await;
+}

@@ -1,16 +1,26 @@
 //! Stores that are damaged, cut short, too new, or out of room.
 
-use crate::plane::{Home, PATIENCE, Plane, transom, up};
+use crate::plane::{Client, Home, PATIENCE, Plane, transom, up};
 use crate::{CONFIG_MAPS, config_map, refused};
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use transom_object::Header;
+use transom_store::{Durability, Expect, HistoryLimits, Key, LogLimits, Put, Store, Write, WriteOp};
+
+/// The files of a store with this extension, oldest first.
+fn files(home: &Home, extension: &str) -> Vec<PathBuf> {
+    let store = home.data().join("store");
+    let entries = std::fs::read_dir(store).expect("a store").flatten().map(|e| e.path());
+    let mut found: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == extension)).collect();
+    found.sort();
+    found
+}
 
 /// The one segment of a small store.
 fn segment(home: &Home) -> PathBuf {
-    let store = home.data().join("store");
-    let entries = std::fs::read_dir(store).expect("a store").flatten().map(|e| e.path());
-    let mut segments: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "seg")).collect();
+    let mut segments = files(home, "seg");
     assert_eq!(segments.len(), 1, "{segments:?}");
     segments.remove(0)
 }
@@ -72,6 +82,58 @@ async fn damage_in_the_middle_is_refused_until_repaired() {
     assert_eq!(reply.status, 201, "{}", reply.text());
 }
 
+/// A store of so many small segments that it has snapshots.
+async fn with_snapshots() -> Home {
+    let home = Home::new();
+    let options = transom_store::Options {
+        history: HistoryLimits { max_events: 4, ..HistoryLimits::default() },
+        log: LogLimits { segment_bytes: 400, compact_bytes: 400 },
+        ..transom_store::Options::default()
+    };
+    let store = Store::open(&home.data().join("store"), options).unwrap();
+    let head = r#"{"metadata":{"resourceVersion":""#;
+    let mut expect = Expect::Absent;
+    for _ in 0..1_000 {
+        let body = format!(r#"{head}"}}}}"#).into_bytes();
+        let revision_at = u32::try_from(head.len()).unwrap();
+        let op = WriteOp::Put(Put { body, revision_at, header: Header::default() });
+        let key = Key::new("widgets.example.org", "ns", "a");
+        let committed =
+            store.commit(Write { key, expect, op, durability: Durability::Strict }).await.unwrap();
+        expect = Expect::Revision(committed.revision);
+        if files(&home, "snap").len() > 1 {
+            break;
+        }
+    }
+    store.shutdown().await;
+    home
+}
+
+#[tokio::test]
+async fn damage_that_loses_nothing_fails_a_verification_and_is_repaired() {
+    for kind in ["snap", "seg"] {
+        let home = with_snapshots().await;
+        let (output, said) = db(&home, "verify");
+        assert!(output.status.success() && said.contains("the store opens"), "{said}");
+        // The newest snapshot, or the oldest segment, which a snapshot covers.
+        let mut files = files(&home, kind);
+        let damaged = if kind == "snap" { files.pop().unwrap() } else { files.remove(0) };
+        let mut bytes = std::fs::read(&damaged).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&damaged, &bytes).unwrap();
+        let (output, said) = db(&home, "verify");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("damage: ") && said.contains("opens in spite of the damage"), "{said}");
+        let (output, said) = db(&home, "repair");
+        assert!(output.status.success() && said.contains("repaired") && said.contains("1 objects"), "{said}");
+        let (output, said) = db(&home, "verify");
+        assert!(output.status.success() && !said.contains("damage"), "{said}");
+        let (output, said) = db(&home, "repair");
+        assert!(output.status.success() && !said.contains("repaired"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn the_command_that_the_refusal_names_works_as_it_stands() {
     let home = filled(false).await;
@@ -130,14 +192,70 @@ fn limit_files(plane: &Plane, bytes: Option<u64>) {
     prlimit(Some(plane.rustix_pid()), Resource::Fsize, limit).expect("the limit can be changed");
 }
 
+/// A plane whose files can be limited, after `first` was run in its shell. Past the limit the kernel also sends a
+/// signal, which ends the process unless it is ignored.
+fn limitable(home: &Home, first: &str, args: &[&str]) -> Plane {
+    let plane = up(home, args);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("trap '' XFSZ; {first}; exec \"$@\""), "sh"]);
+    Plane::launch(home, shell.arg(plane.get_program()).args(plane.get_args())).unwrap()
+}
+
+/// Waits until `/readyz` answers with this code, and gives what it says.
+async fn until_ready_is(client: &Client, code: u16) -> String {
+    let started = Instant::now();
+    loop {
+        let reply = client.get("/readyz?verbose").await.unwrap();
+        if reply.status == code {
+            return reply.text();
+        }
+        assert!(started.elapsed() < PATIENCE, "{}", reply.text());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_plane_that_was_killed_on_a_full_disk_starts_on_it() {
+    let home = Home::new();
+    let mut plane = Plane::start_with(&home, &["--with-controllers"]);
+    let address = plane.access.address.to_string();
+    let client = plane.client().await;
+    until_ready_is(&client, 200).await;
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("before")).await.unwrap().status, 201);
+    plane.kill();
+    // No file can be written, not even that of the log.
+    let plane = limitable(&home, "ulimit -S -f 0", &["--with-controllers", "--listen", &address]);
+    let client = plane.client().await;
+    assert_eq!(client.get(&format!("{CONFIG_MAPS}/before")).await.unwrap().status, 200);
+    let refused = client.delete(&format!("{CONFIG_MAPS}/before")).await.unwrap();
+    assert_eq!(refused.status, 500, "{}", refused.text());
+    let ready = until_ready_is(&client, 500).await;
+    assert!(ready.contains("[-]store failed: writes are refused: "), "{ready}");
+    assert!(!crate::names_in(&home.data()).iter().any(|name| name.contains("tmp")));
+    limit_files(&plane, None);
+    until_ready_is(&client, 200).await;
+    let deleted = client.delete(&format!("{CONFIG_MAPS}/before")).await.unwrap();
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_written_leaves_nothing_half_done() {
+    let home = Home::new();
+    drop(Plane::start(&home));
+    let command = up(&home, &[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -S -f 0; exec \"$@\" 2>&1", "sh"]);
+    let output = shell.arg(command.get_program()).args(command.get_args()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write the kubeconfig"), "{said}");
+    assert!(!crate::names_in(&home.data()).iter().any(|name| name.contains("tmp")));
+}
+
 #[tokio::test]
 async fn a_full_disk_refuses_writes_answers_reads_and_recovers() {
     let home = Home::new();
-    // Past the limit the kernel also sends a signal, which ends the process unless it is ignored.
-    let plane = up(&home, &[]);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(plane.get_program()).args(plane.get_args());
-    let mut plane = Plane::launch(&home, &mut shell).unwrap();
+    let mut plane = limitable(&home, ":", &[]);
     let client = plane.client().await;
     assert_eq!(client.post(CONFIG_MAPS, &config_map("before")).await.unwrap().status, 201);
 
@@ -153,12 +271,16 @@ async fn a_full_disk_refuses_writes_answers_reads_and_recovers() {
         let refused = client.delete(&format!("{CONFIG_MAPS}/before")).await.unwrap();
         refused.assert_status(refused.status, "a delete without room");
         assert!(refused.status >= 500, "{}", refused.text());
+        let ready = client.get("/readyz?verbose").await.unwrap();
+        assert_eq!(ready.status, 500);
+        assert!(ready.text().contains("[-]store failed: writes are refused: "), "{}", ready.text());
     }
     assert_eq!(client.get(&format!("{CONFIG_MAPS}/before")).await.unwrap().status, 200);
     assert_eq!(client.get(&format!("{CONFIG_MAPS}/full0")).await.unwrap().status, 404);
     assert_eq!(client.get("/livez").await.unwrap().status, 200);
 
     limit_files(&plane, None);
+    until_ready_is(&client, 200).await;
     let reply = client.post(CONFIG_MAPS, &config_map("after")).await.unwrap();
     assert_eq!(reply.status, 201, "{}", reply.text());
     plane.kill();

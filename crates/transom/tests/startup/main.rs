@@ -2,6 +2,8 @@
 
 mod access;
 mod damage;
+mod leftovers;
+mod output;
 #[path = "../plane/mod.rs"]
 mod plane;
 mod stopping;
@@ -73,7 +75,8 @@ fn a_data_directory_that_cannot_be_written_is_named_with_a_remedy() {
 fn wrong_flags_are_explained() {
     for (args, hint) in [
         (&["up", "--lisen", "127.0.0.1:0"][..], "--listen"),
-        (&["up", "--listen", "nowhere"], "--listen"),
+        (&["up", "--listen", "nowhere"], "write it like 127.0.0.1:6443"),
+        (&["up", "--listen", "::1:6443"], "[::1]:6443"),
         (&["up", "--history-window", "soon"], "write it like 90s, 5m or 1h30m"),
         (&["up", "--history-window=-5m"], "negative"),
         (&["upp"], "up"),

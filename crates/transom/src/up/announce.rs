@@ -1,0 +1,95 @@
+//! What `transom up` says to whoever started it: sentences, or objects where every line of stderr is one.
+
+use super::place::Place;
+use crate::cli::LogFormat;
+use crate::failure::Failure;
+use anstyle::{AnsiColor, Style};
+use std::fmt::Display;
+use std::io::Write;
+use std::net::SocketAddr;
+use transom_controllers::Notice;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+#[derive(Clone, Copy)]
+pub(super) struct Announcer {
+    pub(super) format: LogFormat,
+    pub(super) in_memory: bool,
+}
+
+impl Announcer {
+    /// The plane answers requests. The line on stdout is for programs.
+    pub(super) fn serving(self, address: SocketAddr, place: &Place) {
+        let kubeconfig = place.kubeconfig.display();
+        let data = place.data_dir.display();
+        match (self.format, self.in_memory) {
+            (LogFormat::Json, true) => {
+                tracing::info!(target: "transom", version = VERSION, %address, %kubeconfig, in_memory = true, "serving");
+            }
+            (LogFormat::Json, false) => {
+                tracing::info!(target: "transom", version = VERSION, %address, %kubeconfig, data_dir = %data, "serving");
+            }
+            (LogFormat::Text, true) => {
+                say(format!(
+                    "Transom {VERSION} serves https://{address}, data in memory (nothing survives a stop)."
+                ));
+            }
+            (LogFormat::Text, false) => {
+                say(format!("Transom {VERSION} serves https://{address}, data in {data}."));
+            }
+        }
+        if self.format == LogFormat::Text {
+            say("In another terminal:");
+        }
+        // Whoever started the process may not be interested.
+        let _ = writeln!(anstream::stdout(), "export KUBECONFIG={kubeconfig}");
+        if self.format == LogFormat::Text {
+            say("kubectl get namespaces");
+        }
+    }
+
+    /// Something that users wait for became ready, or failed.
+    pub(super) fn notice(self, notice: &Notice) {
+        let Notice { kind, namespace, name, problem } = notice;
+        match (self.format, problem) {
+            (LogFormat::Json, None) => tracing::info!(target: "transom", kind, namespace, name, "ready"),
+            (LogFormat::Json, Some(problem)) => {
+                tracing::warn!(target: "transom", kind, namespace, name, problem, "does not work");
+            }
+            (LogFormat::Text, problem) => {
+                let slash = if namespace.is_empty() { "" } else { "/" };
+                let object = format!("{kind} {namespace}{slash}{name}");
+                match problem {
+                    None => say(format!("{GOOD}{object} is ready.{GOOD:#}")),
+                    Some(problem) => say(format!("{BAD}{object} does not work:{BAD:#} {problem}")),
+                }
+            }
+        }
+    }
+
+    /// The plane stopped because it was asked to.
+    pub(super) fn stopped(self) {
+        match (self.format, self.in_memory) {
+            (LogFormat::Json, _) => tracing::info!(target: "transom", "stopped"),
+            (LogFormat::Text, true) => say("Stopped; nothing is kept."),
+            (LogFormat::Text, false) => say("Stopped; everything acknowledged is on disk."),
+        }
+    }
+
+    pub(super) fn failed(self, failure: &Failure) {
+        let text = failure.to_string();
+        match self.format {
+            LogFormat::Json => {
+                tracing::error!(target: "transom", "{}", text.strip_prefix("error: ").unwrap_or(&text));
+            }
+            LogFormat::Text => say(text),
+        }
+    }
+}
+
+/// A line for people. One that cannot be written, on a full disk for example, must not end the process.
+fn say(line: impl Display) {
+    let _ = writeln!(anstream::stderr(), "{line}");
+}

@@ -1,0 +1,99 @@
+//! Where a plane keeps things, and what is left of it when it does not start.
+
+use crate::cli::Up;
+use crate::failure::Failure;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+pub(super) struct Place {
+    pub(super) data_dir: PathBuf,
+    pub(super) kubeconfig: PathBuf,
+    /// The directories that this process created for its data, the innermost first.
+    created: Vec<PathBuf>,
+    /// The data directory is that of a plane in memory: of no use after it.
+    pub(super) temporary: bool,
+}
+
+impl Place {
+    pub(super) fn create(options: &Up) -> Result<Self, Failure> {
+        let temporary = options.in_memory && options.data_dir.is_none();
+        let (data_dir, created) = if temporary {
+            let dir = create_temporary()?;
+            (dir.clone(), vec![dir])
+        } else {
+            let dir = options.data_dir.clone().map_or_else(default_data_dir, Ok)?;
+            let needed = !options.in_memory || options.kubeconfig.is_none();
+            let created = if needed { create_private(&dir)? } else { Vec::new() };
+            (dir, created)
+        };
+        let kubeconfig = options.kubeconfig.clone().unwrap_or_else(|| data_dir.join("kubeconfig"));
+        let kubeconfig = std::path::absolute(&kubeconfig).unwrap_or(kubeconfig);
+        Ok(Self { data_dir, kubeconfig, created, temporary })
+    }
+
+    /// Whether this process created the data directory.
+    pub(super) fn is_new(&self) -> bool {
+        !self.created.is_empty()
+    }
+
+    /// Removes the directories that this process created, with what is in the data directory. Not for one that
+    /// others may have put data in.
+    pub(super) fn discard(&self) {
+        let Some((data_dir, above)) = self.created.split_first() else { return };
+        let removed = std::fs::remove_dir_all(data_dir);
+        // Directories above it stay if others use them by now.
+        let removed = removed.and_then(|()| above.iter().try_for_each(std::fs::remove_dir));
+        if let Err(error) = removed {
+            tracing::debug!(%error, dir = %data_dir.display(), "cannot remove a new data directory");
+        }
+    }
+}
+
+pub(crate) fn default_data_dir() -> Result<PathBuf, Failure> {
+    let set = |key: &str| std::env::var_os(key).filter(|v| !v.is_empty()).map(PathBuf::from);
+    if let Some(dir) = set("XDG_DATA_HOME") {
+        return Ok(dir.join("transom"));
+    }
+    set("HOME")
+        .map(|home| home.join(".local/share/transom"))
+        .ok_or_else(|| Failure::new("no home directory to keep data in").remedy("pass --data-dir DIR"))
+}
+
+/// A new directory for temporary files. Others may create files there: one that exists is not ours.
+fn create_temporary() -> Result<PathBuf, Failure> {
+    let process = std::process::id();
+    for attempt in 0..100 {
+        let suffix = if attempt == 0 { String::new() } else { format!("-{attempt}") };
+        let dir = std::env::temp_dir().join(format!("transom-{process}{suffix}"));
+        match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
+            Ok(()) => return Ok(dir),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(cannot_create(&dir, &e)),
+        }
+    }
+    Err(Failure::new("cannot find a name for a temporary directory").remedy("pass --data-dir DIR"))
+}
+
+/// A directory only its owner can enter. Gives those that did not exist before, the innermost first.
+fn create_private(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700);
+    let above = dir.ancestors().skip(1);
+    let missing: Vec<PathBuf> =
+        above.take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).map(Path::to_owned).collect();
+    if let Some(parent) = missing.first() {
+        builder.recursive(true).create(parent).map_err(|e| cannot_create(dir, &e))?;
+        builder.recursive(false);
+    }
+    match builder.create(dir) {
+        Ok(()) => Ok(std::iter::once(dir.to_owned()).chain(missing).collect()),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && dir.is_dir() => Ok(Vec::new()),
+        Err(e) => Err(cannot_create(dir, &e)),
+    }
+}
+
+fn cannot_create(dir: &Path, e: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot create the data directory {}: {e}", dir.display()))
+        .remedy("pass another one with --data-dir DIR")
+}
