@@ -45,7 +45,7 @@ pub use proto::v1::{
     State, Status, Target,
 };
 pub use request::ENVIRONMENT;
-pub use response::DEFAULT_TTL;
+pub use response::{DEFAULT_TTL, InvalidTtl};
 pub use serve::{ServeError, ServeOptions, Server, serve};
 pub use struct_value::{NotAnObject, Struct};
 pub use tonic::async_trait;

@@ -12,6 +12,19 @@ use std::time::Duration;
 /// How long an answer holds unless its function says otherwise.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(60);
 
+/// The longest duration that protobuf allows, in seconds: ten thousand years.
+const LONGEST_TTL: u64 = 315_576_000_000;
+
+/// A TTL that is not a time for which an answer can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a TTL of {seconds} seconds and {nanos} nanoseconds is invalid: it must be from 0 to {LONGEST_TTL} seconds, with at most 999999999 nanoseconds"
+)]
+pub struct InvalidTtl {
+    seconds: i64,
+    nanos: i32,
+}
+
 impl RunFunctionResponse {
     /// How long the answer may be reused for the same request.
     pub fn set_ttl(&mut self, ttl: Duration) {
@@ -19,6 +32,20 @@ impl RunFunctionResponse {
         let nanos = i32::try_from(ttl.subsec_nanos()).unwrap_or_default();
         let meta = self.meta.get_or_insert_with(ResponseMeta::default);
         meta.ttl = Some(prost_types::Duration { seconds, nanos });
+    }
+
+    /// How long the answer may be reused for the same request. `None` if it does not say, or not at all.
+    ///
+    /// # Errors
+    /// If that is not a duration, or a negative one.
+    pub fn ttl(&self) -> Result<Option<Duration>, InvalidTtl> {
+        let Some(ttl) = self.meta.as_ref().and_then(|meta| meta.ttl) else { return Ok(None) };
+        let invalid = InvalidTtl { seconds: ttl.seconds, nanos: ttl.nanos };
+        // Not by conversion: that panics for some values that arrive from functions.
+        let seconds = u64::try_from(ttl.seconds).ok().filter(|seconds| *seconds <= LONGEST_TTL);
+        let nanos = u32::try_from(ttl.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
+        let (Some(seconds), Some(nanos)) = (seconds, nanos) else { return Err(invalid) };
+        Ok(Some(Duration::new(seconds, nanos)).filter(|ttl| !ttl.is_zero()))
     }
 
     fn state(&mut self) -> &mut State {

@@ -172,9 +172,7 @@ impl Cached {
     fn keep(&self, function: &str, key: Key, response: &RunFunctionResponse) {
         let started = Instant::now();
         let fatal = response.results.iter().any(|result| result.severity() == Severity::Fatal);
-        let ttl =
-            response.meta.as_ref().and_then(|meta| meta.ttl).and_then(|ttl| Duration::try_from(ttl).ok());
-        let Some(ttl) = ttl.filter(|ttl| !fatal && !ttl.is_zero()) else { return };
+        let Some(ttl) = response.ttl().ok().flatten().filter(|_| !fatal) else { return };
         let ttl = if self.options.max_ttl.is_zero() { ttl } else { ttl.min(self.options.max_ttl) };
         // What holds beyond the end of time is not worth keeping.
         let Some(ends) = started.checked_add(ttl) else { return };
