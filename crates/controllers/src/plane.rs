@@ -24,9 +24,9 @@ pub struct Options {
     pub realtime: bool,
     /// Without watches: how long until a composite resource that is ready is looked at again.
     pub poll_interval: Duration,
-    /// The shortest interval that the annotation for polling may ask for.
+    /// The shortest interval that the annotation for polling or the TTL of a function's answer may ask for.
     pub min_poll_interval: Duration,
-    /// Whether functions may read resources that are not composed.
+    /// Whether functions may require resources. What a Composition gives them does not depend on it.
     pub extra_resources: bool,
     /// Where chance begins. Equal seeds on equal schedules make equal choices.
     pub seed: u64,
@@ -136,9 +136,10 @@ impl Dice {
         u32::try_from((z ^ (z >> 31)) >> 32).unwrap_or_default()
     }
 
-    /// The duration, give or take a tenth.
+    /// The duration, give or take a tenth, and no longer than a duration can be.
     pub(crate) fn jitter(&self, duration: Duration) -> Duration {
-        duration.mul_f64(0.9 + 0.2 * f64::from(self.draw()) / f64::from(u32::MAX))
+        let factor = 0.9 + 0.2 * f64::from(self.draw()) / f64::from(u32::MAX);
+        Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(Duration::MAX)
     }
 }
 
@@ -153,6 +154,7 @@ mod tests {
         let draws: Vec<Duration> = (0..1000).map(|_| dice.jitter(minute)).collect();
         assert!(draws.iter().all(|d| (54.0..=66.0).contains(&d.as_secs_f64())));
         assert!(draws.iter().any(|d| *d < minute) && draws.iter().any(|d| *d > minute));
+        assert!((0..100).all(|_| dice.jitter(Duration::MAX) > minute), "the longest, too");
     }
 
     #[tokio::test(start_paused = true)]

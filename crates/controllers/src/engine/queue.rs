@@ -89,6 +89,9 @@ pub enum Next {
     Gone,
 }
 
+/// The longest that a key waits: longer than a process runs, and short enough to be added to any time.
+const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 /// Conflicts in a row after which a key backs off.
 const CONFLICTS: u32 = 3;
 
@@ -290,7 +293,7 @@ impl Queue {
                 false
             }
             Next::After(delay) => {
-                state.delay(key, now + delay);
+                state.delay(key, now + delay.min(LONGEST));
                 false
             }
             Next::Gone if !news => {

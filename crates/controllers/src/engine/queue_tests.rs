@@ -184,3 +184,14 @@ async fn nothing_is_kept_of_what_is_gone() {
     queue.done(&key("a"), Next::Gone, Known::default());
     assert!(queue.lock().entries.is_empty() && queue.lock().delayed.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_wants_to_wait_too_long_waits_very_long() {
+    let queue = queue();
+    for delay in [Duration::MAX, Duration::from_secs(u64::MAX / 2), Duration::from_secs(315_576_000_000)] {
+        queue.wake(&key("a"));
+        assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+        queue.done(&key("a"), Next::After(delay), Known::default());
+        assert_eq!(next_within(&queue, Duration::from_secs(24 * 60 * 60)).await, None);
+    }
+}

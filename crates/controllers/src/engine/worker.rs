@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 use transom_object::{GroupVersionKind, meta};
 
@@ -148,13 +148,14 @@ pub fn start(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Me
 }
 
 async fn work(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Metrics>) {
+    let name = reconciler.name().to_owned();
     let mut running = JoinSet::new();
     let places = Arc::new(Semaphore::new(CONCURRENT));
     loop {
         // In order, so that a simulation can be replayed.
         tokio::select! {
             biased;
-            Some(_) = running.join_next(), if !running.is_empty() => {}
+            Some(ended) = running.join_next(), if !running.is_empty() => report(&ended, &name, &metrics),
             next = next(&queue, &places), if running.len() < ALTOGETHER => {
                 let Some((key, place)) = next else { break };
                 let (reconciler, queue, metrics) = (reconciler.clone(), queue.clone(), metrics.clone());
@@ -168,7 +169,19 @@ async fn work(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<M
             }
         }
     }
-    while running.join_next().await.is_some() {}
+    while let Some(ended) = running.join_next().await {
+        report(&ended, &name, &metrics);
+    }
+}
+
+/// Counts a run that panicked where nothing caught it: outside of the reconciler.
+fn report(ended: &Result<(), JoinError>, controller: &str, metrics: &Metrics) {
+    if let Err(e) = ended
+        && e.is_panic()
+    {
+        tracing::error!(controller, error = %e, "a worker panicked");
+        metrics.panicked(controller);
+    }
 }
 
 /// The next key, as soon as there is a place for it. Nothing is lost when nobody waits for it any longer.
@@ -219,8 +232,46 @@ fn label(next: Next) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::known::{News, Told};
+    use super::super::queue::Pace;
     use super::*;
     use serde_json::json;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Panics in every reconcile of `inside`, and after the first one of any other key.
+    #[derive(Default)]
+    struct Clumsy {
+        named: AtomicUsize,
+    }
+
+    impl Reconciler for Clumsy {
+        fn name(&self) -> &str {
+            // The controller asks as it starts and as it begins to work, then after each reconcile.
+            let times = self.named.fetch_add(1, Ordering::SeqCst);
+            assert_ne!(times, 2, "outside of the reconciler");
+            "clumsy"
+        }
+
+        fn reconcile<'a>(&'a self, key: &'a Key, _: &'a Pass) -> BoxFuture<'a, crate::error::Result<Next>> {
+            Box::pin(async move {
+                assert_ne!(&*key.name, "inside", "in the reconciler");
+                Ok(Next::Wait)
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_panic_is_counted() {
+        let (queue, metrics) = (Arc::new(Queue::new(Pace::default())), Arc::<Metrics>::default());
+        let _running = start(Arc::<Clumsy>::default(), queue.clone(), metrics.clone());
+        for (key, panics) in [("outside", 1), ("inside", 2)] {
+            queue.wake(&Key::new("", key));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let counted =
+                format!("controller_runtime_reconcile_panics_total{{controller=\"clumsy\"}} {panics}");
+            let all = metrics.render();
+            assert!(all.contains(&counted), "{key}: {all}");
+        }
+    }
 
     #[test]
     fn what_changed_since_a_run_looked_for_objects_is_not_known_to_it() {
