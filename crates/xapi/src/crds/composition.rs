@@ -99,7 +99,7 @@ fn spec(limited: bool) -> Value {
          function-patch-and-transform would, as Crossplane did before its second version.",
         &["Pipeline", "Resources"],
     );
-    let mut pipeline = list_by("step", list("The functions to run, in this order.", step()));
+    let mut pipeline = list_by("step", list("The functions to run, in this order.", step(limited)));
     if limited {
         pipeline = with(pipeline, json!({"minItems": 1, "maxItems": 99}));
     }
@@ -115,7 +115,7 @@ fn spec(limited: bool) -> Value {
     })
 }
 
-fn step() -> Value {
+fn step(limited: bool) -> Value {
     let input = with(
         anything("What the function is given as its input: an object with apiVersion and kind."),
         json!({"x-kubernetes-embedded-resource": true}),
@@ -145,7 +145,7 @@ fn step() -> Value {
             "inputRef": input_ref,
             "credentials": credentials(),
             "requirements": requirements(),
-            "allowedExtraResources": allowed(),
+            "allowedExtraResources": allowed(limited),
             "maxIterations": with(
                 integer("How often the function may change what it requires before the step fails."),
                 json!({"minimum": 1, "maximum": 100}),
@@ -214,16 +214,32 @@ fn requirements() -> Value {
     )
 }
 
-fn allowed() -> Value {
+/// A pattern that is refused when it is written unless it is a regular expression. Whether it matches does not matter
+/// here, only whether that can be said. Its length is limited so that Kubernetes can tell what the rule costs at most.
+fn pattern(schema: Value, longest: u32) -> Value {
+    let rule =
+        ("self == '*' || (''.matches(self) ? true : true)", "must be a regular expression, or * for any");
+    ruled(with(schema, json!({"maxLength": longest})), &[rule])
+}
+
+/// Revisions hold Compositions as they were, also those that were written before their patterns were checked.
+fn allowed(limited: bool) -> Value {
+    let checked = |schema, longest| if limited { pattern(schema, longest) } else { schema };
+    let mut labels = texts_by_name("Regular expressions for the whole values of labels; * allows any value.");
+    labels["additionalProperties"] = checked(labels["additionalProperties"].take(), 128);
+    if limited {
+        labels = with(labels, json!({"maxProperties": 8}));
+    }
     let item = object(
-        "Objects the function may ask for: all of the kind, or those that match.",
+        "Objects the function may ask for: all of the kind, or those that match. An entry says nothing about namespaces: \
+         what it allows, it allows in all of them.",
         &["apiVersion", "kind"],
         json!({
             "apiVersion": text("Group and version of the objects."),
             "kind": text("Kind of the objects."),
-            "name": text("The same as matchName."),
-            "matchName": text("A regular expression for the whole name."),
-            "matchLabels": texts_by_name("Regular expressions for the whole values of labels; * allows any value."),
+            "name": checked(text("The same as matchName."), 512),
+            "matchName": checked(text("A regular expression for the whole name; * allows any name."), 512),
+            "matchLabels": labels,
         }),
     );
     let item = ruled(
@@ -233,8 +249,9 @@ fn allowed() -> Value {
             "name, matchName and matchLabels are mutually exclusive",
         )],
     );
-    atomic(list(
+    let list = list(
         "What the function may ask for beyond what it is given. Without this list everything; with it nothing else.",
         item,
-    ))
+    );
+    atomic(if limited { with(list, json!({"maxItems": 64})) } else { list })
 }

@@ -65,6 +65,13 @@ async fn every_crd_is_established() {
     }
 }
 
+/// A pipeline whose function may require ConfigMaps that match this.
+fn allowing(matching: &Value) -> Value {
+    let mut entry = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    entry.as_object_mut().unwrap().extend(matching.as_object().unwrap().clone());
+    step(&json!({"allowedExtraResources": [entry]}))
+}
+
 #[tokio::test]
 async fn compositions_are_held_to_their_rules() {
     let plane = Plane::with_crossplane().await;
@@ -79,7 +86,8 @@ async fn compositions_are_held_to_their_rules() {
             "inputRef": {"apiVersion": "a/v1", "kind": "I", "name": "i"}, "maxIterations": 7,
             "allowedExtraResources": [
                 {"apiVersion": "v1", "kind": "Secret"}, {"apiVersion": "v1", "kind": "ConfigMap", "name": "a-.*"},
-                {"apiVersion": "v1", "kind": "ConfigMap", "matchLabels": {"a": "(b|c)"}},
+                {"apiVersion": "v1", "kind": "ConfigMap", "matchLabels": {"a": "(b|c)", "d": "*", "e": ""}},
+                {"apiVersion": "v1", "kind": "Service", "matchName": "*"},
             ],
         })),
         json!({"resources": [{"name": "r", "base": {"kind": "X"}, "patches": []}], "patchSets": [{"name": "p"}]}),
@@ -131,6 +139,17 @@ async fn compositions_are_held_to_their_rules() {
             "name, matchName and matchLabels are mutually exclusive",
         ),
         (step(&json!({"maxIterations": 0})), "should be greater than or equal to 1"),
+        (
+            allowing(&json!({"name": "("})),
+            "spec.pipeline[0].allowedExtraResources[0].name: Invalid value: \"string\": error parsing regexp: missing \
+             closing ): `(` evaluating rule: must be a regular expression, or * for any",
+        ),
+        (allowing(&json!({"matchName": "app)|(?:.*"})), "unexpected )"),
+        (allowing(&json!({"matchName": "*a"})), "must be a regular expression, or * for any"),
+        (
+            allowing(&json!({"matchLabels": {"fine": "a|b", "team": "["}})),
+            "allowedExtraResources[0].matchLabels[team]: Invalid value",
+        ),
     ];
     for (spec, message) in refused {
         plane.refused(&path, &composition("bad", &spec), message).await;
