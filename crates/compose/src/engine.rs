@@ -93,6 +93,7 @@ async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -
         events: std::mem::take(&mut progress.events),
         ttl: progress.ttl,
         requirements: std::mem::take(&mut progress.requirements),
+        in_vain: std::mem::take(&mut progress.looked).in_vain(),
         context: progress.context.take(),
     })
 }

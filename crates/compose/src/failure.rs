@@ -2,9 +2,11 @@
 
 use crate::condition::{Event, TargetedCondition};
 use crate::inputs::Requirements;
+use crate::lookup::Lookup;
 use crate::runner::RunError;
 use crate::world::WorldError;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use transom_function::{State, Struct};
 use transom_xapi::constants::label;
 
@@ -24,6 +26,8 @@ pub struct Failure {
     pub context: Option<Struct>,
     /// What the steps required so far.
     pub requirements: Requirements,
+    /// See [`Plan::in_vain`](crate::Plan::in_vain).
+    pub in_vain: BTreeSet<Lookup>,
 }
 
 impl Failure {
@@ -36,6 +40,8 @@ impl Failure {
             | Cause::RequiredSchema { step, .. }
             | Cause::Requirement { step, .. }
             | Cause::NotAllowed { step, .. }
+            | Cause::ExtraResourcesOff { step, .. }
+            | Cause::BadPattern { step, .. }
             | Cause::InputRef { step, .. }
             | Cause::Unsettled { step, .. }
             | Cause::Run { step, .. }
@@ -59,6 +65,7 @@ impl From<Cause> for Failure {
             desired: None,
             context: None,
             requirements: Requirements::new(),
+            in_vain: BTreeSet::new(),
         }
     }
 }
@@ -87,6 +94,14 @@ pub enum Cause {
         "cannot run Composition pipeline step {step:?}: its allowedExtraResources do not allow what {requirement} requires: {selector}"
     )]
     NotAllowed { step: String, requirement: String, selector: String },
+    #[error(
+        "cannot run Composition pipeline step {step:?}: its function requires resources as {requirement:?}, and extra resources are turned off: only the Composition can give it any, in the step's requirements"
+    )]
+    ExtraResourcesOff { step: String, requirement: String },
+    #[error(
+        "cannot run Composition pipeline step {step:?}: {field} is malformed: {pattern:?} is not a regular expression: {why}"
+    )]
+    BadPattern { step: String, field: String, pattern: String, why: String },
     #[error("cannot run Composition pipeline step {step:?}: {why}")]
     Run { step: String, why: RunError },
     #[error("pipeline step {step:?} returned a fatal result: {message}")]

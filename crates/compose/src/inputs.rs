@@ -22,9 +22,9 @@ pub struct Inputs<'a> {
     pub composition: &'a CompositionSpec,
     /// The composed resources that exist; see [`observe`](crate::observe).
     pub observed: &'a Observed,
-    /// What the steps required the last time, by step and requirement. They are looked up before the first call, so
-    /// that a function that requires the same again is called once.
-    pub seeds: &'a Requirements,
+    /// What the steps required in the last run: [`Plan::requirements`](crate::Plan::requirements) or
+    /// [`Failure::requirements`](crate::Failure::requirements) of then.
+    pub required_before: &'a Requirements,
     /// The pipeline's initial context.
     pub context: serde_json::Map<String, Value>,
     /// The time conditions carry.
@@ -37,6 +37,8 @@ pub struct Inputs<'a> {
 pub struct Options {
     /// How often a step is called again because it requires something new.
     pub max_iterations: usize,
+    /// Whether functions may require resources. What the author of a Composition gives them does not depend on it.
+    pub extra_resources: bool,
     /// Deletes what is observed, no longer wanted and controlled by nobody, too. Crossplane did so once; somebody may
     /// have let go of it on purpose.
     pub delete_uncontrolled: bool,
@@ -44,7 +46,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_iterations: 5, delete_uncontrolled: false }
+        Self { max_iterations: 5, extra_resources: true, delete_uncontrolled: false }
     }
 }
 
@@ -59,5 +61,23 @@ pub struct ObservedResource {
     pub connection_details: BTreeMap<String, Vec<u8>>,
 }
 
-/// Selectors by step, then by the requirement's name.
-pub type Requirements = BTreeMap<String, BTreeMap<String, ResourceSelector>>;
+/// What the function of each step required in its last answer, by step.
+pub type Requirements = BTreeMap<String, Required>;
+
+/// What a function required in its last answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Required {
+    pub requirements: transom_function::Requirements,
+    /// Identifies the step, as it was written then, if its function required the same before and after it was given
+    /// it. Such a function may be given it in the first call of the next run.
+    pub(crate) at_once: Option<[u8; 32]>,
+}
+
+impl Required {
+    /// The selectors of resources by the name of their requirement, in no particular order. A name occurs twice when
+    /// the function requires it under the deprecated name of the field, too.
+    pub fn selectors(&self) -> impl Iterator<Item = (&str, &ResourceSelector)> {
+        let selectors = self.requirements.resources.iter().chain(&self.requirements.extra_resources);
+        selectors.map(|(name, selector)| (name.as_str(), selector))
+    }
+}

@@ -37,7 +37,7 @@ pub use child_name::child_name;
 pub use condition::{Event, EventType, Target, TargetedCondition};
 pub use engine::compose;
 pub use failure::{Cause, Failure};
-pub use inputs::{Inputs, Observed, ObservedResource, Options, Requirements};
+pub use inputs::{Inputs, Observed, ObservedResource, Options, Required, Requirements};
 pub use lookup::Lookup;
 pub use objects::Objects;
 pub use observe::{ObserveError, connection_details, observe};

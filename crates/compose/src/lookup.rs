@@ -1,11 +1,9 @@
 //! What a requirement makes the engine look up.
 
-use crate::inputs::Requirements;
-use crate::requirements::selector;
 use std::collections::{BTreeMap, BTreeSet};
 use transom_function::ResourceSelector;
 use transom_function::proto::v1::resource_selector::Match;
-use transom_xapi::PipelineStep;
+use transom_xapi::composition::InputReference;
 
 /// One look at the world: an object by its name, or all with some labels, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,21 +38,45 @@ impl Lookup {
         Self::Labelled { api_version, kind, namespace, labels }
     }
 
-    /// What steps required.
-    pub fn of_all(requirements: &Requirements) -> BTreeSet<Self> {
-        requirements.values().flat_map(BTreeMap::values).map(Self::of).collect()
-    }
-
-    /// What a pipeline itself looks up before its functions are asked.
-    pub fn of_steps(steps: &[PipelineStep]) -> BTreeSet<Self> {
-        let required = steps.iter().filter_map(|step| step.requirements.as_ref());
-        let required = required.flat_map(|r| &r.required_resources).map(|r| Self::of(&selector(r)));
-        let inputs = steps.iter().filter_map(|step| step.input_ref.as_ref()).map(|input| Self::Named {
+    /// The object that holds the input of a step.
+    pub(crate) fn of_input(input: &InputReference) -> Self {
+        Self::Named {
             api_version: input.api_version.clone(),
             kind: input.kind.clone(),
             namespace: input.namespace.clone(),
             name: input.name.clone(),
-        });
-        required.chain(inputs).collect()
+        }
+    }
+}
+
+/// What a run looked up.
+#[derive(Default)]
+pub(crate) struct Looked {
+    /// For requests that its outcome depends on.
+    up: BTreeSet<Lookup>,
+    /// For requests whose answers were discarded.
+    in_vain: BTreeSet<Lookup>,
+}
+
+impl Looked {
+    pub fn up(&mut self, lookup: Lookup) {
+        self.up.insert(lookup);
+    }
+
+    /// Adds what was looked up for a request that counts.
+    pub fn and(&mut self, other: Self) {
+        self.up.extend(other.up);
+        self.in_vain.extend(other.in_vain);
+    }
+
+    /// Adds what was looked up for a request that does not count.
+    pub fn but_not(&mut self, other: Self) {
+        self.in_vain.extend(other.up);
+        self.in_vain.extend(other.in_vain);
+    }
+
+    /// What the outcome does not depend on although it was looked up.
+    pub fn in_vain(self) -> BTreeSet<Lookup> {
+        self.in_vain.difference(&self.up).cloned().collect()
     }
 }

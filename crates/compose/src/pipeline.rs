@@ -1,10 +1,12 @@
 //! Running a pipeline: what a step wants is, verbatim, what the next one is told is wanted.
 
+use crate::allowed::Policy;
 use crate::child_name::hex;
 use crate::condition::{Event, EventType, Target, TargetedCondition};
 use crate::failure::{Cause, Failure};
 use crate::inputs::{Inputs, Requirements};
-use crate::requirements;
+use crate::lookup::{Looked, Lookup};
+use crate::requirements::{self, Answer, Calls};
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{Kind, World};
 use prost::Message;
@@ -40,6 +42,7 @@ pub(crate) struct Progress {
     pub events: Vec<Event>,
     pub ttl: Option<Duration>,
     pub requirements: Requirements,
+    pub looked: Looked,
 }
 
 impl Progress {
@@ -60,17 +63,25 @@ impl Progress {
             desired: self.desired,
             context: self.context,
             requirements: self.requirements,
+            in_vain: self.looked.in_vain(),
         }
     }
 
     /// Takes over a step's answer; fails when that is fatal.
-    fn absorb(&mut self, step: &str, response: RunFunctionResponse) -> Result<(), Cause> {
-        requirements::remember(step, &response, &mut self.requirements);
-        self.ttl = match (self.ttl, ttl(&response)) {
-            (Some(so_far), Some(new)) => Some(so_far.min(new)),
-            (so_far, new) => so_far.or(new),
-        };
-        let fatal = response.results.iter().any(|result| result.severity() == Severity::Fatal);
+    fn absorb(&mut self, step: &str, answer: Answer) -> Result<(), Cause> {
+        let Answer { response, required } = answer;
+        self.requirements.extend(required.map(|required| (step.to_owned(), required)));
+        match response.ttl() {
+            Ok(ttl) => self.ttl = self.ttl.into_iter().chain(ttl).min(),
+            Err(invalid) => self.events.push(Event {
+                r#type: EventType::Warning,
+                reason: COMPOSE.to_owned(),
+                message: format!("The function's answer is used without its TTL: {invalid}"),
+                step: Some(step.to_owned()),
+                target: Target::Composite,
+            }),
+        }
+        let fatal = is_fatal(&response);
         // What a fatal answer wants is nobody's business; what was wanted before it is shown to people.
         if !fatal {
             self.desired = response.desired;
@@ -98,14 +109,11 @@ pub(crate) async fn run(
     let mut progress = Progress::start(inputs);
     for (index, step) in steps.iter().enumerate() {
         let place = StepRef { name: &step.step, index, iteration: 0, function: &step.function_ref.name };
-        let answer = async {
-            let request = request(step, inputs, observed, &progress, world).await?;
-            let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
-            let limit = limit.unwrap_or(inputs.options.max_iterations);
-            requirements::settle(step, place, request, limit, runner, world).await
-        };
-        let absorbed = match answer.await {
-            Ok(response) => progress.absorb(&step.step, response),
+        let mut looked = Looked::default();
+        let answer = answer(step, place, inputs, observed, &progress, runner, world, &mut looked).await;
+        progress.looked.and(looked);
+        let absorbed = match answer {
+            Ok(answer) => progress.absorb(&step.step, answer),
             Err(cause) => Err(cause),
         };
         if let Err(cause) = absorbed {
@@ -115,15 +123,35 @@ pub(crate) async fn run(
     Ok(progress)
 }
 
-/// A step's request, tagged.
-async fn request(
+/// What the function of a step answers.
+#[expect(clippy::too_many_arguments, reason = "what a step is decided from, each used once")]
+async fn answer(
     step: &PipelineStep,
+    place: StepRef<'_>,
     inputs: &Inputs<'_>,
     observed: &State,
     progress: &Progress,
+    runner: &dyn FunctionRunner,
     world: &dyn World,
+    looked: &mut Looked,
+) -> Result<Answer, Cause> {
+    let policy = Policy::of(step, inputs.options.extra_resources)?;
+    let request = request(step, observed, progress, world, looked).await?;
+    let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
+    let limit = limit.unwrap_or(inputs.options.max_iterations);
+    let before = inputs.required_before.get(&step.step);
+    Calls { step, place, policy, limit, before, runner, world }.settle(request, looked).await
+}
+
+/// A step's request before its function has required anything.
+async fn request(
+    step: &PipelineStep,
+    observed: &State,
+    progress: &Progress,
+    world: &dyn World,
+    looked: &mut Looked,
 ) -> Result<RunFunctionRequest, Cause> {
-    let input = input(step, world).await?.map(Struct::try_from).transpose();
+    let input = input(step, world, looked).await?.map(Struct::try_from).transpose();
     let mut request = RunFunctionRequest {
         observed: Some(observed.clone()),
         desired: progress.desired.clone(),
@@ -132,22 +160,32 @@ async fn request(
         credentials: credentials(step, world).await?,
         ..RunFunctionRequest::default()
     };
-    requirements::bootstrap(step, inputs, world, &mut request).await?;
-    // Maps are ordered, so equal requests have equal bytes.
-    let tag = hex(&Sha256::digest(request.encode_to_vec()));
-    let capabilities = CAPABILITIES.iter().map(|capability| *capability as i32).collect();
-    request.meta = Some(RequestMeta { tag, capabilities });
+    requirements::give(step, world, looked, &mut request).await?;
     Ok(request)
 }
 
+/// A request that says what it is and what this engine does for functions.
+pub(crate) fn tagged(request: RunFunctionRequest) -> RunFunctionRequest {
+    // Maps are ordered, so equal requests have equal bytes.
+    let tag = hex(&Sha256::digest(request.encode_to_vec()));
+    let capabilities = CAPABILITIES.iter().map(|capability| *capability as i32).collect();
+    RunFunctionRequest { meta: Some(RequestMeta { tag, capabilities }), ..request }
+}
+
+/// Whether an answer ends the pipeline.
+pub(crate) fn is_fatal(response: &RunFunctionResponse) -> bool {
+    response.results.iter().any(|result| result.severity() == Severity::Fatal)
+}
+
 /// A step's input: its own, or an object that holds it for several Compositions.
-async fn input(step: &PipelineStep, world: &dyn World) -> Result<Option<Value>, Cause> {
+async fn input(step: &PipelineStep, world: &dyn World, looked: &mut Looked) -> Result<Option<Value>, Cause> {
     let (None, Some(reference)) = (&step.input, &step.input_ref) else { return Ok(step.input.clone()) };
     let failed = |why| {
         let object = format!("{} {}", reference.kind, quote(&reference.name));
         Cause::InputRef { step: step.step.clone(), object, why }
     };
     let kind = Kind { api_version: &reference.api_version, kind: &reference.kind };
+    looked.up(Lookup::of_input(reference));
     let object = world.get(kind, &reference.namespace, &reference.name).await.map_err(failed)?;
     object.map(Some).ok_or_else(|| failed("it does not exist".into()))
 }
@@ -164,12 +202,6 @@ async fn credentials(step: &PipelineStep, world: &dyn World) -> Result<BTreeMap<
         credentials.insert(wanted.name.clone(), Credentials { source });
     }
     Ok(credentials)
-}
-
-/// How long an answer holds; nothing, when it does not say or says no time at all.
-fn ttl(response: &RunFunctionResponse) -> Option<Duration> {
-    let ttl = response.meta.as_ref()?.ttl.as_ref()?;
-    Duration::try_from(*ttl).ok().filter(|ttl| !ttl.is_zero())
 }
 
 fn target(target: v1::Target) -> Target {

@@ -6,8 +6,9 @@
 
 use crate::condition::{Event, TargetedCondition};
 use crate::inputs::Requirements;
+use crate::lookup::Lookup;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 use transom_function::Struct;
@@ -38,8 +39,11 @@ pub struct Plan {
     pub connection_details: BTreeMap<String, Vec<u8>>,
     /// How long the answers hold: the smallest of the pipeline.
     pub ttl: Option<Duration>,
-    /// What the steps require, to be watched and to seed the next run.
+    /// What the steps required, for the next run; see [`Inputs::required_before`](crate::Inputs::required_before).
     pub requirements: Requirements,
+    /// What was looked up although the plan does not depend on it: requirements of the last run that a function does
+    /// not have any more. Whatever else was read is a reason to compose anew when it changes.
+    pub in_vain: BTreeSet<Lookup>,
     /// The context the last step left.
     pub context: Option<Struct>,
 }

@@ -1,38 +1,50 @@
-//! What a step wants to see: looked up before its first call when the Composition says so, and again whenever an answer
-//! requires something else, until two answers in a row require the same.
+//! What a step's function is given to read.
+//!
+//! The author of the Composition says what it is given from the start. What it needs besides, the function requires: it
+//! is called again with exactly that, until two answers in a row require the same.
+//!
+//! A function that requires something before it has read anything, and the same once it has, will most likely do so
+//! again. In the next run that is looked up before the first call, which is enough if the function still requires it.
+//! If it does not, the answer is discarded and the function is called as if nothing had been remembered. A function
+//! that follows a chain, where one object names the next, requires different things as it goes on: nothing is
+//! remembered of it, since it would continue at the end of a chain that may lead elsewhere by now.
 
-use crate::allowed::allows;
+use crate::allowed::Policy;
 use crate::failure::Cause;
-use crate::inputs::{Inputs, Requirements};
-use crate::lookup::Lookup;
+use crate::inputs::Required;
+use crate::lookup::{Looked, Lookup};
+use crate::pipeline;
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{Kind, World, WorldError};
+use prost::Message;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use transom_function::proto::v1::MatchLabels;
 use transom_function::proto::v1::resource_selector::Match;
 use transom_function::{
-    Resource, ResourceSelector, Resources, RunFunctionRequest, RunFunctionResponse, Schema, SchemaSelector,
-    Severity, Struct,
+    Requirements, Resource, ResourceSelector, Resources, RunFunctionRequest, RunFunctionResponse, Schema,
+    SchemaSelector, Struct,
 };
 use transom_object::meta;
 use transom_xapi::PipelineStep;
 use transom_xapi::composition::RequiredResource;
 
-/// Looks up what the step itself requires, and what it required the last time.
-pub(crate) async fn bootstrap(
+/// Looks up what the author of a step gives its function.
+pub(crate) async fn give(
     step: &PipelineStep,
-    inputs: &Inputs<'_>,
     world: &dyn World,
+    looked: &mut Looked,
     request: &mut RunFunctionRequest,
 ) -> Result<(), Cause> {
     let requirements = step.requirements.clone().unwrap_or_default();
     for required in &requirements.required_resources {
-        let found = fetch(&selector(required), world).await.map_err(|why| Cause::RequiredResources {
-            step: step.step.clone(),
-            requirement: required.requirement_name.clone(),
-            why,
-        })?;
+        let found =
+            fetch(&selector(required), world, looked).await.map_err(|why| Cause::RequiredResources {
+                step: step.step.clone(),
+                requirement: required.requirement_name.clone(),
+                why,
+            })?;
         request.required_resources.insert(required.requirement_name.clone(), found);
     }
     for required in requirements.required_schemas {
@@ -43,15 +55,6 @@ pub(crate) async fn bootstrap(
             why,
         })?;
         request.required_schemas.insert(required.requirement_name, schema);
-    }
-    for (name, selector) in inputs.seeds.get(&step.step).into_iter().flatten() {
-        if request.required_resources.contains_key(name) {
-            continue;
-        }
-        // A seed is a guess: if it is wrong, the function says so.
-        if let Ok(found) = fetch(selector, world).await {
-            request.required_resources.insert(name.clone(), found);
-        }
     }
     Ok(())
 }
@@ -72,89 +75,186 @@ pub fn selector(required: &RequiredResource) -> ResourceSelector {
     }
 }
 
-/// Calls a step's function until what it requires no longer changes.
-pub(crate) async fn settle(
-    step: &PipelineStep,
-    place: StepRef<'_>,
-    mut request: RunFunctionRequest,
-    limit: usize,
-    runner: &dyn FunctionRunner,
-    world: &dyn World,
-) -> Result<RunFunctionResponse, Cause> {
-    let given = Lookups {
-        resources: request.required_resources.clone(),
-        schemas: request.required_schemas.clone(),
-        ..Lookups::default()
-    };
-    let mut previous = None;
-    for iteration in 0..=limit {
-        let place = StepRef { iteration, ..place };
-        let response = runner
-            .run(place, request.clone())
-            .await
-            .map_err(|why| Cause::Run { step: step.step.clone(), why })?;
-        let fatal = response.results.iter().any(|result| result.severity() == Severity::Fatal);
-        if fatal || response.requirements == previous {
-            return Ok(response);
+/// A function's last answer, and what it required in it.
+pub(crate) struct Answer {
+    pub response: RunFunctionResponse,
+    pub required: Option<Required>,
+}
+
+/// One step's calls of its function.
+pub(crate) struct Calls<'a> {
+    pub step: &'a PipelineStep,
+    pub place: StepRef<'a>,
+    pub policy: Policy<'a>,
+    /// How often the function may change what it requires.
+    pub limit: usize,
+    /// What it required in the last run.
+    pub before: Option<&'a Required>,
+    pub runner: &'a dyn FunctionRunner,
+    pub world: &'a dyn World,
+}
+
+impl Calls<'_> {
+    /// Calls the function until what it requires no longer changes.
+    pub async fn settle(&self, request: RunFunctionRequest, looked: &mut Looked) -> Result<Answer, Cause> {
+        let Some(before) = self.remembered(&request) else { return self.ask(0, request, looked).await };
+        let mut guessed = Looked::default();
+        match self.guess(before, &request, &mut guessed).await {
+            Ok(Some(answer)) => {
+                looked.and(guessed);
+                Ok(answer)
+            }
+            Ok(None) => {
+                looked.but_not(guessed);
+                self.ask(1, request, looked).await
+            }
+            Err(cause) => {
+                looked.and(guessed);
+                Err(cause)
+            }
         }
-        let next = given.plus(step, &response, world).await?;
-        if iteration == 0 && next.are_in(&request) {
-            return Ok(response);
-        }
-        next.put(&mut request);
-        request.context = response.context;
-        previous = response.requirements;
     }
-    Err(Cause::Unsettled { step: step.step.clone(), limit })
+
+    /// What the function required in the last run, if it may be given that at once.
+    fn remembered(&self, request: &RunFunctionRequest) -> Option<&Required> {
+        let before = self.before.filter(|before| before.at_once.is_some())?;
+        let same_step = before.at_once == Some(self.identity(request));
+        Some(before).filter(|_| same_step && self.policy.check(&before.requirements).is_ok())
+    }
+
+    /// Identifies the step as it is written: its function, its input and what it allows. What was required for another
+    /// step is none of this function's business.
+    fn identity(&self, request: &RunFunctionRequest) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(serde_json::to_vec(self.step).unwrap_or_default());
+        if self.step.input_ref.is_some() {
+            hash.update(request.input.as_ref().map(Message::encode_to_vec).unwrap_or_default());
+        }
+        hash.finalize().into()
+    }
+
+    /// Calls the function with what it required in the last run. `None` if it does not require the same.
+    async fn guess(
+        &self,
+        before: &Required,
+        request: &RunFunctionRequest,
+        looked: &mut Looked,
+    ) -> Result<Option<Answer>, Cause> {
+        // What cannot be read is an error only if the function still requires it.
+        let given = Found::of(request);
+        let Ok(found) = self.look_up(&given, &before.requirements, looked).await else { return Ok(None) };
+        let mut request = request.clone();
+        found.put(&mut request);
+        let response = self.call(0, pipeline::tagged(request)).await?;
+        let confirmed = response.requirements.as_ref() == Some(&before.requirements);
+        Ok(confirmed.then(|| Answer { response, required: Some(before.clone()) }))
+    }
+
+    /// Calls the function with what its author gives it, and then with what it requires. So many calls were made before.
+    async fn ask(
+        &self,
+        calls: usize,
+        request: RunFunctionRequest,
+        looked: &mut Looked,
+    ) -> Result<Answer, Cause> {
+        let mut request = pipeline::tagged(request);
+        let given = Found::of(&request);
+        let (mut previous, mut context_kept) = (None, true);
+        for iteration in 0..=self.limit {
+            let response = self.call(calls + iteration, request.clone()).await?;
+            let settled = response.requirements == previous;
+            if settled || pipeline::is_fatal(&response) {
+                let at_once = settled && iteration == 1 && context_kept;
+                let at_once = at_once.then(|| self.identity(&request));
+                return Ok(Answer::new(response, at_once));
+            }
+            let found = match &response.requirements {
+                Some(required) => self.look_up(&given, required, looked).await?,
+                None => given.clone(),
+            };
+            if iteration == 0 && found.are_in(&request) {
+                return Ok(Answer::new(response, None));
+            }
+            // Otherwise the second call is not what a first call with the same requirements would be.
+            context_kept &= fields(&response.context) == fields(&request.context);
+            found.put(&mut request);
+            request.context = response.context;
+            previous = response.requirements;
+        }
+        Err(Cause::Unsettled { step: self.step.step.clone(), limit: self.limit })
+    }
+
+    async fn call(
+        &self,
+        iteration: usize,
+        request: RunFunctionRequest,
+    ) -> Result<RunFunctionResponse, Cause> {
+        let place = StepRef { iteration, ..self.place };
+        let answer = self.runner.run(place, request).await;
+        answer.map_err(|why| Cause::Run { step: self.step.step.clone(), why })
+    }
+
+    /// What is given, and what the function requires: all of it, or nothing if it may not require something.
+    async fn look_up(
+        &self,
+        given: &Found,
+        required: &Requirements,
+        looked: &mut Looked,
+    ) -> Result<Found, Cause> {
+        self.policy.check(required)?;
+        let failed = |what, name: &str, why| Cause::Requirement {
+            step: self.step.step.clone(),
+            what,
+            requirement: name.to_owned(),
+            why,
+        };
+        let mut found = given.clone();
+        for (name, selector) in &required.extra_resources {
+            let objects = fetch(selector, self.world, looked).await;
+            found.extra.insert(name.clone(), objects.map_err(|why| failed("resources", name, why))?);
+        }
+        for (name, selector) in &required.resources {
+            let objects = fetch(selector, self.world, looked).await;
+            found.resources.insert(name.clone(), objects.map_err(|why| failed("resources", name, why))?);
+        }
+        for (name, selector) in &required.schemas {
+            let schema = fetch_schema(selector, self.world).await;
+            found.schemas.insert(name.clone(), schema.map_err(|why| failed("schema", name, why))?);
+        }
+        Ok(found)
+    }
+}
+
+impl Answer {
+    fn new(response: RunFunctionResponse, at_once: Option<[u8; 32]>) -> Self {
+        let requirements =
+            response.requirements.clone().filter(|required| *required != Requirements::default());
+        let required = requirements.map(|requirements| Required { requirements, at_once });
+        Self { response, required }
+    }
+}
+
+/// The fields of a context; that there is none is no difference.
+fn fields(context: &Option<Struct>) -> Option<&serde_json::Map<String, Value>> {
+    context.as_ref().map(Struct::fields).filter(|fields| !fields.is_empty())
 }
 
 /// What was looked up.
 #[derive(Clone, Default)]
-struct Lookups {
+struct Found {
     resources: BTreeMap<String, Resources>,
     /// Under the deprecated name.
     extra: BTreeMap<String, Resources>,
     schemas: BTreeMap<String, Schema>,
 }
 
-impl Lookups {
-    /// These, and what a response requires.
-    async fn plus(
-        &self,
-        step: &PipelineStep,
-        response: &RunFunctionResponse,
-        world: &dyn World,
-    ) -> Result<Self, Cause> {
-        let mut next = self.clone();
-        let Some(required) = &response.requirements else { return Ok(next) };
-        let failed = |what, name: &str, why| Cause::Requirement {
-            step: step.step.clone(),
-            what,
-            requirement: name.to_owned(),
-            why,
-        };
-        for (name, selector) in required.extra_resources.iter().chain(&required.resources) {
-            if !allows(step.allowed_extra_resources.as_deref(), selector) {
-                return Err(Cause::NotAllowed {
-                    step: step.step.clone(),
-                    requirement: name.clone(),
-                    selector: serde_json::to_string(selector).unwrap_or_default(),
-                });
-            }
+impl Found {
+    fn of(request: &RunFunctionRequest) -> Self {
+        Self {
+            resources: request.required_resources.clone(),
+            extra: request.extra_resources.clone(),
+            schemas: request.required_schemas.clone(),
         }
-        for (name, selector) in &required.extra_resources {
-            let found = fetch(selector, world).await.map_err(|why| failed("resources", name, why))?;
-            next.extra.insert(name.clone(), found);
-        }
-        for (name, selector) in &required.resources {
-            let found = fetch(selector, world).await.map_err(|why| failed("resources", name, why))?;
-            next.resources.insert(name.clone(), found);
-        }
-        for (name, selector) in &required.schemas {
-            let schema = fetch_schema(selector, world).await.map_err(|why| failed("schema", name, why))?;
-            next.schemas.insert(name.clone(), schema);
-        }
-        Ok(next)
     }
 
     fn are_in(&self, request: &RunFunctionRequest) -> bool {
@@ -170,19 +270,15 @@ impl Lookups {
     }
 }
 
-/// Remembers what a response requires.
-pub(crate) fn remember(step: &str, response: &RunFunctionResponse, requirements: &mut Requirements) {
-    let Some(required) = &response.requirements else { return };
-    let selectors = required.extra_resources.iter().chain(&required.resources);
-    let selectors: BTreeMap<_, _> = selectors.map(|(name, s)| (name.clone(), s.clone())).collect();
-    if !selectors.is_empty() {
-        requirements.entry(step.to_owned()).or_default().extend(selectors);
-    }
-}
-
 /// The resources a selector selects. A resource of a name that does not exist leaves nothing.
-async fn fetch(selector: &ResourceSelector, world: &dyn World) -> Result<Resources, WorldError> {
-    let mut found = match &Lookup::of(selector) {
+async fn fetch(
+    selector: &ResourceSelector,
+    world: &dyn World,
+    looked: &mut Looked,
+) -> Result<Resources, WorldError> {
+    let lookup = Lookup::of(selector);
+    looked.up(lookup.clone());
+    let mut found = match &lookup {
         Lookup::Named { api_version, kind, namespace, name } => {
             Vec::from_iter(world.get(Kind { api_version, kind }, namespace, name).await?)
         }

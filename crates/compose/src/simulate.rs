@@ -104,7 +104,7 @@ pub async fn simulate(
         connection_details,
         composition: &composition.spec,
         observed: &observed,
-        seeds: &Requirements::new(),
+        required_before: &Requirements::new(),
         context: simulation.context.clone(),
         now,
         // Observed resources in files rarely say who controls them.

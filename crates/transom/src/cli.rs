@@ -135,7 +135,7 @@ pub(crate) struct Up {
     #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
     pub(crate) tls_client_certs_dir: Option<PathBuf>,
 
-    /// Let functions read nothing but what they compose
+    /// Refuse what functions require in their answers; what a Composition gives them is given all the same
     #[arg(long)]
     pub(crate) disable_extra_resources: bool,
 
@@ -159,7 +159,7 @@ pub(crate) struct Up {
     #[arg(long, default_value = "1m", value_parser = duration, value_name = "DURATION")]
     pub(crate) poll_interval: Duration,
 
-    /// The shortest interval that the annotation crossplane.io/poll-interval may ask for
+    /// The shortest interval that the annotation crossplane.io/poll-interval or a function's TTL may ask for
     #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
     pub(crate) min_poll_interval: Duration,
 

@@ -4,6 +4,7 @@ mod laws;
 mod observing;
 mod outcomes;
 mod pipeline;
+mod remembered;
 mod requirements;
 mod resources;
 mod script;

@@ -3,9 +3,9 @@
 use crate::script::{Case, Script, object, resource, wanting};
 use serde_json::json;
 use std::time::Duration;
-use transom_compose::{Cause, EventType, Target};
+use transom_compose::{Cause, Event, EventType, Target};
 use transom_function::proto::v1::Result as FunctionResult;
-use transom_function::{RunFunctionResponse, Severity, State, Status};
+use transom_function::{RunFunctionRequest, RunFunctionResponse, Severity, State, Status};
 
 #[tokio::test]
 async fn what_a_step_wants_is_what_the_next_is_told() {
@@ -238,14 +238,6 @@ async fn the_shortest_positive_ttl_counts() {
     assert_eq!(Case::steps(4).run(&script).await.unwrap().ttl, Some(Duration::from_secs(10)));
     let none = Script::new().then(ttl(0));
     assert_eq!(Case::steps(1).run(&none).await.unwrap().ttl, None);
-    let negative = Script::new().then(|request| {
-        let mut response = request.copy_response();
-        if let Some(meta) = &mut response.meta {
-            meta.ttl = meta.ttl.map(|ttl| prost_types::Duration { seconds: -5, ..ttl });
-        }
-        response
-    });
-    assert_eq!(Case::steps(1).run(&negative).await.unwrap().ttl, None);
 }
 
 #[tokio::test]
@@ -259,4 +251,33 @@ async fn severities_are_numbered_as_in_the_protocol() {
         ],
         [0, 1, 2, 3]
     );
+}
+
+#[tokio::test]
+async fn a_ttl_that_is_no_time_to_hold_is_ignored_and_reported() {
+    let longest = 315_576_000_000;
+    for (seconds, nanos, holds) in [
+        (longest, 999_999_999, true),
+        (0, 1, true),
+        (longest + 1, 0, false),
+        (i64::MAX, i32::MAX, false),
+        (i64::MIN, i32::MIN, false),
+        (-5, 0, false),
+        (0, -1, false),
+        (1, -1, false),
+        (1, 1_000_000_000, false),
+    ] {
+        let answer = move |request: &RunFunctionRequest| {
+            let mut response = request.copy_response();
+            response.meta.get_or_insert_default().ttl = Some(prost_types::Duration { seconds, nanos });
+            response
+        };
+        let plan = Case::steps(1).run(&Script::new().then(answer)).await.unwrap();
+        assert_eq!(plan.ttl.is_some(), holds, "{seconds} s {nanos} ns");
+        let said: Vec<String> = plan.events.iter().map(Event::text).collect();
+        let invalid =
+            format!("without its TTL: a TTL of {seconds} seconds and {nanos} nanoseconds is invalid");
+        let reported = said.iter().filter(|text| text.contains(&invalid)).count();
+        assert_eq!((reported, said.len()), if holds { (0, 0) } else { (1, 1) }, "{said:?}");
+    }
 }

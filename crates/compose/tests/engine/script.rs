@@ -84,7 +84,7 @@ pub struct Case {
     pub schema: Schema,
     pub composition: CompositionSpec,
     pub observed: Observed,
-    pub seeds: Requirements,
+    pub before: Requirements,
     pub world: Objects,
     pub options: Options,
 }
@@ -112,7 +112,7 @@ impl Case {
             schema: Schema::Modern,
             composition: serde_json::from_value(composition.clone()).expect("a composition"),
             observed: Observed::new(),
-            seeds: Requirements::new(),
+            before: Requirements::new(),
             world: Objects::new(),
             options: Options::default(),
         }
@@ -142,7 +142,7 @@ impl Case {
             connection_details: Default::default(),
             composition: &self.composition,
             observed: &self.observed,
-            seeds: &self.seeds,
+            required_before: &self.before,
             context: Default::default(),
             now: now(),
             options: self.options,

@@ -55,8 +55,8 @@ struct Composites {
     queue: Arc<Queue>,
     /// What each composes and requires.
     following: Arc<Following>,
-    /// What each required the last time: looked up before functions are asked.
-    seeds: Mutex<HashMap<Key, Requirements>>,
+    /// What the steps of each required the last time.
+    required: Mutex<HashMap<Key, Requirements>>,
 }
 
 /// The name of the controller of a definition's composite resources.
@@ -76,7 +76,7 @@ impl CompositeController {
             definition,
             queue: queue.clone(),
             following: Following::start(&plane.watches, &plane.metrics, &name, queue.clone(), |_| true),
-            seeds: Mutex::default(),
+            required: Mutex::default(),
             name,
         });
         let gvk = composites.gvk.clone();
@@ -133,13 +133,22 @@ fn wake_followers(
 }
 
 impl Composites {
-    fn seeds(&self) -> MutexGuard<'_, HashMap<Key, Requirements>> {
-        self.seeds.lock().unwrap_or_else(PoisonError::into_inner)
+    fn required(&self) -> MutexGuard<'_, HashMap<Key, Requirements>> {
+        self.required.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what steps required, in place of what they required before.
+    fn remember(&self, key: &Key, requirements: &Requirements) {
+        if requirements.is_empty() {
+            self.required().remove(key);
+        } else {
+            self.required().insert(key.clone(), requirements.clone());
+        }
     }
 
     fn forget(&self, key: &Key) {
         self.following.forget(key);
-        self.seeds().remove(key);
+        self.required().remove(key);
     }
 }
 

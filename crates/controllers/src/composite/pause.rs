@@ -1,7 +1,7 @@
 //! When a composite resource is looked at again although nothing happened to it.
 
 use crate::engine::Next;
-use crate::plane::Options;
+use crate::plane::{Dice, Options};
 use std::time::Duration;
 
 /// What a reconcile that changed nothing leaves behind.
@@ -18,17 +18,27 @@ pub(super) struct Rest {
 }
 
 impl Rest {
+    /// When to look again, give or take a tenth. Chance makes no interval shorter than the shortest.
+    pub(super) fn next(self, options: &Options, dice: &Dice) -> Next {
+        match self.pause(options) {
+            Next::After(pause) => Next::After(dice.jitter(pause).max(pause.min(options.min_poll_interval))),
+            next => next,
+        }
+    }
+
     /// With watches: when answers no longer hold, or when asked to. Without them changes are found no other way than
     /// by looking, so that is done whatever answers say, and sooner while something is unfinished.
-    pub(super) fn next(self, options: &Options) -> Next {
+    fn pause(self, options: &Options) -> Next {
         if self.blocked || (self.unfinished && !options.realtime) {
             return Next::Backoff;
         }
-        let asked = self.asked.and_then(|nanos| u64::try_from(nanos).ok()).filter(|nanos| *nanos > 0);
-        let asked = asked.map(|nanos| Duration::from_nanos(nanos).max(options.min_poll_interval));
+        let asked = self.asked.and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos);
+        let at_least = |wanted: Option<Duration>| {
+            wanted.filter(|pause| !pause.is_zero()).map(|pause| pause.max(options.min_poll_interval))
+        };
         let pause = match options.realtime {
-            true => self.ttl.filter(|ttl| !ttl.is_zero()).or(asked),
-            false => asked.or(Some(options.poll_interval)),
+            true => at_least(self.ttl).or(at_least(asked)),
+            false => at_least(asked).or(Some(options.poll_interval)),
         };
         pause.filter(|pause| !pause.is_zero()).map_or(Next::Wait, Next::After)
     }
@@ -62,6 +72,12 @@ mod tests {
             ("unready, asked to poll", Rest { unfinished: true, ..asked(5) }, after(5), Next::Backoff),
             ("all fine, with a TTL", holding(7), after(7), after(60)),
             ("a TTL of nothing", holding(0), Next::Wait, after(60)),
+            (
+                "a tiny TTL",
+                Rest { ttl: Some(Duration::from_nanos(1)), ..Rest::default() },
+                after(1),
+                after(60),
+            ),
             ("all fine", Rest::default(), Next::Wait, after(60)),
             ("asked to poll", asked(5), after(5), after(5)),
             ("asked to poll without end", short, after(1), after(1)),
@@ -71,11 +87,24 @@ mod tests {
             ("in use", Rest { blocked: true, ..holding(7) }, Next::Backoff, Next::Backoff),
         ] {
             let options = Options::default();
-            assert_eq!(rest.next(&options), with_watches, "{what}, with watches");
+            assert_eq!(rest.pause(&options), with_watches, "{what}, with watches");
             let options = Options { realtime: false, ..options };
-            assert_eq!(rest.next(&options), without, "{what}, without");
+            assert_eq!(rest.pause(&options), without, "{what}, without");
         }
         let never = Options { realtime: false, poll_interval: Duration::ZERO, ..Options::default() };
-        assert_eq!(Rest::default().next(&never), Next::Wait, "an interval of nothing is no polling");
+        assert_eq!(Rest::default().pause(&never), Next::Wait, "an interval of nothing is no polling");
+    }
+
+    #[test]
+    fn chance_makes_no_pause_shorter_than_the_shortest_nor_too_long_to_wait_for() {
+        let (options, dice) = (Options::default(), Dice::new(1));
+        let of = |ttl| Rest { ttl: Some(ttl), ..Rest::default() };
+        for _ in 0..100 {
+            let Next::After(pause) = of(Duration::from_nanos(1)).next(&options, &dice) else {
+                unreachable!("it has a TTL")
+            };
+            assert!((SECOND..SECOND * 2).contains(&pause), "{pause:?}");
+            assert!(matches!(of(Duration::MAX).next(&options, &dice), Next::After(_)));
+        }
     }
 }

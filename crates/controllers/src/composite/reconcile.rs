@@ -6,6 +6,7 @@ use super::pause::Rest;
 use super::punctual::{Punctual, SILENCE};
 use super::report::Report;
 use super::rights::Missing;
+use super::status::record_watched;
 use super::world::Reading;
 use super::{Composites, prepare};
 use crate::engine::{Dependency, Key, Next, Pass};
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
-use transom_compose::{Cause, Failure, Inputs, Lookup, Observed, Plan};
+use transom_compose::{Cause, Failure, Inputs, Observed, Plan};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
@@ -156,9 +157,7 @@ impl Composites {
             }
             reference
         });
-        let reading = Reading::new(&self.plane.cluster, pass, key, self)
-            .composing(composed.collect())
-            .without_requirements(!self.plane.options.extra_resources);
+        let reading = Reading::new(&self.plane.cluster, pass, key, self).composing(composed.collect());
         let working = self.compose(key, pass, xr, before, &revision, &reading);
         let worked = tokio::time::timeout(TIMEOUT, working).await.unwrap_or_else(|_| {
             let late = Cause::Resources("context deadline exceeded".to_owned());
@@ -166,13 +165,13 @@ impl Composites {
         });
         match worked {
             Ok((plan, executed)) => self.conclude(key, pass, xr, before, &plan, executed, &reading).await,
-            Err(Stop::Failed(failure)) => self.fail(pass, xr, before, &failure, None).await,
+            Err(Stop::Failed(failure)) => self.fail(key, pass, xr, before, &failure, None, &reading).await,
             Err(Stop::Refused(refused)) if refused.error.is_conflict() => {
                 Err(refused.error).blame(event::composite::COMPOSE)
             }
             Err(Stop::Refused(refused)) => {
                 let failure = Cause::Resources(refused.error.to_string()).into();
-                self.fail(pass, xr, before, &failure, Some(*refused)).await
+                self.fail(key, pass, xr, before, &failure, Some(*refused), &reading).await
             }
         }
     }
@@ -192,7 +191,7 @@ impl Composites {
             .await
             .map_err(|e| Stop::because(e.to_string()))?;
         let own = transom_compose::connection_details(&xr.object, reading).await;
-        let seeds = self.seeds().get(key).cloned().unwrap_or_default();
+        let required_before = self.required().get(key).cloned().unwrap_or_default();
         let inputs = Inputs {
             xr: &xr.object,
             shown: None,
@@ -202,10 +201,13 @@ impl Composites {
             })?,
             composition,
             observed: &observed,
-            seeds: &seeds,
+            required_before: &required_before,
             context: Map::new(),
             now: self.plane.clock.now(),
-            options: transom_compose::Options::default(),
+            options: transom_compose::Options {
+                extra_resources: self.plane.options.extra_resources,
+                ..transom_compose::Options::default()
+            },
         };
         let runner = Punctual::new(&*self.plane.runner, TIMEOUT);
         let composing = transom_compose::compose(inputs, &runner, reading);
@@ -215,13 +217,14 @@ impl Composites {
             xr.object = shown;
             self.mark(xr, [self.responsive(key)]);
         }
+        let (required, in_vain) = match &plan {
+            Ok(plan) => (&plan.requirements, &plan.in_vain),
+            Err(failure) => (&failure.requirements, &failure.in_vain),
+        };
+        self.remember(key, required);
+        reading.forget(in_vain);
         let plan = plan.map_err(|failure| Stop::Failed(Box::new(failure)))?;
         must_be_distinct(&plan).map_err(Stop::because)?;
-        // What was looked up only because it was required the last time.
-        let wanted = Lookup::of_all(&plan.requirements);
-        let own = Lookup::of_steps(&composition.pipeline);
-        let guessed = Lookup::of_all(&seeds).into_iter();
-        reading.forget(guessed.filter(|lookup| !wanted.contains(lookup) && !own.contains(lookup)));
         self.expect(reading, xr, &plan, &observed);
         let executed = self.execute(pass, xr, &plan, &observed).await;
         let executed = executed.map_err(|refused| Stop::Refused(Box::new(refused)))?;
@@ -271,14 +274,18 @@ impl Composites {
         }
     }
 
-    /// Nothing was changed, or not all: says so, and what is now unknown.
+    /// Nothing was changed, or not all: says so, and what is now unknown. What was read is what led to the failure, so a
+    /// change to it is a reason to try again, and nothing else is.
+    #[expect(clippy::too_many_arguments, reason = "what a reconcile knows in the end, each used once")]
     async fn fail(
         &self,
+        key: &Key,
         pass: &Pass,
         xr: &mut Composite,
         before: &Value,
         failure: &Failure,
         refused: Option<Refused>,
+        reading: &Reading<'_>,
     ) -> Result<Next, Trouble> {
         let words = format!("cannot compose resources: {failure}");
         self.warning(xr, event::composite::COMPOSE, words.clone());
@@ -295,12 +302,16 @@ impl Composites {
         let outcome = failure.conclude(&xr.object, &shown);
         self.tell(xr, &outcome.events).await;
         outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
+        record_watched(xr, reading);
         if let Err(e) = self.write_status(pass, xr, before).await
             && !e.is_conflict()
         {
             tracing::debug!(controller = self.name, error = %e, "cannot update status");
         }
-        tracing::warn!(controller = self.name, key = %Key::of(&xr.object), error = %words, "cannot reconcile");
+        if self.plane.options.realtime {
+            self.following.replace(key, &reading.dependencies());
+        }
+        tracing::warn!(controller = self.name, %key, error = %words, "cannot reconcile");
         Ok(Next::Failed)
     }
 
@@ -347,12 +358,12 @@ impl Composites {
             outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
         }
         let changed = self.apply_status(pass, xr, before).await.blame(event::composite::COMPOSE)?;
-        published.blame(event::composite::PUBLISH)?;
+        let news = published.blame(event::composite::PUBLISH)?;
         if self.plane.options.realtime {
             self.following.replace(key, &reading.dependencies());
         }
-        self.seeds().insert(key.clone(), plan.requirements.clone());
-        if executed.changed || changed {
+        // Functions are shown the published details of the composite resource.
+        if executed.changed || changed || news {
             return Ok(Next::Again);
         }
         let rest = Rest {
@@ -361,10 +372,7 @@ impl Composites {
             ttl: plan.ttl,
             asked: notes::poll_interval(&xr.object),
         };
-        Ok(match rest.next(&self.plane.options) {
-            Next::After(pause) => Next::After(self.plane.dice.jitter(pause)),
-            next => next,
-        })
+        Ok(rest.next(&self.plane.options, &self.plane.dice))
     }
 }
 

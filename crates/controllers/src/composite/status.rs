@@ -15,8 +15,10 @@ use transom_xapi::constants::owner;
 use transom_xapi::metadata::TypedReference;
 
 /// What the control plane itself keeps in a composite resource's status; functions do not own it.
-const OWN_STATUS: [&str; 4] =
-    ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", "watchedResourceRefs"];
+const OWN_STATUS: [&str; 4] = ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", WATCHED];
+
+/// The resources that are not composed and whose changes wake the composite resource.
+const WATCHED: &str = "watchedResourceRefs";
 
 impl Composites {
     /// The status that functions want, with the control plane's own fields as they are.
@@ -29,13 +31,8 @@ impl Composites {
                 None => drop(status.as_object_mut().map(|s| s.remove(field))),
             }
         }
-        let watched: BTreeSet<TypedReference> = reading.required();
-        if watched.is_empty() {
-            status.as_object_mut().map(|s| s.remove("watchedResourceRefs"));
-        } else {
-            status["watchedResourceRefs"] = json!(watched);
-        }
         xr.object["status"] = status;
+        record_watched(xr, reading);
     }
 
     /// Applies the status if that would change it. Says whether it changed anything that functions decide on.
@@ -56,8 +53,15 @@ impl Composites {
         xr.object["status"] = observed.clone();
         // The message of a past error was written by another manager, and is not ours to apply away. What is new is said
         // with the rest of the status, not before.
-        if let Some(conditions) = without_leftovers(&xr.object, &wanted) {
-            xr.object["status"]["conditions"] = conditions;
+        let conditions = without_leftovers(&xr.object, &wanted);
+        let unwatched = is_left_over(&xr.object, &wanted, WATCHED);
+        if conditions.is_some() || unwatched {
+            if let Some(conditions) = conditions {
+                xr.object["status"]["conditions"] = conditions;
+            }
+            if unwatched {
+                xr.object["status"].as_object_mut().map(|status| status.remove(WATCHED));
+            }
             let updated = self.plane.update_status(pass, &mut xr.object).await;
             updated.to("cannot update composite resource status")?;
         }
@@ -81,6 +85,16 @@ impl Composites {
             return Ok(());
         }
         self.plane.update_status(pass, &mut xr.object).await.to("cannot update composite resource status")
+    }
+}
+
+/// Says in the status what else was read, and so is watched.
+pub(super) fn record_watched(xr: &mut Composite, reading: &Reading<'_>) {
+    let watched: BTreeSet<TypedReference> = reading.required();
+    if !watched.is_empty() {
+        xr.object["status"][WATCHED] = json!(watched);
+    } else if let Some(status) = xr.object.get_mut("status").and_then(Value::as_object_mut) {
+        status.remove(WATCHED);
     }
 }
 
@@ -113,12 +127,25 @@ fn without_leftovers(xr: &Value, wanted: &Value) -> Option<Value> {
 
 /// Whether any manager but the one that applies the status wrote a field of a condition.
 fn is_of_others(xr: &Value, condition: &str, field: &str) -> bool {
+    others(xr)
+        .any(|status| status["f:conditions"][format!("k:{{\"type\":\"{condition}\"}}")].get(field).is_some())
+}
+
+/// Whether any manager but the one that applies the status wrote a field that the status no longer has.
+fn is_left_over(xr: &Value, wanted: &Value, field: &str) -> bool {
+    let has = |status: &Value| status.get(field).is_some();
+    let own = format!("f:{field}");
+    has(&xr["status"]) && !has(wanted) && others(xr).any(|status| status.get(&own).is_some())
+}
+
+/// The fields of the status that each manager owns, except for the one that applies it.
+fn others(xr: &Value) -> impl Iterator<Item = &Value> {
     let managers = xr.pointer("/metadata/managedFields").and_then(Value::as_array);
-    managers.into_iter().flatten().any(|manager| {
-        let applies = manager["manager"] == owner::COMPOSITE && manager["operation"] == "Apply";
-        let conditions = &manager["fieldsV1"]["f:status"]["f:conditions"];
-        !applies && conditions[format!("k:{{\"type\":\"{condition}\"}}")].get(field).is_some()
-    })
+    let others = managers
+        .into_iter()
+        .flatten()
+        .filter(|manager| manager["manager"] != owner::COMPOSITE || manager["operation"] != "Apply");
+    others.map(|manager| &manager["fieldsV1"]["f:status"])
 }
 
 /// A status without what only the control plane writes and reads.

@@ -39,8 +39,6 @@ pub(crate) struct Reading<'a> {
     pub(crate) watching: &'a dyn Watching,
     noted: Mutex<Noted>,
     composed: BTreeSet<TypedReference>,
-    /// Whether functions may read what is not composed.
-    may_require: bool,
 }
 
 /// What the composite resource turned out to depend on.
@@ -59,8 +57,7 @@ impl<'a> Reading<'a> {
         key: &'a Key,
         watching: &'a dyn Watching,
     ) -> Self {
-        let noted = Mutex::default();
-        Self { cluster, pass, key, watching, noted, composed: BTreeSet::new(), may_require: true }
+        Self { cluster, pass, key, watching, noted: Mutex::default(), composed: BTreeSet::new() }
     }
 
     /// What is read of these is composed, not required.
@@ -69,29 +66,17 @@ impl<'a> Reading<'a> {
         self
     }
 
-    /// Functions may read nothing but what is composed.
-    pub(crate) fn without_requirements(mut self, refuse: bool) -> Self {
-        self.may_require = !refuse;
-        self
-    }
-
-    fn check(&self, allowed: bool) -> Result<(), Error> {
-        let refused =
-            "functions may not read resources that are not composed: extra resources are turned off";
-        if allowed || self.may_require { Ok(()) } else { Err(Error::unfit(refused)) }
-    }
-
-    /// Everything that was read because a function requires it.
+    /// Everything that was read because a function is given it.
     pub(crate) fn required(&self) -> BTreeSet<TypedReference> {
         let noted = self.lock();
         noted.looked_up.values().flatten().filter(|found| !self.composed.contains(found)).cloned().collect()
     }
 
-    /// These lookups turned out not to be wanted any longer: what they found is nobody's business.
-    pub(crate) fn forget(&self, lookups: impl Iterator<Item = Lookup>) {
+    /// The composite resource does not depend on what these lookups found.
+    pub(crate) fn forget(&self, lookups: &BTreeSet<Lookup>) {
         let mut noted = self.lock();
         for lookup in lookups {
-            if let Some(dependency) = dependency(lookup) {
+            if let Some(dependency) = dependency(lookup.clone()) {
                 noted.looked_up.remove(&dependency);
             }
         }
@@ -193,7 +178,6 @@ impl World for Reading<'_> {
         let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
         let named = |r: &TypedReference| r.kind == gvk.kind && r.name == name && r.namespace == namespace;
         let composed = self.composed.iter().any(named);
-        self.check(composed)?;
         let dependency = Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ };
         self.look_up(&dependency);
         let read = self.cluster.get(&gvk, namespace, name).await;
@@ -210,7 +194,6 @@ impl World for Reading<'_> {
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError> {
         let gvk = gvk(kind)?;
-        self.check(false)?;
         let within = namespace.map(str::to_owned);
         let dependency = Dependency::Selected { gvk: gvk.clone(), namespace: within, labels: labels.clone() };
         self.look_up(&dependency);

@@ -16,6 +16,7 @@ mod policy;
 mod polling;
 mod realtime;
 mod remote;
+mod requirements;
 mod rights;
 mod selecting;
 mod selection;

@@ -149,33 +149,46 @@ async fn an_input_can_be_shared() {
     plane.until(XR, "one", |o| o["status"]["size"] == "mine").await;
 }
 
+/// A function that reports what its input says and what its step gives it as `it`, and asks for nothing.
+async fn content(plane: &Plane) {
+    plane
+        .function("reader", |mut request| {
+            let mut response = request.start_response();
+            response.meta.as_mut().unwrap().ttl = None;
+            let given = request.required("it").unwrap_or_default().iter().map(|r| r.object().clone());
+            let input = request.input.as_ref().map(|input| input.as_value().clone());
+            let says = input.into_iter().chain(given).map(|o| o["data"]["says"].as_str().unwrap().to_owned());
+            response.composite().set("status.size", says.collect::<Vec<_>>().join("+"))?;
+            Ok(response)
+        })
+        .await;
+}
+
 #[tokio::test]
-async fn nothing_is_read_for_anyone_once_extra_resources_are_off() {
+async fn what_the_composition_gives_is_given_although_extra_resources_are_off() {
     let mut plane = Plane::quiet().await;
     plane.options.extra_resources = false;
     plane.start().await;
-    parrot(&plane).await;
+    content(&plane).await;
     plane.apply(&definition("Cluster", false)).await;
     plane.until_true(XRD, "xthings.example.org", "Established").await;
     plane.apply(&config("shared", "hello")).await;
-    let bootstrap = "requirements: {requiredResources: [{requirementName: it, apiVersion: v1, kind: ConfigMap, matchLabels: {app: shared}}]}";
-    for (name, fields) in [("input", SHARED), ("bootstrap", bootstrap)] {
-        plane.apply(&policed(fields).replace("{name: things}", &format!("{{name: {name}}}"))).await;
-        let chosen = xr(name, "small").replace(
-            "{size: small}",
-            &format!("{{size: small, crossplane: {{compositionRef: {{name: {name}}}}}}}"),
-        );
-        plane.apply(&chosen).await;
-        let refused = plane.until(XR, name, |o| message_of(o, "Synced").contains("turned off")).await;
-        assert_eq!(status_of(&refused, "Synced"), "False");
-        assert!(refused["status"].get("watchedResourceRefs").is_none(), "{refused}");
+    let given = "requirements: {requiredResources: [{requirementName: it, apiVersion: v1, kind: ConfigMap, matchLabels: {app: shared}}]}";
+    plane.apply(&policed(&format!("{SHARED}, {given}"))).await;
+    plane.apply(&xr("one", "small")).await;
+    plane
+        .until(XR, "one", |o| o["status"]["size"] == "hello+hello" && watched(o) == ["ConfigMap/shared"])
+        .await;
+    plane.apply(&config("shared", "world")).await;
+    plane.until(XR, "one", |o| o["status"]["size"] == "world+world").await;
+    // What a function asks for besides is refused.
+    crate::realtime::reader(&plane).await;
+    let token = json!({"metadata": {"annotations": {"crossplane.io/reconcile-requested-at": "now"}}});
+    plane.patch(XR, "one", token).await;
+    let why = refusal(&plane, "one").await;
+    for part in ["pipeline step \"reader\"", "\"it\"", "turned off"] {
+        assert!(why.contains(part), "{part} is not in {why}");
     }
-    // What needs nothing else works.
-    plane.apply(&policed("input: {apiVersion: v1, kind: ConfigMap, data: {says: mine}}")).await;
-    let chosen = xr("own", "small")
-        .replace("{size: small}", "{size: small, crossplane: {compositionRef: {name: things}}}");
-    plane.apply(&chosen).await;
-    plane.until(XR, "own", |o| o["status"]["size"] == "mine").await;
 }
 
 fn watched(xr: &Value) -> Vec<String> {

@@ -36,7 +36,7 @@ impl Classic<'_> {
             connection_details: Default::default(),
             composition: &self.composition.spec,
             observed: &observed,
-            seeds: &Requirements::new(),
+            required_before: &Requirements::new(),
             context: self.context.clone(),
             now: now(),
             options: Options { delete_uncontrolled: true, ..Options::default() },

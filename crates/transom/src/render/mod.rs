@@ -132,6 +132,10 @@ fn remedy(cause: &Cause) -> &'static str {
         Cause::Unsettled { .. } => {
             "the function keeps requiring something else; that is a bug of the function"
         }
+        Cause::NotAllowed { .. } => {
+            "add what the function requires to the step's allowedExtraResources, or change what it requires"
+        }
+        Cause::BadPattern { .. } => "correct the pattern; * alone matches everything",
         _ => "the function refuses; its message says why",
     }
 }

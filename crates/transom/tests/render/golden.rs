@@ -70,7 +70,7 @@ fn sorted(mut values: Vec<Value>) -> Vec<Value> {
 
 /// The selectors of all steps, each once.
 fn required(requirements: &Requirements) -> Vec<Value> {
-    let selectors = requirements.values().flat_map(|step| step.values());
+    let selectors = requirements.values().flat_map(|step| step.selectors().map(|(_, selector)| selector));
     once(selectors.map(|selector| serde_json::to_value(selector).expect("selectors are JSON")).collect())
 }
 

@@ -55,3 +55,51 @@ async fn required_schemas() {
     user.apply(&object("Thing", "one", "")).await;
     user.until(THING, "one", |o| o["status"]["coolerField"] == "string").await;
 }
+
+fn map(name: &str, value: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default}}\ndata: {{value: {value}}}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_is_followed_and_a_list_is_kept_to() {
+    // Requires app-1, then instead of it what that names, and says what it was given in the end.
+    let user = asking(|request, response| {
+        let of = |name: &str| ResourceSelector::named("v1", "ConfigMap", name).in_namespace("default");
+        let found = |name: &str| request.required(name).and_then(|list| list.first());
+        let next = found("first").and_then(|first| first.get_str("data.value").ok());
+        match (found("second"), next) {
+            (Some(second), _) => response.require("second", of(second.name())),
+            (None, Some(next)) => response.require("second", of(next)),
+            (None, None) => response.require("first", of("app-1")),
+        }
+        found("second").map(|second| second.name().to_owned())
+    })
+    .await;
+    for (name, next) in [("app-1", "app-2"), ("app-2", "end"), ("app-3", "end")] {
+        user.apply(&map(name, next)).await;
+    }
+    user.apply(&object("Thing", "one", "")).await;
+    user.until(THING, "one", |o| o["status"]["coolerField"] == "app-2").await;
+    user.apply(&map("app-1", "app-3")).await;
+    user.until(THING, "one", |o| o["status"]["coolerField"] == "app-3").await;
+    // The list allows the start of the chain, and not where it leads.
+    let allowing = |pattern: &str| {
+        let plain = composition("asks", "Thing", &json!({}), &[("asking", Value::Null)]);
+        let mut limited = documents(&plain).remove(0);
+        let list = json!([{"apiVersion": "v1", "kind": "ConfigMap", "matchName": pattern}]);
+        limited["spec"]["pipeline"][0]["allowedExtraResources"] = list;
+        limited.to_string()
+    };
+    user.apply(&allowing("app-[12]")).await;
+    let denied =
+        |o: &Value| message_of(o, "Synced").contains("its allowedExtraResources do not allow what second");
+    let refused = user.until(THING, "one", denied).await;
+    let watched = refused["status"]["watchedResourceRefs"].as_array().unwrap();
+    let watched: Vec<&Value> = watched.iter().map(|reference| &reference["name"]).collect();
+    assert_eq!(watched, ["app-1"], "what led to the failure");
+    user.apply(&map("app-1", "app-2")).await;
+    user.until(THING, "one", |o| o["status"]["coolerField"] == "app-2" && status_of(o, "Synced") == "True")
+        .await;
+}
