@@ -3,31 +3,53 @@
 use crate::child_name::{child_name, is_valid};
 use crate::condition::{Event, EventType, Target};
 use crate::failure::Cause;
-use crate::inputs::ObservedResource;
+use crate::inputs::Inputs;
 use crate::plan::{Application, NamedBy, Reason};
+use crate::unwanted::is_same_kind;
 use crate::world::{Kind, World};
 use serde_json::{Map, Value};
-use transom_function::{Ready, Resource};
+use transom_function::{Ready, Resource, State};
 use transom_object::quote::quote;
 use transom_object::{GroupVersion, meta};
-use transom_xapi::constants::{annotation, event, label};
+use transom_xapi::PipelineStep;
+use transom_xapi::constants::{annotation, condition, event, label};
 use transom_xapi::metadata::controller_reference;
+
+/// The most bytes that the keys and values of an object's annotations may have.
+const LONGEST_ANNOTATIONS: usize = 256 << 10;
+
+/// Refuses names of composed resources that no object can be given as an annotation, or that cannot be told from none.
+pub(crate) fn check_names(step: &PipelineStep, desired: Option<&State>) -> Result<(), Cause> {
+    let longest = LONGEST_ANNOTATIONS - annotation::COMPOSITION_RESOURCE_NAME.len();
+    for name in desired.into_iter().flat_map(|state| state.resources.keys()) {
+        let why = match name.len() {
+            0 => "without a name: every composed resource needs one".to_owned(),
+            length if length > longest => {
+                format!("whose name has {length} bytes: it must fit into an annotation, {longest} at most")
+            }
+            _ => continue,
+        };
+        let (step, function) = (step.step.clone(), step.function_ref.name.clone());
+        return Err(Cause::ResourceName { step, function, why });
+    }
+    Ok(())
+}
 
 /// What to apply for one composed resource, and perhaps a warning.
 pub(crate) async fn application(
-    xr: &Value,
+    inputs: &Inputs<'_>,
     name: &str,
     desired: Resource,
-    observed: Option<&ObservedResource>,
     world: &dyn World,
 ) -> Result<(Application, Option<Event>), Cause> {
+    let (xr, observed) = (inputs.xr, inputs.observed.get(name));
     let ready = desired.ready() == Ready::True;
     let mut object = desired.resource.unwrap_or_default().into_value();
     check_type(name, &object)?;
     if let Some(observed) = observed {
         keep_identity(&mut object, &observed.object);
     }
-    let event = check_namespace(xr, name, &object, world).await?;
+    let event = check_namespace(inputs, name, &object, world).await?;
     own(xr, name, &mut object)?;
     let named_by = match observed {
         // What is observed in a file need not have a name.
@@ -43,8 +65,22 @@ pub(crate) async fn application(
     if !is_valid(meta::name(&object), &group.with_kind(meta::kind(&object)).group_kind()) {
         return Err(Cause::InvalidName { name: name.to_owned(), object: meta::name(&object).to_owned() });
     }
-    let reason = if observed.is_some() { Reason::Wanted } else { Reason::Missing };
-    Ok((Application { name: name.to_owned(), object, ready, named_by, reason }, event))
+    // One of another kind is another object, which goes.
+    let existing = observed.filter(|observed| is_same_kind(&object, &observed.object));
+    let reason = if existing.is_some() { Reason::Wanted } else { Reason::Missing };
+    let problem = existing.and_then(|existing| problem(&existing.object));
+    Ok((Application { name: name.to_owned(), object, ready, problem, named_by, reason }, event))
+}
+
+/// The error that a resource reports of itself, as composite and managed resources do.
+fn problem(observed: &Value) -> Option<String> {
+    let list = observed.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
+    let is =
+        |entry: &Value, field: &str, value: &str| entry.get(field).and_then(Value::as_str) == Some(value);
+    let mut synced = list.into_iter().flatten().filter(|entry| is(entry, "type", condition::SYNCED));
+    let failed = synced.find(|entry| is(entry, "status", "False"))?;
+    let message = failed.get("message").and_then(Value::as_str);
+    message.filter(|message| !message.is_empty()).map(str::to_owned)
 }
 
 /// An object without a type could never be applied: better to change nothing than to stop half-way.
@@ -68,25 +104,32 @@ fn keep_identity(object: &mut Value, observed: &Value) {
     meta::set(object, "generateName", Some(text(observed, "generateName")).filter(|name| !name.is_empty()));
 }
 
-/// A namespaced composite resource composes in its own namespace only.
+/// A namespaced composite resource composes in its own namespace only. For any other the function has to choose one.
 async fn check_namespace(
-    xr: &Value,
+    inputs: &Inputs<'_>,
     name: &str,
     object: &Value,
     world: &dyn World,
 ) -> Result<Option<Event>, Cause> {
-    let (own, wanted) = (meta::namespace(xr), meta::namespace(object));
-    if own.is_empty() || own == wanted {
+    let (own, wanted) = (meta::namespace(inputs.xr), meta::namespace(object));
+    let exists = || inputs.observed.get(name).is_some_and(|o| is_same_kind(&o.object, object));
+    if own == wanted && !(own.is_empty() && inputs.options.scopes_known && !exists()) {
         return Ok(None);
     }
     if wanted.is_empty() {
         let (name, kind) = (name.to_owned(), meta::kind(object).to_owned());
         let (api_version, object) = (meta::api_version(object), meta::name(object).to_owned());
         return match world.is_namespaced(Kind { api_version, kind: &kind }).await {
+            Ok(true) if own.is_empty() => Err(Cause::NoNamespace { name, kind }),
+            // That the kind is unknown is found out when the resource is applied, if nothing depends on its scope.
+            _ if own.is_empty() => Ok(None),
             Ok(true) => Ok(None),
             Ok(false) => Err(Cause::ClusterScoped { name, kind, object }),
             Err(why) => Err(Cause::Mapping { name, kind, object, why }),
         };
+    }
+    if own.is_empty() {
+        return Ok(None);
     }
     Ok(Some(Event {
         r#type: EventType::Warning,

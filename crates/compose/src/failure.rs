@@ -45,6 +45,7 @@ impl Failure {
             | Cause::InputRef { step, .. }
             | Cause::Unsettled { step, .. }
             | Cause::Run { step, .. }
+            | Cause::ResourceName { step, .. }
             | Cause::Fatal { step, .. } => Some(step),
             _ => None,
         }
@@ -114,12 +115,21 @@ pub enum Cause {
     NoNamePrefix,
     #[error("cannot unmarshal desired composed resource {name:?} from RunFunctionResponse: {why}")]
     NotAResource { name: String, why: &'static str },
-    #[error("cannot check if composed resource {name:?} is namespaced (a {kind} named {object}): {why}")]
+    #[error("cannot check if composed resource {name:?} is namespaced ({}): {why}", named(kind, object))]
     Mapping { name: String, kind: String, object: String, why: WorldError },
     #[error(
-        "cannot apply cluster scoped composed resource {name:?} (a {kind} named {object}) for a namespaced composite resource."
+        "cannot apply cluster scoped composed resource {name:?} ({}) for a namespaced composite resource.",
+        named(kind, object)
     )]
     ClusterScoped { name: String, kind: String, object: String },
+    #[error(
+        "cannot apply composed resource {name:?}: {kind} is namespaced: set metadata.namespace in the template of resource {name:?}"
+    )]
+    NoNamespace { name: String, kind: String },
+    #[error("pipeline step {step:?} (function {function:?}) returned a composed resource {why}")]
+    ResourceName { step: String, function: String, why: String },
+    #[error("composed resources {first:?} and {second:?} have the same name: both are {kind} {object:?}")]
+    SameObject { first: String, second: String, kind: String, object: String },
     #[error("cannot render metadata for composed resource {name:?}: {why}")]
     Metadata { name: String, why: String, composed: Box<Value> },
     #[error(
@@ -132,4 +142,9 @@ pub enum Cause {
     Controlled { name: String, kind: String, owner: String },
     #[error("{0}")]
     Resources(String),
+}
+
+/// An object whose name may not be known yet.
+fn named(kind: &str, object: &str) -> String {
+    if object.is_empty() { format!("a {kind}") } else { format!("a {kind} named {object}") }
 }

@@ -22,6 +22,8 @@ pub struct Inputs<'a> {
     pub composition: &'a CompositionSpec,
     /// The composed resources that exist; see [`observe`](crate::observe).
     pub observed: &'a Observed,
+    /// What else the composite resource refers to.
+    pub spare: &'a [Spare],
     /// What the steps required in the last run: [`Plan::requirements`](crate::Plan::requirements) or
     /// [`Failure::requirements`](crate::Failure::requirements) of then.
     pub required_before: &'a Requirements,
@@ -42,11 +44,13 @@ pub struct Options {
     /// Deletes what is observed, no longer wanted and controlled by nobody, too. Crossplane did so once; somebody may
     /// have let go of it on purpose.
     pub delete_uncontrolled: bool,
+    /// Whether the world knows which kinds are namespaced. Files do not tell, and every kind in them counts as such.
+    pub scopes_known: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_iterations: 5, extra_resources: true, delete_uncontrolled: false }
+        Self { max_iterations: 5, extra_resources: true, delete_uncontrolled: false, scopes_known: false }
     }
 }
 
@@ -59,6 +63,21 @@ pub struct ObservedResource {
     /// The whole object.
     pub object: Value,
     pub connection_details: BTreeMap<String, Vec<u8>>,
+}
+
+/// What the references of a composite resource name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    pub observed: Observed,
+    pub spare: Vec<Spare>,
+}
+
+/// An object that is referred to and stands for no composed resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spare {
+    /// The name in the composition, which another object has, too; `None` if nothing says what it is.
+    pub name: Option<String>,
+    pub object: Value,
 }
 
 /// What the function of each step required in its last answer, by step.

@@ -1,7 +1,7 @@
 //! Reading what exists: a composite resource's references, and nothing else, say which composed resources do.
 
 use crate::composite::references;
-use crate::inputs::{Observed, ObservedResource};
+use crate::inputs::{Observation, ObservedResource, Spare};
 use crate::world::{Kind, World, WorldError};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +9,6 @@ use transom_object::meta;
 use transom_xapi::CompositionSpec;
 use transom_xapi::composite::Schema;
 use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
-use transom_xapi::metadata::TypedReference;
 
 /// Why the composed resources cannot be observed.
 #[derive(Debug, thiserror::Error)]
@@ -18,24 +17,20 @@ pub enum ObserveError {
     #[error("cannot get existing composed resources: cannot get composed resource: {0}")]
     Get(WorldError),
     #[error(
-        "cannot get existing composed resources: encountered composed resource without required {COMPOSITION_RESOURCE_NAME:?} annotation"
-    )]
-    Anonymous(TypedReference),
-    #[error(
         "cannot get existing composed resources: cannot fetch connection details for composed resource {name:?} (a {kind} named {object}): {why}"
     )]
     Connection { name: String, kind: String, object: String, why: WorldError },
 }
 
 /// The composed resources that exist. One that another object controls is as good as absent; of two with the same name
-/// in the composition the last counts.
+/// in the composition the last counts. The other one is spare, and so is one without a name.
 pub async fn observe(
     xr: &Value,
     schema: Schema,
     composition: &CompositionSpec,
     world: &dyn World,
-) -> Result<Observed, ObserveError> {
-    let mut observed = Observed::new();
+) -> Result<Observation, ObserveError> {
+    let Observation { mut observed, mut spare } = Observation::default();
     for (index, reference) in references(xr, schema).into_iter().enumerate() {
         // Placeholders for what was never rendered.
         if reference.name.is_empty() {
@@ -52,7 +47,8 @@ pub async fn observe(
             continue;
         }
         let Some(name) = name_of(&object, composition, index) else {
-            return Err(ObserveError::Anonymous(reference));
+            spare.push(Spare { name: None, object });
+            continue;
         };
         let connection_details =
             connection_details(&object, world).await.map_err(|why| ObserveError::Connection {
@@ -61,9 +57,12 @@ pub async fn observe(
                 object: reference.name.clone(),
                 why,
             })?;
-        observed.insert(name, ObservedResource { object, connection_details });
+        let found = ObservedResource { object, connection_details };
+        if let Some(other) = observed.insert(name.clone(), found) {
+            spare.push(Spare { name: Some(name), object: other.object });
+        }
     }
-    Ok(observed)
+    Ok(Observation { observed, spare })
 }
 
 /// A composed resource's name in its composition. What templates without names composed is known by its place.

@@ -4,12 +4,20 @@ use crate::condition::{Event, EventType, Target, TargetedCondition};
 use crate::failure::Failure;
 use crate::plan::Plan;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use transom_object::quote::quote;
+use transom_object::shorten::shorten;
 use transom_object::time::Timestamp;
 use transom_xapi::composite::Schema;
-use transom_xapi::constants::{event, reason};
+use transom_xapi::constants::{condition, event, reason};
 use transom_xapi::{Condition, conditions};
+
+/// The composed resources that the API server refused as invalid, each with its answer.
+pub type Unsynced = BTreeMap<String, String>;
+
+/// Causes that a condition names, and how long each may be; events and the resources themselves have the rest.
+const CAUSES: usize = 3;
+const LONGEST_CAUSE: usize = 1 << 10;
 
 const FATAL_MESSAGE: &str = "A fatal error occurred before the status of this condition could be determined.";
 
@@ -25,8 +33,8 @@ pub struct Outcome {
 }
 
 impl Plan {
-    /// The outcome of a plan that was executed, given the composed resources that the API server refused as invalid.
-    pub fn conclude(&self, unsynced: &BTreeSet<String>) -> Outcome {
+    /// The outcome of a plan that was executed, in Crossplane's words.
+    pub fn conclude(&self, unsynced: &Unsynced) -> Outcome {
         let mut outcome = Outcome {
             events: self.events.clone(),
             conditions: custom(&self.conditions),
@@ -34,7 +42,7 @@ impl Plan {
         };
         for application in &self.apply {
             let name = &application.name;
-            if unsynced.contains(name) {
+            if unsynced.contains_key(name) {
                 outcome.unsynced.push(name.clone());
                 outcome.events.push(about(format!("Composed resource {} is not yet valid", quote(name))));
             }
@@ -47,6 +55,81 @@ impl Plan {
         outcome.conditions.push(ready(&outcome.unready, self.ready).into());
         outcome
     }
+
+    /// The same outcome, whose conditions also name the causes, as far as they are known. Crossplane's words come first.
+    pub fn explain(&self, mut outcome: Outcome, unsynced: &Unsynced) -> Outcome {
+        let Outcome { conditions, unready, .. } = &mut outcome;
+        for Condition { kind, status, message, .. } in conditions.iter_mut().map(|c| &mut c.condition) {
+            match (kind.as_str(), status.as_str()) {
+                (condition::SYNCED, "False") => {
+                    let cause =
+                        |(name, why): (&String, &String)| format!("{name}: {}", without_addresses(why));
+                    append(message, unsynced.iter().map(cause).collect());
+                }
+                (condition::READY, "False") => {
+                    // Crossplane leaves it empty when a function decides on the whole.
+                    if message.is_empty() {
+                        *message = match unready.as_slice() {
+                            [] => "A function reports that the composite resource is not ready".to_owned(),
+                            names => format!("Unready resources: {}", first_few(names)),
+                        };
+                    }
+                    append(message, self.causes(unready));
+                }
+                _ => {}
+            }
+        }
+        outcome
+    }
+
+    /// Why these resources are not ready: what functions warn of, and what the resources report of themselves. When the
+    /// pipeline says so of the composite resource as a whole, everything that functions said may be the cause.
+    fn causes(&self, unready: &[String]) -> Vec<String> {
+        let said = |kind: EventType| {
+            self.events.iter().filter(move |event| event.step.is_some() && event.r#type == kind)
+        };
+        let mut causes = Vec::new();
+        if self.ready == Some(false) {
+            causes.extend(said(EventType::Warning).map(Event::text));
+            if causes.is_empty() {
+                causes.extend(said(EventType::Normal).map(Event::text));
+            }
+        } else {
+            let quoted: Vec<String> = unready.iter().map(|name| quote(name)).collect();
+            let concerns = |event: &&Event| quoted.iter().any(|name| event.message.contains(name.as_str()));
+            causes.extend(said(EventType::Warning).filter(concerns).map(Event::text));
+        }
+        let failing = self.apply.iter().filter(|application| !application.ready);
+        causes.extend(failing.filter_map(|a| Some(format!("{}: {}", a.name, a.problem.as_ref()?))));
+        causes
+    }
+}
+
+/// Adds the first few causes to a message.
+fn append(message: &mut String, mut causes: Vec<String>) {
+    let more = causes.len().saturating_sub(CAUSES);
+    causes.truncate(CAUSES);
+    let mut causes: Vec<_> = causes.iter().map(|cause| shorten(cause, LONGEST_CAUSE)).collect();
+    if more > 0 {
+        causes.push(format!("and {more} more, see events").into());
+    }
+    if !causes.is_empty() {
+        message.push_str(&format!(" ({})", causes.join("; ")));
+    }
+}
+
+/// A server's answer without addresses of its memory, as some of Kubernetes' messages have: they are others each time,
+/// and a condition that changes all the time is written all the time.
+fn without_addresses(answer: &str) -> String {
+    let mut parts = answer.split("0x");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(part.len());
+        // Shorter numbers are what users wrote.
+        let shown = if digits >= 8 { "…" } else { &part[..digits] };
+        text.extend(["0x", shown, &part[digits..]]);
+    }
+    text
 }
 
 /// What functions may set. They may not set the control plane's own conditions; those are dropped.
@@ -155,5 +238,11 @@ mod tests {
         assert_eq!(few(2), "0, 1");
         assert_eq!(few(3), "0, 1, and 2");
         assert_eq!(few(5), "0, 1, 2, and 2 more");
+    }
+
+    #[test]
+    fn addresses_are_not_shown_and_other_numbers_are() {
+        let answer = "Invalid value: (*v1.Pod)(0xc000f3a8e0): 0xff must not be 0x";
+        assert_eq!(without_addresses(answer), "Invalid value: (*v1.Pod)(0x…): 0xff must not be 0x");
     }
 }

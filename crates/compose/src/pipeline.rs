@@ -4,11 +4,13 @@ use crate::allowed::Policy;
 use crate::child_name::hex;
 use crate::condition::{Event, EventType, Target, TargetedCondition};
 use crate::failure::{Cause, Failure};
+use crate::ignored::Authors;
 use crate::inputs::{Inputs, Requirements};
 use crate::lookup::{Looked, Lookup};
-use crate::requirements::{self, Answer, Calls};
+use crate::requirements::{Answer, Calls};
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{Kind, World};
+use crate::{desired, requirements};
 use prost::Message;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -43,6 +45,7 @@ pub(crate) struct Progress {
     pub ttl: Option<Duration>,
     pub requirements: Requirements,
     pub looked: Looked,
+    pub authors: Authors,
 }
 
 impl Progress {
@@ -113,12 +116,15 @@ pub(crate) async fn run(
         let answer = answer(step, place, inputs, observed, &progress, runner, world, &mut looked).await;
         progress.looked.and(looked);
         let absorbed = match answer {
-            Ok(answer) => progress.absorb(&step.step, answer),
+            Ok(answer) => progress
+                .absorb(&step.step, answer)
+                .and_then(|()| desired::check_names(step, progress.desired.as_ref())),
             Err(cause) => Err(cause),
         };
         if let Err(cause) = absorbed {
             return Err(progress.fail(cause));
         }
+        progress.authors.note(&step.step, progress.desired.as_ref(), inputs);
     }
     Ok(progress)
 }

@@ -33,6 +33,8 @@ pub struct Plan {
     pub conditions: Vec<TargetedCondition>,
     /// Events, in order.
     pub events: Vec<Event>,
+    /// Warnings about what has no effect or cannot be done, which Crossplane does not give.
+    pub remarks: Vec<Event>,
     /// The composite resource's readiness, when the pipeline has an opinion.
     pub ready: Option<bool>,
     /// What to publish for a legacy composite resource; always empty for others.
@@ -56,6 +58,8 @@ pub struct Deletion {
     pub name: String,
     /// As observed, without the labels that say that a composite resource owns it.
     pub object: Value,
+    /// Whether it has such labels, which are to be removed first.
+    pub labelled: bool,
     pub reason: Reason,
 }
 
@@ -77,6 +81,8 @@ pub struct Application {
     pub object: Value,
     /// Whether the pipeline says it is ready.
     pub ready: bool,
+    /// The error that the resource reports of itself, if it exists.
+    pub problem: Option<String>,
     /// Who chose the object's name.
     pub named_by: NamedBy,
     pub reason: Reason,
@@ -102,6 +108,8 @@ pub enum Reason {
     Wanted,
     /// There, and no step wants it any longer.
     Unwanted,
+    /// There, and wanted as an object of another kind.
+    Replaced,
 }
 
 impl fmt::Display for Reason {
@@ -110,6 +118,7 @@ impl fmt::Display for Reason {
             Self::Missing => "it is wanted and does not exist",
             Self::Wanted => "it is wanted and exists",
             Self::Unwanted => "it exists and is no longer wanted",
+            Self::Replaced => "it exists and is wanted as another kind",
         })
     }
 }

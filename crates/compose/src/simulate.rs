@@ -7,13 +7,13 @@
 use crate::condition::{Event, EventType, Target};
 use crate::engine::compose;
 use crate::failure::Failure;
-use crate::inputs::{Inputs, Options, Requirements};
+use crate::inputs::{Inputs, Observation, Options, Requirements};
 use crate::observe::{ObserveError, connection_details, observe};
+use crate::outcome::Unsynced;
 use crate::plan::Plan;
 use crate::runner::FunctionRunner;
 use crate::world::{World, WorldError};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use transom_object::time::Timestamp;
 use transom_object::{GroupVersion, meta};
 use transom_xapi::composite::{Composite, Schema};
@@ -96,7 +96,7 @@ pub async fn simulate(
         Schema::Legacy => connection_details(&xr, world).await.map_err(SimulationError::Connection)?,
         Schema::Modern => Default::default(),
     };
-    let observed = observe(&xr, schema, &composition.spec, world).await?;
+    let Observation { observed, spare } = observe(&xr, schema, &composition.spec, world).await?;
     let inputs = Inputs {
         xr: &xr,
         shown: None,
@@ -104,6 +104,7 @@ pub async fn simulate(
         connection_details,
         composition: &composition.spec,
         observed: &observed,
+        spare: &spare,
         required_before: &Requirements::new(),
         context: simulation.context.clone(),
         now,
@@ -130,7 +131,7 @@ pub async fn simulate(
 
 impl Simulated {
     fn succeed(&mut self, plan: Plan, schema: Schema, now: Timestamp) {
-        let outcome = plan.conclude(&BTreeSet::new());
+        let outcome = plan.conclude(&Unsynced::new());
         self.xr = plan.references.object.clone();
         if let Some(status) = plan.status.get("status") {
             self.xr["status"] = status.clone();

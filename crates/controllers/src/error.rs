@@ -32,6 +32,11 @@ impl Error {
         Self::Unfit(message.into())
     }
 
+    /// The error of an attempt that this one ended.
+    pub(crate) fn during(self, context: impl fmt::Display) -> Self {
+        Self::During { context: context.to_string(), source: Box::new(self) }
+    }
+
     fn root(&self) -> &Self {
         match self {
             Self::During { source, .. } => source.root(),
@@ -69,6 +74,11 @@ impl Error {
         self.refusal().is_some_and(|(code, _)| code == 422)
     }
 
+    /// Whether the request has more bytes than the server takes.
+    pub fn is_too_large(&self) -> bool {
+        self.refusal().is_some_and(|(code, _)| code == 413)
+    }
+
     pub fn is_forbidden(&self) -> bool {
         self.refusal().is_some_and(|(code, _)| code == 403)
     }
@@ -85,7 +95,7 @@ pub(crate) trait Attempt<T> {
 
 impl<T> Attempt<T> for Result<T> {
     fn to(self, context: impl fmt::Display) -> Result<T> {
-        self.map_err(|source| Error::During { context: context.to_string(), source: Box::new(source) })
+        self.map_err(|error| error.during(context))
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use transom_compose::EventType;
+use transom_object::shorten::shorten;
 use transom_object::{GroupVersionKind, meta, time};
 use transom_xapi::constants::owner;
 
@@ -23,6 +24,7 @@ const BACKLOG: usize = 4096;
 const REPEAT: Duration = Duration::from_secs(60);
 /// Repetitions that are remembered.
 const REMEMBERED: usize = 4096;
+/// The most bytes of a message, as in Kubernetes; of a longer one the middle is left out.
 const LONGEST_MESSAGE: usize = 1024;
 
 struct Record {
@@ -61,16 +63,9 @@ impl Recorder {
         about: &Value,
         kind: EventType,
         reason: &str,
-        mut message: String,
+        message: String,
     ) {
-        if message.len() > LONGEST_MESSAGE {
-            let mut end = LONGEST_MESSAGE - 3;
-            while !message.is_char_boundary(end) {
-                end -= 1;
-            }
-            message.truncate(end);
-            message.push_str("...");
-        }
+        let message = shorten(&message, LONGEST_MESSAGE).into_owned();
         let mut regarding = json!({
             "apiVersion": meta::api_version(about), "kind": meta::kind(about), "name": meta::name(about),
             "uid": meta::uid(about), "resourceVersion": meta::resource_version(about),

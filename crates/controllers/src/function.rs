@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
 use transom_object::meta;
-use transom_xapi::constants::{condition, reason};
+use transom_xapi::constants::{condition, event, reason};
 use transom_xapi::{Condition, Function, conditions};
 
 const NAME: &str = "packages/function.pkg.crossplane.io";
@@ -67,7 +67,8 @@ impl Functions {
         let function = Function::deserialize(&object).map_err(|e| Error::unfit(e.to_string()))?;
         let health = match self.runtime.install(&function) {
             Ok(()) => [
-                Condition::new(condition::INSTALLED, "True", reason::ACTIVE_PACKAGE_REVISION),
+                Condition::new(condition::INSTALLED, "True", reason::ACTIVE_PACKAGE_REVISION)
+                    .with_message(function.without_effect().unwrap_or_default()),
                 Condition::new(condition::HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION),
             ],
             Err(why) => [
@@ -80,6 +81,9 @@ impl Functions {
         let before = object.get("status").cloned();
         conditions::mark_observed(&mut object, health, self.plane.clock.now());
         if object.get("status") != before.as_ref() {
+            if let Some(fields) = function.without_effect() {
+                self.plane.events.warning(NAME, &object, event::composition::NO_EFFECT, fields);
+            }
             self.plane.update_status(pass, &mut object).await.to("cannot update Function status")?;
         }
         Ok(Next::Wait)

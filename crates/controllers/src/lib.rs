@@ -102,6 +102,7 @@ impl Controllers {
             runner: surroundings.runner,
             options: surroundings.options,
             announce: surroundings.announce,
+            nesting: Default::default(),
         });
         let catalog = plane.catalog.follow(&watches);
         // Composite resources are not looked at before it is known what composes them, and it can be called.

@@ -2,6 +2,7 @@
 
 use crate::catalog::Catalog;
 use crate::cluster::Cluster;
+use crate::composite::Nesting;
 use crate::engine::{Pass, Watches};
 use crate::error::{Result, found};
 use crate::events::Recorder;
@@ -68,6 +69,7 @@ pub(crate) struct Plane {
     pub(crate) runner: Arc<dyn FunctionRunner>,
     pub(crate) options: Options,
     pub(crate) announce: Announce,
+    pub(crate) nesting: Nesting,
 }
 
 impl Plane {

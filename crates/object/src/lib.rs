@@ -15,6 +15,8 @@ pub mod meta;
 pub mod names;
 pub mod quantity;
 pub mod quote;
+pub mod shorten;
+pub mod spelling;
 pub mod status;
 pub mod time;
 pub mod yaml;

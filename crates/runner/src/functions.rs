@@ -10,6 +10,7 @@ use tonic::{Code, Status};
 use transom_compose::{FunctionRunner, RunError, StepRef};
 use transom_function::client::{DEFAULT_MAX_MESSAGE_SIZE, FunctionClient};
 use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, answer, async_trait};
+use transom_object::spelling::nearest;
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -40,6 +41,8 @@ pub struct Functions {
     routes: RwLock<Routes>,
     options: Options,
     account: Arc<dyn Account>,
+    /// The packages that a Function can be installed from without anything else, by the usual name of the Function.
+    packages: BTreeMap<String, String>,
 }
 
 #[derive(Default)]
@@ -89,7 +92,7 @@ impl Default for Functions {
 
 impl Functions {
     pub fn new(options: Options) -> Self {
-        Self { routes: RwLock::default(), options, account: Arc::new(Nobody) }
+        Self { routes: RwLock::default(), options, account: Arc::new(Nobody), packages: BTreeMap::new() }
     }
 
     /// Counts what is called, how it ends and how long it takes.
@@ -97,6 +100,36 @@ impl Functions {
     pub fn counting(mut self, account: Arc<dyn Account>) -> Self {
         self.account = account;
         self
+    }
+
+    /// Says which packages are there to be installed, by the usual names of their Functions, for those who call one that
+    /// is not.
+    #[must_use]
+    pub fn offering(mut self, packages: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.packages.extend(packages);
+        self
+    }
+
+    /// Why a function cannot be called, and what to do about it.
+    fn missing(&self, name: &str) -> String {
+        let apply = |name: &str, package: &str| {
+            format!(
+                "{name} is built in: apply a Function of that name (apiVersion pkg.crossplane.io/v1) with spec.package \
+                 {package}"
+            )
+        };
+        let mut reason = "no such Function is installed".to_owned();
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(package) = self.packages.get(name) {
+            reason.push_str("; ");
+            reason.push_str(&apply(name, package));
+        } else if let Some(near) = nearest(name, routes.by_name.keys().map(String::as_str)) {
+            reason.push_str(&format!("; did you mean {near:?}?"));
+        } else if let Some(near) = nearest(name, self.packages.keys().map(String::as_str)) {
+            let package = &self.packages[near];
+            reason.push_str(&format!("; did you mean {near:?}? {}", apply(near, package)));
+        }
+        reason
     }
 
     pub(crate) fn account(&self) -> &dyn Account {
@@ -193,7 +226,7 @@ impl FunctionRunner for Functions {
     ) -> Result<RunFunctionResponse, RunError> {
         let function = step.function.to_owned();
         let Some(route) = self.route(step.function) else {
-            let reason = "no such Function is installed".to_owned();
+            let reason = self.missing(step.function);
             return Err(RunError::Unknown { function, reason });
         };
         let (deadline, started) = (self.options.deadline, Instant::now());

@@ -19,7 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-xapi", &["transom-object"]),
     ("transom-builtins", &["transom-function", "transom-gotemplate", "transom-object", "transom-schema"]),
     ("transom-compose", &["transom-function", "transom-object", "transom-xapi"]),
-    ("transom-runner", &["transom-compose", "transom-function"]),
+    ("transom-runner", &["transom-compose", "transom-function", "transom-object"]),
     ("transom-controllers", &["transom-compose", "transom-object", "transom-xapi"]),
     (
         "transom",

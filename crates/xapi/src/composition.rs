@@ -9,6 +9,7 @@ use crate::metadata::Metadata;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use transom_object::quote::quote;
 
 /// What is left out of an encoded object, as Go's `omitempty` would.
 pub(crate) mod omit {
@@ -76,6 +77,25 @@ impl CompositionSpec {
     pub fn function_names(&self) -> impl Iterator<Item = &str> {
         self.pipeline.iter().map(|step| step.function_ref.name.as_str())
     }
+
+    /// Fields of the pipeline that are accepted and have no effect yet, in a sentence for its author.
+    pub fn without_effect(&self) -> Option<String> {
+        let fields = self.pipeline.iter().flat_map(|step| {
+            let set = [
+                ("functionRevisionRef", step.function_revision_ref.is_some()),
+                ("functionRevisionSelector", step.function_revision_selector.is_some()),
+            ];
+            let set = set.into_iter().filter(|(_, is_set)| *is_set);
+            set.map(|(field, _)| format!("{field} of step {}", quote(&step.step)))
+        });
+        let fields: Vec<String> = fields.collect();
+        (!fields.is_empty()).then(|| {
+            format!(
+                "no effect yet: {}; every step calls its function as the Function is installed now",
+                fields.join(", ")
+            )
+        })
+    }
 }
 
 /// A type of resource.
@@ -98,10 +118,10 @@ impl TypeReference {
 pub struct PipelineStep {
     pub step: String,
     pub function_ref: NameReference,
-    /// Runs this very revision of the function instead of its newest active one.
+    /// Runs this very revision of the function instead of its newest active one. Has no effect yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_revision_ref: Option<NameReference>,
-    /// Runs the newest active revision of the function that carries these labels.
+    /// Runs the newest active revision of the function that carries these labels. Has no effect yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_revision_selector: Option<LabelMatch>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -293,6 +313,9 @@ mod tests {
             })
         );
         assert_eq!(composition.spec.function_names().collect::<Vec<_>>(), ["f"]);
+        let sentence = composition.spec.without_effect().unwrap();
+        assert!(sentence.contains(r#"functionRevisionSelector of step "one""#), "{sentence}");
+        assert_eq!(CompositionSpec::default().without_effect(), None);
     }
 
     #[test]

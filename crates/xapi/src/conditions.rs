@@ -9,7 +9,12 @@ use crate::constants::{condition, message, reason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use transom_object::shorten::shorten;
 use transom_object::time::{self, Timestamp};
+
+/// The most bytes of a condition's message. What functions and servers report is unbounded, and a status that is too
+/// large cannot be written at all: of a longer message the middle is left out.
+pub const LONGEST_MESSAGE: usize = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -193,8 +198,12 @@ pub fn get(conditions: &[Condition], kind: &str) -> Condition {
     conditions.iter().find(|c| c.kind == kind).cloned().unwrap_or_else(|| Condition::new(kind, "Unknown", ""))
 }
 
-/// Sets a condition as of `now`, unless it brings its own time; says whether anything changed.
+/// Sets a condition as of `now`, unless it brings its own time; says whether anything changed. A message that is too
+/// long is shortened.
 pub fn set(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) -> bool {
+    if new.message.len() > LONGEST_MESSAGE {
+        new.message = shorten(&new.message, LONGEST_MESSAGE).into_owned();
+    }
     if new.last_transition_time.is_empty() {
         new.last_transition_time = time::format(now);
     }
@@ -316,6 +325,19 @@ mod tests {
         assert_eq!(list[0].last_transition_time, "2024-01-01T00:00:00Z");
         assert!(set(&mut list, Condition::creating().with_message("m"), late));
         assert_eq!(list[0].last_transition_time, "2025-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_head_and_its_tail_and_its_time() {
+        let (early, late) = (at("2024-01-01T00:00:00Z"), at("2025-01-01T00:00:00Z"));
+        let long = || Condition::reconcile_error(format!("first {} last", "x".repeat(2 << 20)));
+        let mut list = Vec::new();
+        assert!(set(&mut list, long(), early));
+        let message = &list[0].message;
+        assert!(
+            message.len() <= LONGEST_MESSAGE && message.starts_with("first") && message.ends_with("last")
+        );
+        assert!(!set(&mut list, long(), late), "the same message is the same when it is shortened");
     }
 
     #[test]

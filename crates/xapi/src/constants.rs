@@ -138,6 +138,10 @@ pub mod event {
         pub const NAMESPACE_OVERRIDDEN: &str = "NamespaceOverridden";
         pub const RECONCILE_REQUEST_HANDLED: &str = "ReconcileRequestHandled";
         pub const COMPOSITION_SELECTION: &str = "CompositionSelection";
+        /// Ours: Crossplane ignores such fields without an event.
+        pub const IGNORED: &str = "IgnoredFields";
+        /// Ours: Crossplane stops at a composed resource without a name.
+        pub const UNNAMED: &str = "UnnamedResource";
     }
 
     /// On claims.
@@ -163,6 +167,8 @@ pub mod event {
         pub const CREATE_REVISION: &str = "CreateRevision";
         pub const UPDATE_REVISION: &str = "UpdateRevision";
         pub const CHECK_CAPABILITIES: &str = "CheckCapabilities";
+        /// Ours, also on Functions: fields that are accepted and have no effect yet.
+        pub const NO_EFFECT: &str = "FieldsWithoutEffect";
     }
 
     /// On usages.

@@ -26,7 +26,8 @@ const MAX_NAME_LENGTH: i64 = 63;
 /// Fields beyond Crossplane's own that the derived schemas shall have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
-    /// `status.watchedResourceRefs`, the resources outside the composite resource whose changes wake it.
+    /// `status.watchedResourceRefs`, the resources outside the composite resource whose changes wake it, and
+    /// `status.watchedResourceRefsOmitted`, how many of them are not listed.
     pub watched_resources: bool,
     /// `status.lastHandledReconcileAt`. Crossplane writes the field, but its schemas prune it.
     pub handled_requests: bool,

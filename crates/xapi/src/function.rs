@@ -39,6 +39,22 @@ impl Function {
         let last = package.rsplit('/').next().unwrap_or_default();
         last.split(':').next().unwrap_or_default()
     }
+
+    /// Fields that are accepted and have no effect yet, in a sentence for the author of the Function.
+    pub fn without_effect(&self) -> Option<&'static str> {
+        let manual = self.spec.revision_activation_policy.as_deref() == Some("Manual");
+        match (self.spec.active_revision_limit.is_some(), manual) {
+            (false, false) => None,
+            (true, false) => Some("no effect yet: activeRevisionLimit; a Function has no revisions"),
+            (false, true) => Some(
+                "no effect yet: revisionActivationPolicy; a Function is active as soon as it is installed",
+            ),
+            (true, true) => Some(
+                "no effect yet: activeRevisionLimit, revisionActivationPolicy; a Function has no revisions and is \
+                 active as soon as it is installed",
+            ),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -265,6 +281,16 @@ mod tests {
         );
         incapable.spec.desired_state = "Inactive".to_owned();
         assert!(pipeline_condition(&["f"], &[incapable]).is_true());
+    }
+
+    #[test]
+    fn fields_without_effect_are_named() {
+        let function = |spec: Value| -> Function { serde_json::from_value(json!({"spec": spec})).unwrap() };
+        assert_eq!(function(json!({"revisionActivationPolicy": "Automatic"})).without_effect(), None);
+        let limited = function(json!({"activeRevisionLimit": 2}));
+        assert!(limited.without_effect().unwrap().contains("activeRevisionLimit"));
+        let manual = function(json!({"activeRevisionLimit": 2, "revisionActivationPolicy": "Manual"}));
+        assert!(manual.without_effect().unwrap().contains("activeRevisionLimit, revisionActivationPolicy"));
     }
 
     #[test]

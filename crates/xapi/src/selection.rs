@@ -17,6 +17,10 @@ pub const DEFAULT: &str = "Default composition has been selected";
 /// The event that goes with a selector from [`default_revision_selector`].
 pub const DEFAULT_REVISION_SELECTOR: &str = "Default revision selector has been selected";
 
+/// The event that goes with [`ignored_revision_selector`].
+pub const IGNORED_REVISION_SELECTOR: &str = "compositionRevisionSelector has no effect because compositionUpdatePolicy is Manual: \
+     set the policy to Automatic, or name the revision in compositionRevisionRef";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("no compatible Compositions found")]
@@ -106,6 +110,15 @@ pub fn revision(xr: &Composite) -> RevisionChoice {
             )
         }
     }
+}
+
+/// The event about a `compositionRevisionSelector` that has no effect, if there is one. The definition's default is
+/// not the user's mistake.
+pub fn ignored_revision_selector(xr: &Composite, definition: &Definition) -> Option<&'static str> {
+    let selector = xr.composition_revision_selector()?;
+    let is_default = definition.spec.default_composition_revision_selector.as_ref() == Some(&selector);
+    let manual = xr.composition_update_policy() == Some(UpdatePolicy::Manual);
+    (manual && !is_default).then_some(IGNORED_REVISION_SELECTOR)
 }
 
 /// The latest revision of a Composition among those with the labels.

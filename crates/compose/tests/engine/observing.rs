@@ -2,7 +2,7 @@
 
 use crate::script::object;
 use serde_json::{Value, json};
-use transom_compose::{Objects, ObserveError, Observed, Schema, observe};
+use transom_compose::{Objects, Observation, ObserveError, Schema, Spare, observe};
 use transom_xapi::CompositionSpec;
 
 fn xr(references: &Value) -> Value {
@@ -17,7 +17,7 @@ fn reference(name: &str) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Db", "name": name, "namespace": "ignored"})
 }
 
-async fn run(xr: &Value, world: &Objects) -> Result<Observed, ObserveError> {
+async fn run(xr: &Value, world: &Objects) -> Result<Observation, ObserveError> {
     observe(xr, Schema::Modern, &CompositionSpec::default(), world).await
 }
 
@@ -33,10 +33,11 @@ async fn only_references_say_what_exists() {
         reference("a"), reference("free"), reference("absent"), reference("foreign"),
         {"apiVersion": "example.org/v1", "kind": "Db"},
     ]);
-    let observed = run(&xr(&references), &world).await.unwrap();
+    let Observation { observed, spare } = run(&xr(&references), &world).await.unwrap();
     assert_eq!(observed.keys().collect::<Vec<_>>(), ["a", "free"]);
     assert_eq!(observed["a"].object, object("Db", "a", true));
-    assert!(run(&json!({}), &world).await.unwrap().is_empty());
+    assert!(spare.is_empty());
+    assert_eq!(run(&json!({}), &world).await.unwrap(), Observation::default());
 }
 
 #[tokio::test]
@@ -44,24 +45,31 @@ async fn the_last_of_two_with_the_same_name_counts() {
     let mut twin = object("Db", "b", true);
     twin["metadata"]["annotations"]["crossplane.io/composition-resource-name"] = "a".into();
     let world: Objects = [object("Db", "a", true), twin.clone()].into_iter().collect();
-    let observed = run(&xr(&json!([reference("a"), reference("b")])), &world).await.unwrap();
+    let Observation { observed, spare } =
+        run(&xr(&json!([reference("a"), reference("b")])), &world).await.unwrap();
     assert_eq!(observed.len(), 1);
     assert_eq!(observed["a"].object, twin);
+    assert_eq!(spare, [Spare { name: Some("a".to_owned()), object: object("Db", "a", true) }]);
 }
 
 #[tokio::test]
-async fn a_resource_without_its_annotation_is_an_error() {
+async fn a_resource_without_a_name_is_spare_and_hides_no_other() {
     let mut anonymous = object("Db", "a", true);
     anonymous["metadata"]["annotations"] = json!({});
-    let world: Objects = [anonymous].into_iter().collect();
-    let error = run(&xr(&json!([reference("a")])), &world).await.unwrap_err();
-    assert!(error.to_string().contains("crossplane.io/composition-resource-name"), "{error}");
+    let mut empty = object("Db", "b", true);
+    empty["metadata"]["annotations"]["crossplane.io/composition-resource-name"] = "".into();
+    let world: Objects = [anonymous.clone(), empty.clone(), object("Db", "c", true)].into_iter().collect();
+    let references = json!([reference("a"), reference("b"), reference("c")]);
+    let Observation { observed, spare } = run(&xr(&references), &world).await.unwrap();
+    assert_eq!(observed.keys().collect::<Vec<_>>(), ["c"]);
+    let nameless = |object| Spare { name: None, object };
+    assert_eq!(spare, [nameless(anonymous), nameless(empty)]);
     // Templates without names know what they composed by its place.
     let templates: CompositionSpec =
         serde_json::from_value(json!({"mode": "Resources", "resources": [{}, {"base": {}}]})).unwrap();
     let references = json!([{"apiVersion": "example.org/v1", "kind": "Db"}, reference("a")]);
-    let observed = observe(&xr(&references), Schema::Modern, &templates, &world).await.unwrap();
-    assert_eq!(observed.keys().collect::<Vec<_>>(), ["1"]);
+    let observation = observe(&xr(&references), Schema::Modern, &templates, &world).await.unwrap();
+    assert_eq!(observation.observed.keys().collect::<Vec<_>>(), ["1"]);
 }
 
 #[tokio::test]
@@ -76,7 +84,7 @@ async fn connection_details_come_along() {
     });
     let mut world: Objects = [a, b, secret].into_iter().collect();
     let xr = xr(&json!([reference("a"), reference("b")]));
-    let observed = run(&xr, &world).await.unwrap();
+    let observed = run(&xr, &world).await.unwrap().observed;
     assert_eq!(observed["a"].connection_details["password"], b"pass");
     assert!(observed["b"].connection_details.is_empty());
     world.add(json!({

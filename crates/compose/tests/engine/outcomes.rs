@@ -1,9 +1,8 @@
 //! What the composite resource is told in the end.
 
-use crate::script::{Case, Script, now, resource};
+use crate::script::{Case, Script, now, object, resource};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use transom_compose::Schema;
+use transom_compose::{Schema, Unsynced};
 use transom_function::{Ready, RunFunctionRequest, RunFunctionResponse, Status, Target};
 
 fn wanting(ready: &'static [(&'static str, Ready)]) -> impl Fn(&RunFunctionRequest) -> RunFunctionResponse {
@@ -54,7 +53,7 @@ async fn readiness_is_summed_up() {
         let case = Case::steps(1);
         let plan = case.run(&script).await.unwrap();
         let mut xr = case.xr.clone();
-        plan.conclude(&BTreeSet::new()).mark(&mut xr, Schema::Modern, now());
+        plan.conclude(&Unsynced::new()).mark(&mut xr, Schema::Modern, now());
         assert_eq!(
             conditions(&xr),
             strings(&[["Synced", "True", "ReconcileSuccess", ""], ["Ready", status, reason, message]])
@@ -67,7 +66,7 @@ async fn readiness_is_summed_up() {
 async fn refused_resources_are_named() {
     let script = Script::new().then(wanting(&[("a", Ready::True), ("b", Ready::False)]));
     let plan = Case::steps(1).run(&script).await.unwrap();
-    let outcome = plan.conclude(&BTreeSet::from(["a".to_owned()]));
+    let outcome = plan.conclude(&Unsynced::from([("a".to_owned(), "it is invalid".to_owned())]));
     assert_eq!(
         (outcome.unsynced.as_slice(), outcome.unready.as_slice()),
         (&["a".to_owned()][..], &["b".to_owned()][..])
@@ -83,6 +82,64 @@ async fn refused_resources_are_named() {
         conditions(&xr)[0],
         ["Synced", "False", "ReconcileError", "Unsynced resources: a"].map(str::to_owned)
     );
+}
+
+/// The messages of `Synced` and `Ready` with their causes.
+fn explained(plan: &transom_compose::Plan, unsynced: &Unsynced) -> [String; 2] {
+    let mut xr = json!({});
+    plan.explain(plan.conclude(unsynced), unsynced).mark(&mut xr, Schema::Modern, now());
+    let all = conditions(&xr);
+    ["Synced", "Ready"].map(|kind| all.iter().find(|c| c[0] == kind).unwrap()[3].clone())
+}
+
+#[tokio::test]
+async fn conditions_name_the_causes_after_crossplanes_words() {
+    let script = Script::new().then(|request| {
+        let mut response = wanting(&[("a", Ready::True), ("b", Ready::False), ("c", Ready::False)])(request);
+        response.warning(r#"cannot check readiness of composed resource "b": no such field"#);
+        response.warning(r#"composed resource "a" is odd"#);
+        response
+    });
+    let mut failing = object("A", "c", true);
+    failing["status"] =
+        json!({"conditions": [{"type": "Synced", "status": "False", "message": "no network"}]});
+    let plan = Case::steps(1).observe("c", failing).run(&script).await.unwrap();
+    let refused =
+        Unsynced::from([("a".to_owned(), "A \"x\" is invalid: spec.size: 0xc00012345f".to_owned())]);
+    assert_eq!(
+        explained(&plan, &refused),
+        [
+            r#"Unsynced resources: a (a: A "x" is invalid: spec.size: 0x…)"#,
+            r#"Unready resources: b, c (Pipeline step "a": cannot check readiness of composed resource "b": no such field; c: no network)"#,
+        ]
+    );
+    assert_eq!(explained(&plan, &Unsynced::new())[0], "", "what is synced needs no words");
+    let many: Unsynced = (0..9).map(|i| (format!("r{i}"), "x".repeat(1 << 20))).collect();
+    let [synced, _] = explained(&plan, &many);
+    assert!(synced.len() < 4096 && synced.ends_with("; and 6 more, see events)"), "{}", synced.len());
+}
+
+#[tokio::test]
+async fn a_function_that_holds_resources_back_is_the_cause() {
+    let held = r#"not adding new composed resource "site" to desired state because of a patch"#;
+    let script = |say: fn(&mut RunFunctionResponse, &str)| {
+        Script::new().then(move |request| {
+            let mut response = wanting(&[("a", Ready::True)])(request);
+            response.composite().ready = Ready::False as i32;
+            say(&mut response, held);
+            response
+        })
+    };
+    let ready = async |script: &Script| {
+        let plan = Case::steps(1).run(script).await.unwrap();
+        let [_, ready] = explained(&plan, &Unsynced::new());
+        ready
+    };
+    let words = "A function reports that the composite resource is not ready";
+    let told = format!("{words} (Pipeline step \"a\": {held})");
+    assert_eq!(ready(&script(|response, held| drop(response.warning(held)))).await, told);
+    assert_eq!(ready(&script(|response, held| drop(response.normal(held)))).await, told);
+    assert_eq!(ready(&script(|_, _| {})).await, words);
 }
 
 fn with_conditions(request: &RunFunctionRequest) -> RunFunctionResponse {
@@ -101,7 +158,7 @@ async fn functions_set_conditions_but_not_the_systems() {
         let mut xr = json!({"metadata": {"generation": 2}, "status": {"conditions": [
             {"type": "Kept", "status": "True", "reason": "R", "lastTransitionTime": "2023-01-01T00:00:00Z"},
         ]}});
-        plan.conclude(&BTreeSet::new()).mark(&mut xr, schema, now());
+        plan.conclude(&Unsynced::new()).mark(&mut xr, schema, now());
         assert_eq!(
             conditions(&xr),
             strings(&[

@@ -168,6 +168,7 @@ async fn a_namespaced_composite_resource_stays_in_its_namespace() {
     let node = json!({"apiVersion": "v1", "kind": "Node"});
     let failure = case.run(&wanting_object(&node)).await.unwrap_err();
     assert!(matches!(failure.cause, Cause::ClusterScoped { .. }), "{failure}");
+    assert!(failure.to_string().contains(r#"composed resource "db" (a Node) for"#), "{failure}");
     let plan = case.cluster().run(&wanting_object(&elsewhere)).await.unwrap();
     assert_eq!(
         plan.apply[0].object["metadata"]["namespace"], "elsewhere",
@@ -192,15 +193,6 @@ async fn what_is_no_longer_wanted_is_deleted() {
     let case = Case::steps(1).observe("db", object("Db", "db", true)).observe("foreign", foreign);
     let failure = case.run(&nothing()).await.unwrap_err();
     assert!(failure.to_string().contains("refusing to delete composed resource \"foreign\""), "{failure}");
-}
-
-#[tokio::test]
-async fn another_kind_under_the_same_name_is_another_object() {
-    let case = Case::steps(1).observe("db", object("Db", "db", true));
-    let plan = case.run(&Script::new().then(|r| wanting(r, "db", "OtherDb"))).await.unwrap();
-    assert!(plan.delete.is_empty());
-    assert_eq!(plan.apply[0].object["kind"], "OtherDb");
-    assert_eq!(plan.apply[0].object["metadata"]["name"], "db");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use transom_compose::{
     Failure, FunctionRunner, Inputs, Objects, Observed, ObservedResource, Options, Plan, Requirements,
-    RunError, Schema, StepRef, compose,
+    RunError, Schema, Spare, StepRef, compose,
 };
 use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::time::{self, Timestamp};
@@ -84,6 +84,7 @@ pub struct Case {
     pub schema: Schema,
     pub composition: CompositionSpec,
     pub observed: Observed,
+    pub spare: Vec<Spare>,
     pub before: Requirements,
     pub world: Objects,
     pub options: Options,
@@ -112,6 +113,7 @@ impl Case {
             schema: Schema::Modern,
             composition: serde_json::from_value(composition.clone()).expect("a composition"),
             observed: Observed::new(),
+            spare: Vec::new(),
             before: Requirements::new(),
             world: Objects::new(),
             options: Options::default(),
@@ -134,6 +136,12 @@ impl Case {
         self
     }
 
+    /// Refers to an object that is none of the composed resources, or has the name of another one.
+    pub fn spare(mut self, name: Option<&str>, object: Value) -> Self {
+        self.spare.push(Spare { name: name.map(str::to_owned), object });
+        self
+    }
+
     pub async fn run(&self, script: &Script) -> Result<Plan, Failure> {
         let inputs = Inputs {
             xr: &self.xr,
@@ -142,6 +150,7 @@ impl Case {
             connection_details: Default::default(),
             composition: &self.composition,
             observed: &self.observed,
+            spare: &self.spare,
             required_before: &self.before,
             context: Default::default(),
             now: now(),

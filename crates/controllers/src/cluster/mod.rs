@@ -178,16 +178,27 @@ impl Cluster {
     }
 
     pub async fn merge_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
-        self.patch(object, MERGE_PATCH, patch, manager).await
+        self.patch(object, MERGE_PATCH, patch, manager, "").await
+    }
+
+    pub async fn merge_patch_status(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
+        self.patch(object, MERGE_PATCH, patch, manager, "/status").await
     }
 
     pub async fn json_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
-        self.patch(object, JSON_PATCH, patch, manager).await
+        self.patch(object, JSON_PATCH, patch, manager, "").await
     }
 
-    async fn patch(&self, object: &Value, form: &str, patch: &Value, manager: &str) -> Result<Value> {
+    async fn patch(
+        &self,
+        object: &Value,
+        form: &str,
+        patch: &Value,
+        manager: &str,
+        subresource: &str,
+    ) -> Result<Value> {
         let kind = self.kind(&gvk_of(object)?).await?;
-        let path = kind.object(meta::namespace(object), meta::name(object));
+        let path = kind.object(meta::namespace(object), meta::name(object)) + subresource;
         self.send("PATCH", Query::default().with("fieldManager", manager).on(path), form, encode(patch)).await
     }
 

@@ -11,8 +11,9 @@ use crate::error::{Attempt, Error, Result, found};
 use crate::settled::is_settled;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use transom_compose::{Application, Event, EventType, Observed, ObservedResource, Plan, Target, upgrade};
+use transom_compose::{
+    Application, Event, EventType, Observed, ObservedResource, Plan, Reason, Target, Unsynced, upgrade,
+};
 use transom_object::meta;
 use transom_xapi::composite::{Composite, Schema};
 use transom_xapi::constants::{event, owner};
@@ -24,8 +25,7 @@ const AT_ONCE: usize = 16;
 /// What came of a plan.
 #[derive(Default)]
 pub(super) struct Executed {
-    /// Composed resources that the server refused as invalid.
-    pub(super) unsynced: BTreeSet<String>,
+    pub(super) unsynced: Unsynced,
     pub(super) events: Vec<Event>,
     /// Whether anything that functions can see is different now.
     pub(super) changed: bool,
@@ -57,7 +57,7 @@ impl Composites {
         let mut executed = Executed::default();
         let mut in_use = Vec::new();
         for deletion in &plan.delete {
-            match self.delete(pass, deletion, observed.get(&deletion.name)).await {
+            match self.delete(pass, deletion).await {
                 // It stays referenced, so that it goes once nothing uses it any longer; nothing else waits for that.
                 Err(e) if e.is_in_use() => {
                     executed.events.push(warning(&e));
@@ -88,10 +88,11 @@ impl Composites {
                 applying.push(self.apply(pass, plan, application, observed.get(&application.name)));
             }
             for (Application { name, object, .. }, outcome) in some.iter().zip(join_all(applying).await) {
+                let answer = outcome.as_ref().err().map(ToString::to_string);
                 match outcome.to(format!("cannot apply composed resource {name:?}")) {
                     Ok(changed) => executed.changed |= changed,
                     Err(e) if e.is_invalid() => {
-                        executed.unsynced.insert(name.clone());
+                        executed.unsynced.insert(name.clone(), answer.unwrap_or_default());
                         executed.events.push(warning(&e));
                     }
                     Err(error) => return Err(Refused { error, composed: Some(object.clone()) }),
@@ -102,16 +103,11 @@ impl Composites {
     }
 
     /// Takes away the labels that say whose it is, then deletes it, if it is still the same object.
-    async fn delete(
-        &self,
-        pass: &Pass,
-        deletion: &transom_compose::Deletion,
-        observed: Option<&ObservedResource>,
-    ) -> Result<()> {
+    async fn delete(&self, pass: &Pass, deletion: &transom_compose::Deletion) -> Result<()> {
         let object = &deletion.object;
         let (kind, name) = (meta::kind(object), meta::name(object));
         pass.changed();
-        if observed.is_none_or(|o| meta::labels(&o.object) != meta::labels(object)) {
+        if deletion.labelled {
             let disowned = found(self.plane.cluster.update(object, owner::DEFAULT).await).to(format!(
                 "cannot cleanup composed resource labels of resource {:?} (a {kind} named {name})",
                 deletion.name
@@ -166,6 +162,8 @@ impl Composites {
         application: &Application,
         observed: Option<&ObservedResource>,
     ) -> Result<bool> {
+        // What is observed may be of another kind, and then is another object.
+        let observed = observed.filter(|_| application.reason == Reason::Wanted);
         if observed.is_some_and(|o| is_settled(&o.object, &application.object, &plan.field_owner, "")) {
             return Ok(false);
         }

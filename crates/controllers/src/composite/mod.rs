@@ -5,8 +5,8 @@
 //! ```
 //! `compose` decides and `execute` does; `prepare` is what must be settled before there is anything to compose.
 
-mod distinct;
 mod execute;
+mod nesting;
 mod pause;
 mod prepare;
 mod publish;
@@ -16,6 +16,8 @@ mod report;
 mod rights;
 mod status;
 mod world;
+
+pub(crate) use nesting::Nesting;
 
 use crate::catalog::kinds;
 use crate::engine::{

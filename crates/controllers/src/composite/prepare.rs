@@ -37,6 +37,9 @@ fn decide(composites: &Composites, xr: &mut Composite) -> Result<Arc<Composition
         xr.set_composition_revision_selector(&selector);
         composites.normal(xr, event::composite::COMPOSITION_SELECTION, selection::DEFAULT_REVISION_SELECTOR);
     }
+    if let Some(ignored) = selection::ignored_revision_selector(xr, &composites.definition) {
+        composites.warning(xr, event::composite::IGNORED, ignored);
+    }
     let revision =
         select_revision(composites, xr).to("cannot fetch Composition").blame(event::composite::COMPOSE)?;
     let configuration = selection::configure(xr, &revision)

@@ -1,6 +1,5 @@
 //! One reconcile of a composite resource, from its key to its status.
 
-use super::distinct::must_be_distinct;
 use super::execute::{Executed, Refused};
 use super::pause::Rest;
 use super::punctual::{Punctual, SILENCE};
@@ -15,7 +14,7 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
-use transom_compose::{Cause, Failure, Inputs, Observed, Plan};
+use transom_compose::{Cause, Failure, Inputs, Observation, Observed, Plan};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
@@ -107,6 +106,7 @@ impl Composites {
     /// Composed resources go with their owner: garbage collection deletes them.
     async fn finalize(&self, key: &Key, pass: &Pass, xr: &mut Composite, before: &Value) -> Result<Next> {
         self.forget(key);
+        self.plane.nesting.forget(&xr.object);
         let released = match self.release(pass, xr).await.to("cannot remove composite resource finalizer") {
             Err(e) if e.is_not_found() => return Ok(Next::Gone),
             Err(e) if e.is_conflict() => return Err(e),
@@ -147,6 +147,8 @@ impl Composites {
         xr: &mut Composite,
         before: &mut Value,
     ) -> Result<Next, Trouble> {
+        let nesting = self.plane.nesting.check(&self.plane.cluster, &xr.object).await;
+        nesting.to("cannot compose resources").blame(event::composite::COMPOSE)?;
         let revision = prepare::prepare(self, pass, xr).await?;
         revision::must_be_valid(&revision)
             .map_err(|e| Error::unfit(e.to_string()))
@@ -187,9 +189,10 @@ impl Composites {
         reading: &Reading<'_>,
     ) -> Result<(Plan, Executed), Stop> {
         let composition = &revision.spec.composition;
-        let observed = transom_compose::observe(&xr.object, self.schema, composition, reading)
-            .await
-            .map_err(|e| Stop::because(e.to_string()))?;
+        let Observation { observed, spare } =
+            transom_compose::observe(&xr.object, self.schema, composition, reading)
+                .await
+                .map_err(|e| Stop::because(e.to_string()))?;
         let own = transom_compose::connection_details(&xr.object, reading).await;
         let required_before = self.required().get(key).cloned().unwrap_or_default();
         let inputs = Inputs {
@@ -201,11 +204,13 @@ impl Composites {
             })?,
             composition,
             observed: &observed,
+            spare: &spare,
             required_before: &required_before,
             context: Map::new(),
             now: self.plane.clock.now(),
             options: transom_compose::Options {
                 extra_resources: self.plane.options.extra_resources,
+                scopes_known: true,
                 ..transom_compose::Options::default()
             },
         };
@@ -224,7 +229,6 @@ impl Composites {
         self.remember(key, required);
         reading.forget(in_vain);
         let plan = plan.map_err(|failure| Stop::Failed(Box::new(failure)))?;
-        must_be_distinct(&plan).map_err(Stop::because)?;
         self.expect(reading, xr, &plan, &observed);
         let executed = self.execute(pass, xr, &plan, &observed).await;
         let executed = executed.map_err(|refused| Stop::Refused(Box::new(refused)))?;
@@ -291,7 +295,7 @@ impl Composites {
         self.warning(xr, event::composite::COMPOSE, words.clone());
         let invalid = refused.as_ref().is_some_and(|refused| refused.error.is_invalid());
         let mut shown = if invalid {
-            format!("cannot compose resources: {}", message::INVALID_RESOURCES)
+            format!("cannot compose resources: {}: {failure}", message::INVALID_RESOURCES)
         } else {
             words.clone()
         };
@@ -334,9 +338,9 @@ impl Composites {
         reading: &Reading<'_>,
     ) -> Result<Next, Trouble> {
         let published = self.publish(pass, xr, &plan.connection_details).await;
-        let outcome = plan.conclude(&executed.unsynced);
+        let outcome = plan.explain(plan.conclude(&executed.unsynced), &executed.unsynced);
         let mut events = executed.events;
-        events.extend(outcome.events.iter().cloned());
+        events.extend(outcome.events.iter().chain(&plan.remarks).cloned());
         self.keep_own_status(xr, &plan.status, reading);
         match &published {
             Ok(true) => {

@@ -4,7 +4,7 @@
 use super::Composites;
 use super::world::Reading;
 use crate::engine::Pass;
-use crate::error::{Attempt, Result};
+use crate::error::{Attempt, Error, Result};
 use crate::settled::{is_settled, same};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -15,10 +15,15 @@ use transom_xapi::constants::owner;
 use transom_xapi::metadata::TypedReference;
 
 /// What the control plane itself keeps in a composite resource's status; functions do not own it.
-const OWN_STATUS: [&str; 4] = ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", WATCHED];
+const OWN_STATUS: [&str; 5] =
+    ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", WATCHED, WATCHED_OMITTED];
 
 /// The resources that are not composed and whose changes wake the composite resource.
 const WATCHED: &str = "watchedResourceRefs";
+/// How many of them are not listed.
+const WATCHED_OMITTED: &str = "watchedResourceRefsOmitted";
+/// The most references in `watchedResourceRefs`. All that a function required is watched, listed or not.
+const MOST_WATCHED: usize = 256;
 
 impl Composites {
     /// The status that functions want, with the control plane's own fields as they are.
@@ -50,23 +55,24 @@ impl Composites {
         meta::set_namespace(&mut intent, meta::namespace(&xr.object));
         let wanted = xr.object.get("status").cloned().unwrap_or_default();
         intent["status"] = wanted.clone();
-        xr.object["status"] = observed.clone();
+        xr.object["status"] = if observed.is_null() { json!({}) } else { observed.clone() };
         // The message of a past error was written by another manager, and is not ours to apply away. What is new is said
         // with the rest of the status, not before.
         let conditions = without_leftovers(&xr.object, &wanted);
-        let unwatched = is_left_over(&xr.object, &wanted, WATCHED);
-        if conditions.is_some() || unwatched {
+        let left_over = [WATCHED, WATCHED_OMITTED].map(|field| is_left_over(&xr.object, &wanted, field));
+        if conditions.is_some() || left_over.contains(&true) {
             if let Some(conditions) = conditions {
                 xr.object["status"]["conditions"] = conditions;
             }
-            if unwatched {
-                xr.object["status"].as_object_mut().map(|status| status.remove(WATCHED));
+            for (field, _) in [WATCHED, WATCHED_OMITTED].into_iter().zip(left_over).filter(|(_, left)| *left) {
+                xr.object["status"].as_object_mut().map(|status| status.remove(field));
             }
             let updated = self.plane.update_status(pass, &mut xr.object).await;
             updated.to("cannot update composite resource status")?;
         }
         if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
             let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
+            let applied = applied.map_err(|e| name_largest(e, &intent["status"]));
             xr.object = applied.to("cannot apply composite resource status")?;
             pass.wrote(&xr.object);
         }
@@ -84,17 +90,58 @@ impl Composites {
         if xr.object.get("status").is_none_or(|status| same(status, before)) {
             return Ok(());
         }
-        self.plane.update_status(pass, &mut xr.object).await.to("cannot update composite resource status")
+        match self.plane.update_status(pass, &mut xr.object).await {
+            // The rest of the status leaves no room for the conditions in one request; they fit into one of their own.
+            Err(e) if e.is_too_large() => {
+                let conditions = json!({"status": {"conditions": xr.object["status"]["conditions"]}});
+                let patched =
+                    self.plane.cluster.merge_patch_status(&xr.object, &conditions, owner::DEFAULT).await;
+                xr.object = patched.to("cannot update composite resource status")?;
+                pass.wrote(&xr.object);
+                Ok(())
+            }
+            updated => updated.to("cannot update composite resource status"),
+        }
+    }
+}
+
+/// Lists what functions required, up to so many, and how many more there are.
+fn list_watched(status: &mut Value, watched: BTreeSet<TypedReference>, most: usize) {
+    let Some(status) = status.as_object_mut() else { return };
+    let omitted = watched.len().saturating_sub(most);
+    let listed: Vec<TypedReference> = watched.into_iter().take(most).collect();
+    for (field, value, is_empty) in [
+        (WATCHED_OMITTED, json!(omitted), omitted == 0),
+        (WATCHED, json!(listed), listed.is_empty()),
+    ] {
+        if is_empty {
+            status.remove(field);
+        } else {
+            status.insert(field.to_owned(), value);
+        }
+    }
+}
+
+/// Adds to the refusal of a status that is too large which field makes it so.
+fn name_largest(error: Error, status: &Value) -> Error {
+    let fields = status.as_object().filter(|_| error.is_too_large()).into_iter().flatten();
+    let sizes = fields.map(|(field, value)| (transom_object::json::encode(value).len(), field));
+    match sizes.max() {
+        None => error,
+        Some((size, field)) => error.during(format!(
+            "the status is too large for the API server, most of it is status.{field} with {size} bytes"
+        )),
     }
 }
 
 /// Says in the status what else was read, and so is watched.
 pub(super) fn record_watched(xr: &mut Composite, reading: &Reading<'_>) {
-    let watched: BTreeSet<TypedReference> = reading.required();
-    if !watched.is_empty() {
-        xr.object["status"][WATCHED] = json!(watched);
-    } else if let Some(status) = xr.object.get_mut("status").and_then(Value::as_object_mut) {
-        status.remove(WATCHED);
+    let watched = reading.required();
+    if !watched.is_empty() && !xr.object["status"].is_object() {
+        xr.object["status"] = json!({});
+    }
+    if let Some(status) = xr.object.get_mut("status") {
+        list_watched(status, watched, MOST_WATCHED);
     }
 }
 
@@ -162,4 +209,24 @@ fn as_functions_see(status: &Value) -> Value {
         }
     }
     Value::Object(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_watched_is_listed_up_to_a_bound() {
+        let reference = |i: usize| TypedReference { name: format!("map-{i}"), ..TypedReference::default() };
+        let watched = |n: usize| (0..n).map(reference).collect::<BTreeSet<_>>();
+        let mut status = json!({"own": 1});
+        list_watched(&mut status, watched(11_000), 3);
+        assert_eq!(status["watchedResourceRefs"].as_array().map(Vec::len), Some(3));
+        assert_eq!(status["watchedResourceRefsOmitted"], 10_997);
+        list_watched(&mut status, watched(3), 3);
+        assert_eq!(status["watchedResourceRefs"].as_array().map(Vec::len), Some(3));
+        assert!(status.get("watchedResourceRefsOmitted").is_none());
+        list_watched(&mut status, watched(0), 3);
+        assert_eq!(status, json!({"own": 1}));
+    }
 }

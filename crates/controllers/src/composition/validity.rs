@@ -29,7 +29,11 @@ impl Revisions {
         let functions: Vec<&str> = revision.spec.composition.function_names().collect();
         let installed = self.plane.catalog.function_revisions.all();
         let installed: Vec<FunctionRevision> = installed.iter().map(|r| (**r).clone()).collect();
-        let valid = function::pipeline_condition(&functions, &installed);
+        let mut valid = function::pipeline_condition(&functions, &installed);
+        let without_effect = revision.spec.composition.without_effect().filter(|_| valid.is_true());
+        if let Some(fields) = &without_effect {
+            valid.message.clone_from(fields);
+        }
         let before = object.get("status").cloned();
         let (is_valid, words) = (valid.is_true(), valid.message.clone());
         conditions::mark_observed(
@@ -45,6 +49,9 @@ impl Revisions {
             self.plane.events.normal(NAME, &object, reason, message::CAPABLE);
         } else {
             self.plane.events.warning(NAME, &object, reason, words);
+        }
+        if let Some(fields) = without_effect {
+            self.plane.events.warning(NAME, &object, event::composition::NO_EFFECT, fields);
         }
         self.plane.update_status(pass, &mut object).await.to("cannot update CompositionRevision status")?;
         Ok(Next::Wait)

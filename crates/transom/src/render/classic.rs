@@ -36,6 +36,7 @@ impl Classic<'_> {
             connection_details: Default::default(),
             composition: &self.composition.spec,
             observed: &observed,
+            spare: &[],
             required_before: &Requirements::new(),
             context: self.context.clone(),
             now: now(),

@@ -21,7 +21,7 @@ use manifests::Manifest;
 use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
-use transom_compose::{Cause, Simulation, SimulationError, simulate};
+use transom_compose::{Cause, Plan, Simulation, SimulationError, simulate};
 use transom_object::{fieldpath, meta, time};
 use transom_runner::Functions;
 use transom_xapi::Composition;
@@ -68,6 +68,9 @@ impl<'a> Job<'a> {
         let (manifest, composition) = inputs.composition_for(xr)?;
         let functions = inputs.functions.as_deref();
         let functions = runtime::resolve(manifest, composition, functions, options.timeout)?;
+        if let Some(fields) = composition.spec.without_effect() {
+            anstream::eprintln!("warning: {}: {fields}", manifest.title());
+        }
         Ok(Self { options, inputs, manifest, composition, functions, xr: inputs.defaulted(xr)? })
     }
 
@@ -81,14 +84,20 @@ impl<'a> Job<'a> {
             let pool = Pool { required: &inputs.required, rest: &inputs.world };
             let plan = classic.run(&self.functions, &pool).await;
             return match plan {
-                Ok(plan) => Ok(classic::documents(options, composition, xr, plan)),
+                Ok(plan) => {
+                    warn(&plan);
+                    Ok(classic::documents(options, composition, xr, plan))
+                }
                 Err(failure) => Err(self.explain(&failure)),
             };
         }
         let now = time::parse(documents::TIME).unwrap_or_default();
         let simulation = Simulation { xr, schema, composition, observed, context, now };
         match simulate(&simulation, &self.functions, &inputs.world).await {
-            Ok(simulated) => Ok(documents::documents(options, xr, simulated)),
+            Ok(simulated) => {
+                warn(&simulated.plan);
+                Ok(documents::documents(options, xr, simulated))
+            }
             Err(SimulationError::Compose { failure, .. }) => Err(self.explain(&failure)),
             Err(other) => Err(Failure::new(other.to_string())),
         }
@@ -125,6 +134,13 @@ impl<'a> Job<'a> {
     }
 }
 
+/// Says on stderr what a plane reports in events that Crossplane does not have.
+fn warn(plan: &Plan) {
+    for remark in &plan.remarks {
+        anstream::eprintln!("warning: {}", remark.text());
+    }
+}
+
 fn remedy(cause: &Cause) -> &'static str {
     match cause {
         Cause::Run { .. } => "is the function running, with --insecure, at the address in its annotation?",
@@ -136,6 +152,7 @@ fn remedy(cause: &Cause) -> &'static str {
             "add what the function requires to the step's allowedExtraResources, or change what it requires"
         }
         Cause::BadPattern { .. } => "correct the pattern; * alone matches everything",
+        Cause::ResourceName { .. } => "the function must give every composed resource a name",
         _ => "the function refuses; its message says why",
     }
 }

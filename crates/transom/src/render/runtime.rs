@@ -12,6 +12,7 @@ use std::time::Duration;
 use transom_compose::resources_mode;
 use transom_function::Function as Callable;
 use transom_object::meta;
+use transom_object::spelling::nearest;
 use transom_runner::{Endpoint, Functions, Options};
 use transom_xapi::Composition;
 use transom_xapi::function::Function;
@@ -61,14 +62,21 @@ pub(crate) fn resolve(
                 let function = functions.iter().find(|manifest| meta::name(&manifest.object) == name);
                 let function = function.ok_or_else(|| {
                     let what = format!("unknown Function {name:?}, called by pipeline step {:?}", step.step);
-                    composition.wrong(&pointer, what).remedy("does it exist in your Functions file?")
+                    let given = functions.iter().map(|manifest| meta::name(&manifest.object));
+                    composition.wrong(&pointer, what).remedy(match nearest(name, given) {
+                        Some(near) => format!("did you mean {near}?"),
+                        None => "does it exist in your Functions file?".to_owned(),
+                    })
                 })?;
                 route(&runner, name, function)?;
             }
             None => {
                 let built_in = by_name(name).ok_or_else(|| {
                     let what = format!("Function {name:?} is not built in, and no Functions file is given");
-                    composition.wrong(&pointer, what).remedy(format!("built in are {}", names()))
+                    composition.wrong(&pointer, what).remedy(match nearest(name, transom_builtins::names()) {
+                        Some(near) => format!("did you mean {near}?"),
+                        None => format!("built in are {}", names()),
+                    })
                 })?;
                 runner.run_in_process(name, built_in);
             }

@@ -3,6 +3,7 @@
 use super::manifests::Manifest;
 use crate::failure::Failure;
 use serde_json::Value;
+use transom_object::spelling::nearest;
 
 /// What a value looks like.
 enum Shape {
@@ -128,41 +129,11 @@ fn unknown(
     known: &[(&'static str, &'static Shape)],
 ) -> Failure {
     let failure = manifest.wrong(pointer, format!("unknown field {name:?}"));
-    let nearest = known.iter().map(|(field, _)| (distance(name, field), *field)).min();
-    match nearest {
-        Some((distance, field)) if distance <= 3 => failure.remedy(format!("did you mean {field}?")),
-        _ => {
+    match nearest(name, known.iter().map(|(field, _)| *field)) {
+        Some(field) => failure.remedy(format!("did you mean {field}?")),
+        None => {
             let fields: Vec<&str> = known.iter().map(|(field, _)| *field).collect();
             failure.remedy(format!("known here: {}", fields.join(", ")))
         }
-    }
-}
-
-/// How many characters to change, whatever their case, to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.to_lowercase(), b.to_lowercase());
-    let width = b.chars().count();
-    let mut row: Vec<usize> = (0..=width).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[width]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_have_a_distance() {
-        assert_eq!(distance("functionref", "functionRef"), 0);
-        assert_eq!(distance("pipelines", "pipeline"), 1);
-        assert_eq!(distance("", "mode"), 4);
     }
 }

@@ -28,6 +28,9 @@ pub(super) struct Embedded {
     tls: Option<Tls>,
 }
 
+/// Where the packages of the built-in functions are published. Nothing is downloaded: the name alone counts.
+const PACKAGES: &str = "xpkg.crossplane.io/crossplane-contrib";
+
 /// The built-in that reads files. Whoever may write a Composition must not read those of the host.
 const TEMPLATING: &str = "function-go-templating";
 
@@ -41,7 +44,9 @@ impl Embedded {
     ) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
         let templates = Arc::new(GoTemplating::default().with_files_below(templates));
-        let functions = Arc::new(Functions::default().counting(Arc::new(Counted(metrics))));
+        let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
+        let functions = Functions::default().counting(Arc::new(Counted(metrics))).offering(packages);
+        let functions = Arc::new(functions);
         functions.run_in_process(resources_mode::FUNCTION, Arc::new(Lasting(transom_builtins::templates())));
         Ok(Self { functions, cache: None, templates, tls })
     }

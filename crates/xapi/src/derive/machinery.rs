@@ -109,6 +109,8 @@ pub(super) fn composite_status(schema: Schema, extensions: Extensions) -> Map<St
         let items = reference(&["apiVersion", "kind", "name", "namespace"], &["apiVersion", "kind", "name"]);
         let references = json!({"type": "array", "items": items, "x-kubernetes-list-type": "atomic"});
         fields.insert("watchedResourceRefs".to_owned(), references);
+        let omitted = json!({"type": "integer", "format": "int64"});
+        fields.insert("watchedResourceRefsOmitted".to_owned(), omitted);
     }
     if extensions.handled_requests {
         fields.insert("lastHandledReconcileAt".to_owned(), json!({"type": "string"}));

@@ -99,6 +99,19 @@ fn only_manual_pins_and_only_automatic_selects() {
 }
 
 #[test]
+fn a_selector_without_effect_is_found_unless_it_is_the_default() {
+    let selector = json!({"matchLabels": {"channel": "alpha"}});
+    let of = |policy: &str| {
+        xr(&json!({"compositionUpdatePolicy": policy, "compositionRevisionSelector": selector}))
+    };
+    let plain = definition(&json!({}));
+    assert_eq!(ignored_revision_selector(&of("Manual"), &plain), Some(IGNORED_REVISION_SELECTOR));
+    assert_eq!(ignored_revision_selector(&of("Automatic"), &plain), None);
+    let default = definition(&json!({"defaultCompositionRevisionSelector": selector}));
+    assert_eq!(ignored_revision_selector(&of("Manual"), &default), None);
+}
+
+#[test]
 fn the_latest_revision_with_the_labels_is_taken() {
     let composition = compose("c", "XThing", &json!({}));
     let all = [
