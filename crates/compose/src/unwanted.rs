@@ -7,8 +7,8 @@ use crate::inputs::{Inputs, Spare};
 use crate::plan::{Application, Deletion, Reason};
 use crate::resources_mode;
 use serde_json::Value;
-use transom_object::meta;
 use transom_object::quote::quote;
+use transom_object::{GroupVersion, meta};
 use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
 use transom_xapi::constants::{event, label};
 use transom_xapi::metadata::TypedReference;
@@ -124,8 +124,8 @@ fn disown(mut object: Value) -> Value {
 
 /// Versions of a kind are the same objects.
 pub(crate) fn is_same_kind(a: &Value, b: &Value) -> bool {
-    let kind = |object| meta::gvk(object).map(|gvk| gvk.group_kind());
-    kind(a) == kind(b)
+    let group = |object| GroupVersion::parse(meta::api_version(object)).map(|gv| gv.group);
+    meta::kind(a) == meta::kind(b) && (meta::api_version(a) == meta::api_version(b) || group(a) == group(b))
 }
 
 fn is_same_object(a: &Value, b: &Value) -> bool {

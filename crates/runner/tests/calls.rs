@@ -98,6 +98,31 @@ async fn functions_run_in_this_process_and_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_misspelt_function_is_recognised_and_one_that_is_built_in_is_offered() {
+    let package = |name: &str| (name.to_owned(), format!("example.org/{name}"));
+    let functions = Functions::new(options()).offering(["function-auto-ready", "function-cidr"].map(package));
+    functions.run_in_process("function-mine", Arc::new(Actor));
+    let apply = |name: &str| {
+        format!(
+            "{name} is built in: apply a Function of that name (apiVersion pkg.crossplane.io/v1) with spec.package example.org/{name}"
+        )
+    };
+    for (called, remedy) in [
+        ("function-mien", r#"; did you mean "function-mine"?"#.to_owned()),
+        ("function-cidr", format!("; {}", apply("function-cidr"))),
+        (
+            "function-auto-redy",
+            format!(r#"; did you mean "function-auto-ready"? {}"#, apply("function-auto-ready")),
+        ),
+        ("something-else", String::new()),
+    ] {
+        let error = functions.run(step(called), request("echo")).await.unwrap_err().to_string();
+        let words = format!("there is no function {called:?}: no such Function is installed{remedy}");
+        assert_eq!(error, words);
+    }
+}
+
+#[tokio::test]
 async fn unknown_functions_are_named() {
     let functions = Functions::new(options());
     let error = functions.run(step("nobody"), request("echo")).await.unwrap_err();

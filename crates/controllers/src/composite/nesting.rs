@@ -46,23 +46,24 @@ impl Nesting {
     /// The number of owners above an object, as far as that matters.
     async fn depth(&self, cluster: &Cluster, object: &Value) -> usize {
         let mut unknown = Vec::new();
-        let mut at = object.clone();
+        let (mut controller, mut namespace) =
+            (meta::controller_of(object), meta::namespace(object).to_owned());
         let known = loop {
-            let Some(owner) = meta::controller_of(&at) else { break 0 };
+            let Some(owner) = controller else { break 0 };
             if let Some(depth) = self.lock().get(&owner.uid) {
                 break depth + 1;
             }
             let gvk = GroupVersion::parse(&owner.api_version).unwrap_or_default().with_kind(&*owner.kind);
-            let read = cluster.get(&gvk, meta::namespace(&at), &owner.name).await;
-            // What is above an owner that cannot be read is not known, and need not be.
-            let Some(parent) = read.ok().flatten().filter(|parent| meta::uid(parent) == owner.uid) else {
-                break 1;
-            };
+            let read = cluster.get(&gvk, &namespace, &owner.name).await;
+            let parent = read.ok().flatten().filter(|parent| meta::uid(parent) == owner.uid);
             unknown.push(owner.uid);
             if unknown.len() > DEEPEST {
                 return unknown.len();
             }
-            at = parent;
+            // An owner that cannot be read counts as the topmost one.
+            let Some(parent) = parent else { break 0 };
+            controller = meta::controller_of(&parent);
+            meta::namespace(&parent).clone_into(&mut namespace);
         };
         let depth = known + unknown.len();
         let mut depths = self.lock();

@@ -142,7 +142,9 @@ async fn an_invalid_composed_resource_does_not_hold_up_others() {
         .await;
     things(&plane, &["mixed"]).await;
     plane.apply(&xr("one", "small")).await;
-    let xr = plane.until(XR, "one", |o| message_of(o, "Synced") == "Unsynced resources: bad").await;
+    let xr = plane
+        .until(XR, "one", |o| message_of(o, "Synced").starts_with("Unsynced resources: bad (bad: "))
+        .await;
     assert_eq!(status_of(&xr, "Ready"), "True", "the functions say so");
     let maps = plane.list("v1/ConfigMap").await;
     assert_eq!(maps.iter().filter(|m| meta::name(m).starts_with("one-")).count(), 1);

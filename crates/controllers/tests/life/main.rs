@@ -4,6 +4,7 @@
 
 mod basics;
 mod caching;
+mod checks;
 mod claims;
 mod crash;
 mod definitions;

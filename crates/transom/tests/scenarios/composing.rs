@@ -124,7 +124,9 @@ async fn composition_invalid_composed() {
     user.apply(&composition("mixed", "Thing", &json!({}), &[response])).await;
     let annotated = object("Thing", "one", "").replace("{name: one}", "{name: one, annotations: {keep: me}}");
     user.apply(&annotated).await;
-    let xr = user.until(THING, "one", |o| message_of(o, "Synced") == "Unsynced resources: bad").await;
+    let xr = user
+        .until(THING, "one", |o| message_of(o, "Synced").starts_with("Unsynced resources: bad (bad: "))
+        .await;
     assert_eq!(meta::annotation(&xr, "keep"), Some("me"));
     assert_eq!(user.composed(MAP, "one").await.len(), 1, "one invalid child does not hold up the other");
     user.until_told("one", "cannot apply composed resource \"bad\"").await;
