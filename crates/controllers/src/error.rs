@@ -32,11 +32,6 @@ impl Error {
         Self::Unfit(message.into())
     }
 
-    /// The error of an attempt that this one ended.
-    pub(crate) fn during(self, context: impl fmt::Display) -> Self {
-        Self::During { context: context.to_string(), source: Box::new(self) }
-    }
-
     fn root(&self) -> &Self {
         match self {
             Self::During { source, .. } => source.root(),
@@ -95,7 +90,7 @@ pub(crate) trait Attempt<T> {
 
 impl<T> Attempt<T> for Result<T> {
     fn to(self, context: impl fmt::Display) -> Result<T> {
-        self.map_err(|error| error.during(context))
+        self.map_err(|source| Error::During { context: context.to_string(), source: Box::new(source) })
     }
 }
 

@@ -22,6 +22,9 @@ const OWN_STATUS: [&str; 5] =
 const WATCHED: &str = "watchedResourceRefs";
 /// How many of them are not listed.
 const WATCHED_OMITTED: &str = "watchedResourceRefsOmitted";
+/// The most bytes of a status. API servers take objects of 3 MiB, if not less, and the rest of the object needs room:
+/// one that cannot be written could not be deleted either.
+const LARGEST_STATUS: usize = 2 << 20;
 /// The most references in `watchedResourceRefs`. All that a function required is watched, listed or not.
 const MOST_WATCHED: usize = 256;
 
@@ -67,12 +70,11 @@ impl Composites {
             for (field, _) in [WATCHED, WATCHED_OMITTED].into_iter().zip(left_over).filter(|(_, left)| *left) {
                 xr.object["status"].as_object_mut().map(|status| status.remove(field));
             }
-            let updated = self.plane.update_status(pass, &mut xr.object).await;
-            updated.to("cannot update composite resource status")?;
+            self.replace_status(pass, xr).await?;
         }
         if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
+            must_fit(&intent["status"], LARGEST_STATUS).to("cannot apply composite resource status")?;
             let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
-            let applied = applied.map_err(|e| name_largest(e, &intent["status"]));
             xr.object = applied.to("cannot apply composite resource status")?;
             pass.wrote(&xr.object);
         }
@@ -90,18 +92,24 @@ impl Composites {
         if xr.object.get("status").is_none_or(|status| same(status, before)) {
             return Ok(());
         }
-        match self.plane.update_status(pass, &mut xr.object).await {
-            // The rest of the status leaves no room for the conditions in one request; they fit into one of their own.
+        self.replace_status(pass, xr).await
+    }
+
+    /// Replaces the status. If all of the object does not fit into one request, its conditions do: what is wrong must
+    /// be said.
+    async fn replace_status(&self, pass: &Pass, xr: &mut Composite) -> Result<()> {
+        let replaced = match self.plane.update_status(pass, &mut xr.object).await {
             Err(e) if e.is_too_large() => {
                 let conditions = json!({"status": {"conditions": xr.object["status"]["conditions"]}});
-                let patched =
-                    self.plane.cluster.merge_patch_status(&xr.object, &conditions, owner::DEFAULT).await;
-                xr.object = patched.to("cannot update composite resource status")?;
-                pass.wrote(&xr.object);
-                Ok(())
+                let patched = self.plane.cluster.merge_patch_status(&xr.object, &conditions, owner::DEFAULT);
+                patched.await.map(|object| {
+                    pass.wrote(&object);
+                    xr.object = object;
+                })
             }
-            updated => updated.to("cannot update composite resource status"),
-        }
+            replaced => replaced,
+        };
+        replaced.to("cannot update composite resource status")
     }
 }
 
@@ -122,16 +130,18 @@ fn list_watched(status: &mut Value, watched: BTreeSet<TypedReference>, most: usi
     }
 }
 
-/// Adds to the refusal of a status that is too large which field makes it so.
-fn name_largest(error: Error, status: &Value) -> Error {
-    let fields = status.as_object().filter(|_| error.is_too_large()).into_iter().flatten();
-    let sizes = fields.map(|(field, value)| (transom_object::json::encode(value).len(), field));
-    match sizes.max() {
-        None => error,
-        Some((size, field)) => error.during(format!(
-            "the status is too large for the API server, most of it is status.{field} with {size} bytes"
-        )),
+/// Refuses a status that leaves no room for the rest of its object.
+fn must_fit(status: &Value, most: usize) -> Result<()> {
+    let size = |value: &Value| transom_object::json::encode(value).len();
+    let whole = size(status);
+    if whole <= most {
+        return Ok(());
     }
+    let fields = status.as_object().into_iter().flatten().map(|(field, value)| (size(value), field));
+    let (largest, field) = fields.max().map_or((0, ""), |(size, field)| (size, field.as_str()));
+    Err(Error::unfit(format!(
+        "the status that functions want has {whole} bytes, and {most} is the most: status.{field} has {largest} bytes"
+    )))
 }
 
 /// Says in the status what else was read, and so is watched.
@@ -214,6 +224,14 @@ fn as_functions_see(status: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_that_does_not_fit_names_its_largest_field() {
+        let status = json!({"small": "x", "large": "x".repeat(20)});
+        assert!(must_fit(&status, 50).is_ok());
+        let error = must_fit(&status, 40).unwrap_err().to_string();
+        assert!(error.contains("and 40 is the most: status.large has 22 bytes"), "{error}");
+    }
 
     #[test]
     fn what_is_watched_is_listed_up_to_a_bound() {

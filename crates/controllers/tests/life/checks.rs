@@ -142,13 +142,13 @@ async fn what_is_too_large_does_not_hide_the_error() {
     plane.apply(&xr("one", "status 3500000")).await;
     let large = plane.until(XR, "one", |o| status_of(o, "Synced") == "False").await;
     let message = message_of(&large, "Synced");
-    let words = "the status is too large for the API server, most of it is status.size with 3500002 bytes: ";
-    assert!(message.contains(words), "{message}");
+    let words = "cannot apply composite resource status: the status that functions want has ";
+    assert!(message.starts_with(words), "{message}");
+    assert!(message.ends_with("2097152 is the most: status.size has 3500002 bytes"), "{message}");
     plane.apply(&xr("one", "well")).await;
     plane.until_true(XR, "one", "Synced").await;
-    // One that just fits leaves no room for the conditions of the next error.
-    plane.apply(&xr("one", "status 3144400")).await;
-    plane.until(XR, "one", |o| o["status"]["size"].as_str().is_some_and(|s| s.len() == 3_144_400)).await;
+    plane.apply(&xr("one", "status 2000000")).await;
+    plane.until(XR, "one", |o| o["status"]["size"].as_str().is_some_and(|s| s.len() == 2_000_000)).await;
     plane.apply(&xr("one", "fatal 2000000")).await;
     let failed = plane.until(XR, "one", |o| message_of(o, "Synced").contains("fatal result")).await;
     let message = message_of(&failed, "Synced");
@@ -160,6 +160,12 @@ async fn what_is_too_large_does_not_hide_the_error() {
     assert!(event.ends_with("x last") && event.len() < 1100, "{event}");
     plane.apply(&xr("one", "well")).await;
     plane.until(XR, "one", |o| status_of(o, "Synced") == "True" && o["status"].get("size").is_none()).await;
+    // One that no controller can write back in one request.
+    plane.apply(&xr("huge", &"x".repeat(3_145_500))).await;
+    let words = "cannot update composite resource: Request entity too large";
+    plane.until(XR, "huge", |o| message_of(o, "Synced").starts_with(words)).await;
+    plane.delete(XR, "huge").await;
+    plane.until_gone(XR, "huge").await;
 }
 
 #[tokio::test]
