@@ -122,8 +122,8 @@ impl Calls<'_> {
         Some(before).filter(|_| same_step && self.policy.check(&before.requirements).is_ok())
     }
 
-    /// Identifies the step as it is written: its function, its input and what it allows. What was required for another
-    /// step is none of this function's business.
+    /// Identifies the step as it is written: its function, its input and what it allows. A step that was edited starts
+    /// anew, so that nothing is given to a function that did not ask for it.
     fn identity(&self, request: &RunFunctionRequest) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(self.step).unwrap_or_default());
@@ -150,7 +150,7 @@ impl Calls<'_> {
         Ok(confirmed.then(|| Answer { response, required: Some(before.clone()) }))
     }
 
-    /// Calls the function with what its author gives it, and then with what it requires. So many calls were made before.
+    /// Calls the function with what the author gives it, and then with what it requires. `calls` were made before.
     async fn ask(
         &self,
         calls: usize,

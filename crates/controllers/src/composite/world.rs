@@ -72,14 +72,21 @@ impl<'a> Reading<'a> {
         noted.looked_up.values().flatten().filter(|found| !self.composed.contains(found)).cloned().collect()
     }
 
-    /// The composite resource does not depend on what these lookups found.
+    /// The composite resource does not depend on what these lookups found, unless it composes it.
     pub(crate) fn forget(&self, lookups: &BTreeSet<Lookup>) {
-        let mut noted = self.lock();
-        for lookup in lookups {
-            if let Some(dependency) = dependency(lookup.clone()) {
-                noted.looked_up.remove(&dependency);
+        for dependency in lookups.iter().cloned().filter_map(dependency) {
+            let composed = match &dependency {
+                Dependency::Named { gvk, namespace, name } => self.is_composed(gvk, namespace, name),
+                Dependency::Selected { .. } => false,
+            };
+            if !composed {
+                self.lock().looked_up.remove(&dependency);
             }
         }
+    }
+
+    fn is_composed(&self, gvk: &GroupVersionKind, namespace: &str, name: &str) -> bool {
+        self.composed.iter().any(|r| r.kind == gvk.kind && r.name == name && r.namespace == namespace)
     }
 
     fn lock(&self) -> MutexGuard<'_, Noted> {
@@ -176,8 +183,7 @@ impl World for Reading<'_> {
     async fn get(&self, kind: Kind<'_>, namespace: &str, name: &str) -> Result<Option<Value>, WorldError> {
         let gvk = gvk(kind)?;
         let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
-        let named = |r: &TypedReference| r.kind == gvk.kind && r.name == name && r.namespace == namespace;
-        let composed = self.composed.iter().any(named);
+        let composed = self.is_composed(&gvk, namespace, name);
         let dependency = Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ };
         self.look_up(&dependency);
         let read = self.cluster.get(&gvk, namespace, name).await;
