@@ -5,11 +5,13 @@
 
 use regex::bytes::Regex;
 use serde::Deserialize;
-use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+use serde_json::{Map, Value};
+use transom_function::{RunFunctionRequest, RunFunctionResponse};
 use transom_gotemplate::regexp;
 use transom_object::quote::quote;
 
 use crate::expression::{self, Problem, Typing};
+use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{input, strict};
 
 /// The function.
@@ -28,18 +30,27 @@ struct Filter {
     expression: String,
 }
 
-#[async_trait]
-impl Function for CelFilter {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(input::answer(request, |request, response| {
+impl Builtin for CelFilter {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        input::answer(request, |request, response| {
             let excluded = excluded(request, response)?;
             if let Some(desired) = &mut response.desired {
                 desired.resources.retain(|name, _| !excluded.iter().any(|r| r.is_match(name.as_bytes())));
             }
             Ok(())
-        }))
+        })
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("cel.fn.crossplane.io/v1beta1", "Filters")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(CelFilter);
 
 /// The patterns of names whose expressions do not hold.
 fn excluded(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Result<Vec<Regex>, String> {

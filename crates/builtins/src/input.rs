@@ -14,11 +14,11 @@ pub fn read<T: DeserializeOwned>(request: &RunFunctionRequest, go: &str) -> Resu
 
 /// The response that `work` makes of what earlier steps want, with a fatal result if it fails.
 pub fn answer(
-    mut request: RunFunctionRequest,
+    request: &mut RunFunctionRequest,
     work: impl FnOnce(&RunFunctionRequest, &mut RunFunctionResponse) -> Result<(), String>,
 ) -> RunFunctionResponse {
     let mut response = request.start_response();
-    if let Err(error) = work(&request, &mut response) {
+    if let Err(error) = work(request, &mut response) {
         response.fatal(error);
     }
     response

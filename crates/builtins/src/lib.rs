@@ -15,7 +15,9 @@ mod extra_resources;
 mod go_templating;
 mod input;
 mod lasting;
+mod named;
 pub mod patch_and_transform;
+pub mod review;
 mod selection;
 mod sequencer;
 mod status_transformer;
@@ -28,13 +30,15 @@ mod upstream;
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use transom_function::Function;
 
 pub use go_templating::GoTemplating;
 pub use lasting::Lasting;
+pub use review::{Builtin, Explained, Mistake, Review};
 
 /// Makes a function.
-type Make = fn() -> Arc<dyn Function>;
+type Make = fn() -> Arc<dyn Builtin>;
 
 /// What an answer depends on besides the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,23 +58,46 @@ const BUILTINS: &[(&str, Nature, Make)] = &[
     ("function-dummy", InTime, || Arc::new(dummy::Dummy)),
     ("function-environment-configs", Timeless, || Arc::new(environment_configs::EnvironmentConfigs)),
     ("function-extra-resources", Timeless, || Arc::new(extra_resources::ExtraResources)),
-    ("function-go-templating", InTime, GoTemplating::shared),
+    ("function-go-templating", InTime, || GoTemplating::shared()),
     ("function-patch-and-transform", Timeless, || Arc::new(patch_and_transform::PatchAndTransform)),
     ("function-sequencer", Timeless, || Arc::new(sequencer::Sequencer)),
     ("function-status-transformer", Timeless, || Arc::new(status_transformer::StatusTransformer)),
     ("function-tag-manager", Timeless, || Arc::new(tag_manager::TagManager)),
 ];
 
-/// The built-in that stands in for packages whose repository ends in `name`.
+/// The built-in that stands in for packages whose repository ends in `name`. It answers letter by letter as the original.
 pub fn find(name: &str) -> Option<Arc<dyn Function>> {
-    BUILTINS.iter().find(|(builtin, ..)| *builtin == name).map(|(.., make)| make())
+    BUILTINS.iter().find(|(builtin, ..)| *builtin == name).map(|(.., make)| -> Arc<dyn Function> { make() })
+}
+
+/// The same, but an input that it refuses is refused in the words of a [`review`].
+pub fn find_explained(name: &str) -> Option<Arc<dyn Function>> {
+    let (.., make) = BUILTINS.iter().find(|(builtin, ..)| *builtin == name)?;
+    Some(Arc::new(Explained::new(make())))
 }
 
 /// The built-in for a plane that learns of every change: an answer that depends on the request alone says no TTL, since it
-/// holds until the request changes.
+/// holds until the request changes. An input that it refuses is refused in the words of a [`review`].
 pub fn find_lasting(name: &str) -> Option<Arc<dyn Function>> {
     let (_, nature, make) = BUILTINS.iter().find(|(builtin, ..)| *builtin == name)?;
-    Some(if *nature == Timeless { Arc::new(Lasting(make())) } else { make() })
+    let explained = Arc::new(Explained::new(make()));
+    Some(if *nature == Timeless { Arc::new(Lasting(explained)) } else { explained })
+}
+
+/// What is wrong with an input of a built-in, its type included; nothing for a function that is not built in.
+pub fn review_input(name: &str, input: &Map<String, Value>) -> Review {
+    let Some((.., make)) = BUILTINS.iter().find(|(builtin, ..)| *builtin == name) else {
+        return Review::default();
+    };
+    let builtin = make();
+    let mut review = builtin.review(input);
+    review.mistakes.extend(review::review_type(&*builtin, input));
+    review
+}
+
+/// What is wrong with the templates of a composition of mode `Resources`, given its `spec`.
+pub fn review_templates(spec: &Map<String, Value>) -> Review {
+    patch_and_transform::native::review(spec)
 }
 
 /// What runs compositions of mode `Resources`: the templates, with their names, are its input.

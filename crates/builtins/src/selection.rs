@@ -9,6 +9,17 @@ use transom_function::Resource;
 use transom_object::fieldpath;
 use transom_object::quote::quote;
 
+use crate::named::{OneOf, names};
+
+names! {
+    /// How resources are named.
+    SourceType: "Reference", "Selector";
+    /// Where the value of a label comes from.
+    LabelSource: "Value", "FromCompositeFieldPath";
+    /// Whether what is not there is an error.
+    Presence: "Required", "Optional";
+}
+
 /// A resource by its name.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -20,23 +31,23 @@ pub struct Reference {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LabelMatcher {
-    r#type: String,
+    r#type: OneOf<LabelSource>,
     key: String,
     value: Option<String>,
     value_from_field_path: Option<String>,
-    from_field_path_policy: String,
+    from_field_path_policy: OneOf<Presence>,
 }
 
 /// Whether what is selected must exist.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    resolution: String,
+    resolution: OneOf<Presence>,
 }
 
 impl Policy {
     pub fn is_optional(&self) -> bool {
-        self.resolution == "Optional"
+        &*self.resolution == "Optional"
     }
 }
 
@@ -45,7 +56,7 @@ impl Policy {
 pub fn labels(matchers: &[LabelMatcher], composite: &Value) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();
     for matcher in matchers {
-        let value = match matcher.r#type.as_str() {
+        let value = match &*matcher.r#type {
             "Value" => matcher.value.clone().ok_or("Value cannot be nil for type 'Value'")?,
             "" | "FromCompositeFieldPath" => {
                 let path = matcher.value_from_field_path.as_deref();
@@ -53,7 +64,7 @@ pub fn labels(matchers: &[LabelMatcher], composite: &Value) -> Result<BTreeMap<S
                     path.ok_or("ValueFromFieldPath cannot be nil for type 'FromCompositeFieldPath'")?;
                 match fieldpath::get_string(composite, path) {
                     Ok(value) => value.to_owned(),
-                    Err(_) if matcher.from_field_path_policy == "Optional" => continue,
+                    Err(_) if &*matcher.from_field_path_policy == "Optional" => continue,
                     Err(error) => {
                         return Err(format!("cannot get value from field path {}: {error}", quote(path)));
                     }

@@ -5,7 +5,11 @@
 //! more is needed, because the strictness is in the deserializer. It must not use `#[serde(flatten)]`, which hides the
 //! names of the fields. Every input is a Kubernetes object; the members of its header (`apiVersion`, `kind`,
 //! `metadata`) are checked here, and the struct describes the rest. Fields of type [`serde_json::Value`] take any JSON.
+//!
+//! [`input`] stops at the first problem, in the words of Go. [`review`] decodes all the same and notes every problem, for
+//! people: see [`crate::review`].
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -34,20 +38,36 @@ pub fn input<T: DeserializeOwned>(request: &RunFunctionRequest, go_type: &str) -
 
 /// Decodes a Kubernetes object whose header the type leaves out.
 pub fn object<T: DeserializeOwned>(fields: &Map<String, Value>) -> Result<T, Error> {
-    for (name, value) in fields {
-        let checked = match name.as_str() {
-            "apiVersion" | "kind" => String::deserialize(Strict(value)).map(drop),
-            "metadata" => Metadata::deserialize(Strict(value)).map(drop),
-            _ => Ok(()),
-        };
-        checked.map_err(|error| error.within(name))?;
+    decode(fields, None)
+}
+
+/// Decodes the same as [`object`], as far as that is possible, and lists all that is wrong with it.
+pub fn review<T: DeserializeOwned>(fields: &Map<String, Value>) -> (Option<T>, Vec<Error>) {
+    let notes = Notes::default();
+    let decoded = decode(fields, Some(&notes));
+    let mut found = notes.found.into_inner();
+    match decoded {
+        Ok(decoded) => (Some(decoded), found),
+        Err(error) => {
+            found.push(error);
+            (None, found)
+        }
     }
-    T::deserialize(Object { fields })
+}
+
+fn decode<T: DeserializeOwned>(fields: &Map<String, Value>, notes: Option<&Notes>) -> Result<T, Error> {
+    for (name, value) in fields.iter().filter(|(name, _)| in_header(name)) {
+        Notes::within(notes, name, || match name.as_str() {
+            "metadata" => Metadata::deserialize(Strict { value, notes }).map(drop),
+            _ => String::deserialize(Strict { value, notes }).map(drop),
+        })?;
+    }
+    T::deserialize(Object { fields, notes })
 }
 
 /// Decodes a value that is no object with a header.
 pub fn value<T: DeserializeOwned>(value: &Value) -> Result<T, Error> {
-    T::deserialize(Strict(value))
+    T::deserialize(Strict { value, notes: None })
 }
 
 /// What the header of an object may say. It is of no consequence to a function, but misspelling it is an error.
@@ -74,18 +94,26 @@ struct Metadata {
 /// Why a value cannot be decoded, and where in it, as a JSON pointer.
 #[derive(Debug)]
 pub struct Error {
-    pointer: String,
-    problem: Problem,
+    pub pointer: String,
+    pub problem: Problem,
 }
 
 #[derive(Debug)]
-enum Problem {
-    /// A member the type does not have.
-    Unknown(String),
+pub enum Problem {
+    /// A member the type does not have, and those it has.
+    Unknown {
+        name: String,
+        known: &'static [&'static str],
+    },
     /// JSON of this kind where the type wants that.
     Mismatch {
         found: &'static str,
         wanted: &'static str,
+    },
+    /// A text that is none of those that mean something. Decoding leaves it to the function what to make of it.
+    Unsupported {
+        found: String,
+        known: &'static [&'static str],
     },
     Other(String),
 }
@@ -96,8 +124,7 @@ impl Error {
     }
 
     fn within(mut self, segment: &str) -> Self {
-        let escaped = segment.replace('~', "~0").replace('/', "~1");
-        self.pointer.insert_str(0, &format!("/{escaped}"));
+        self.pointer.insert_str(0, &token(segment));
         self
     }
 
@@ -108,7 +135,7 @@ impl Error {
             pointer => format!(" within {}", quote(pointer)),
         };
         match &self.problem {
-            Problem::Unknown(name) => {
+            Problem::Unknown { name, .. } => {
                 format!(
                     "json: cannot unmarshal JSON string into Go {go_type}{place}: unknown object member name {}",
                     quote(name)
@@ -116,6 +143,9 @@ impl Error {
             }
             Problem::Mismatch { found, wanted } => {
                 format!("json: cannot unmarshal JSON {found} into Go {wanted}{place}")
+            }
+            Problem::Unsupported { found, .. } => {
+                format!("json: cannot unmarshal into Go {go_type}{place}: unsupported value {}", quote(found))
             }
             Problem::Other(words) => format!("json: cannot unmarshal into Go {go_type}{place}: {words}"),
         }
@@ -136,6 +166,11 @@ impl de::Error for Error {
     }
 }
 
+/// One step of a JSON pointer.
+fn token(segment: &str) -> String {
+    format!("/{}", segment.replace('~', "~0").replace('/', "~1"))
+}
+
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "boolean",
@@ -143,32 +178,66 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A value under the rules above.
-struct Strict<'de>(&'de Value);
+/// Problems that were noted, and where decoding is.
+#[derive(Default)]
+struct Notes {
+    pointer: RefCell<String>,
+    found: RefCell<Vec<Error>>,
+}
 
-impl Strict<'_> {
-    fn mismatch(&self, wanted: &'static str) -> Error {
-        Error::at_once(Problem::Mismatch { found: kind(self.0), wanted })
+impl Notes {
+    fn add(&self, problem: Problem, below: &str) {
+        let pointer = format!("{}{below}", self.pointer.borrow());
+        self.found.borrow_mut().push(Error { pointer, problem });
+    }
+
+    /// Decodes a part. When nothing is noted, an error learns where it is on its way out.
+    fn within<T>(
+        notes: Option<&Self>,
+        segment: &str,
+        decode: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Some(notes) = notes else { return decode().map_err(|error| error.within(segment)) };
+        let before = notes.pointer.borrow().len();
+        notes.pointer.borrow_mut().push_str(&token(segment));
+        let decoded = decode().map_err(|error| error.within(segment));
+        notes.pointer.borrow_mut().truncate(before);
+        decoded
+    }
+}
+
+/// A value under the rules above. With notes, what breaks them is noted and read as if it were not there.
+struct Strict<'de, 'n> {
+    value: &'de Value,
+    notes: Option<&'n Notes>,
+}
+
+impl<'de> Strict<'de, '_> {
+    /// The value if it is of a kind. Null always is.
+    fn of(&self, wanted: &'static str, is_of: impl FnOnce(&Value) -> bool) -> Result<&'de Value, Error> {
+        if self.value.is_null() || is_of(self.value) {
+            return Ok(self.value);
+        }
+        let problem = Problem::Mismatch { found: kind(self.value), wanted };
+        let Some(notes) = self.notes else { return Err(Error::at_once(problem)) };
+        notes.add(problem, "");
+        Ok(&Value::Null)
     }
 }
 
 macro_rules! integers {
     ($($method:ident => $wanted:literal),*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            match self.0 {
-                Value::Null => visitor.visit_i64(0),
-                Value::Number(number) if number.is_i64() => visitor.visit_i64(number.as_i64().unwrap_or_default()),
-                _ => Err(self.mismatch($wanted)),
-            }
+            visitor.visit_i64(self.of($wanted, Value::is_i64)?.as_i64().unwrap_or_default())
         }
     )*};
 }
 
-impl<'de> Deserializer<'de> for Strict<'de> {
+impl<'de> Deserializer<'de> for Strict<'de, '_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.0.deserialize_any(visitor).map_err(de::Error::custom)
+        self.value.deserialize_any(visitor).map_err(de::Error::custom)
     }
 
     integers! {
@@ -181,27 +250,15 @@ impl<'de> Deserializer<'de> for Strict<'de> {
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Value::Null => visitor.visit_f64(0.0),
-            Value::Number(number) => visitor.visit_f64(number.as_f64().unwrap_or_default()),
-            _ => Err(self.mismatch("float64")),
-        }
+        visitor.visit_f64(self.of("float64", Value::is_number)?.as_f64().unwrap_or_default())
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Value::Null => visitor.visit_bool(false),
-            Value::Bool(truth) => visitor.visit_bool(*truth),
-            _ => Err(self.mismatch("bool")),
-        }
+        visitor.visit_bool(self.of("bool", Value::is_boolean)?.as_bool().unwrap_or_default())
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Value::Null => visitor.visit_borrowed_str(""),
-            Value::String(text) => visitor.visit_borrowed_str(text),
-            _ => Err(self.mismatch("string")),
-        }
+        visitor.visit_borrowed_str(self.of("string", Value::is_string)?.as_str().unwrap_or_default())
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -209,24 +266,16 @@ impl<'de> Deserializer<'de> for Strict<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let items = match self.0 {
-            Value::Null => &[][..],
-            Value::Array(items) => items,
-            _ => return Err(self.mismatch("slice")),
-        };
-        visitor.visit_seq(Items { items, index: 0 })
+        let items = self.of("slice", Value::is_array)?.as_array().map_or(&[][..], Vec::as_slice);
+        visitor.visit_seq(Items { items, index: 0, notes: self.notes })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Value::Null => visitor.visit_map(Members::of(None)),
-            Value::Object(fields) => visitor.visit_map(Members::of(Some(fields))),
-            _ => Err(self.mismatch("map")),
-        }
+        visitor.visit_map(Members::of(self.of("map", Value::is_object)?.as_object(), self.notes))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -235,12 +284,9 @@ impl<'de> Deserializer<'de> for Strict<'de> {
         known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        if let Value::Object(fields) = self.0 {
-            refuse_unknown(fields.keys(), known)?;
-        } else if !self.0.is_null() {
-            return Err(self.mismatch("struct"));
-        }
-        self.deserialize_map(visitor)
+        let fields = self.of("struct", Value::is_object)?.as_object();
+        refuse_unknown(fields.into_iter().flat_map(Map::keys), known, self.notes)?;
+        visitor.visit_map(Members::of(fields, self.notes))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -251,37 +297,49 @@ impl<'de> Deserializer<'de> for Strict<'de> {
         visitor.visit_newtype_struct(self)
     }
 
+    /// The names of an enum are those that a text should be one of; which it is, the function finds out itself.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        name: &'static str,
-        variants: &'static [&'static str],
+        _: &'static str,
+        known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.0.deserialize_enum(name, variants, visitor).map_err(de::Error::custom)
+        let text = self.of("string", Value::is_string)?.as_str().unwrap_or_default();
+        if let Some(notes) = self.notes.filter(|_| !text.is_empty() && !known.contains(&text)) {
+            notes.add(Problem::Unsupported { found: text.to_owned(), known }, "");
+        }
+        visitor.visit_borrowed_str(text)
     }
 
     serde::forward_to_deserialize_any! { i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any }
 }
 
-fn refuse_unknown<'k>(names: impl Iterator<Item = &'k String>, known: &[&str]) -> Result<(), Error> {
-    for name in names {
-        if !known.contains(&name.as_str()) {
-            return Err(Error::at_once(Problem::Unknown(name.clone())).within(name));
+fn refuse_unknown<'k>(
+    names: impl Iterator<Item = &'k String>,
+    known: &'static [&'static str],
+    notes: Option<&Notes>,
+) -> Result<(), Error> {
+    for name in names.filter(|name| !known.contains(&name.as_str())) {
+        let problem = Problem::Unknown { name: name.clone(), known };
+        match notes {
+            Some(notes) => notes.add(problem, &token(name)),
+            None => return Err(Error::at_once(problem).within(name)),
         }
     }
     Ok(())
 }
 
 /// The members of an object, each under the rules above.
-struct Members<'de> {
+struct Members<'de, 'n> {
     rest: Option<serde_json::map::Iter<'de>>,
     current: Option<(&'de str, &'de Value)>,
     without_header: bool,
+    notes: Option<&'n Notes>,
 }
 
-impl<'de> Members<'de> {
-    fn of(fields: Option<&'de Map<String, Value>>) -> Self {
-        Self { rest: fields.map(Map::iter), current: None, without_header: false }
+impl<'de, 'n> Members<'de, 'n> {
+    fn of(fields: Option<&'de Map<String, Value>>, notes: Option<&'n Notes>) -> Self {
+        Self { rest: fields.map(Map::iter), current: None, without_header: false, notes }
     }
 }
 
@@ -289,7 +347,7 @@ fn in_header(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
-impl<'de> MapAccess<'de> for Members<'de> {
+impl<'de> MapAccess<'de> for Members<'de, '_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
@@ -305,24 +363,30 @@ impl<'de> MapAccess<'de> for Members<'de> {
         let Some((name, value)) = self.current.take() else {
             return Err(de::Error::custom("a value was asked for before its name"));
         };
-        seed.deserialize(Strict(value)).map_err(|error| error.within(name))
+        let notes = self.notes;
+        Notes::within(notes, name, || seed.deserialize(Strict { value, notes }))
     }
 }
 
-struct Items<'de> {
+struct Items<'de, 'n> {
     items: &'de [Value],
     index: usize,
+    notes: Option<&'n Notes>,
 }
 
-impl<'de> SeqAccess<'de> for Items<'de> {
+impl<'de> SeqAccess<'de> for Items<'de, '_> {
     type Error = Error;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
-        let Some(item) = self.items.get(self.index) else { return Ok(None) };
-        let decoded =
-            seed.deserialize(Strict(item)).map_err(|error| error.within(&self.index.to_string()))?;
+        let Some(value) = self.items.get(self.index) else { return Ok(None) };
+        let (index, notes) = (self.index, self.notes);
         self.index += 1;
-        Ok(Some(decoded))
+        let decode = || seed.deserialize(Strict { value, notes });
+        match notes {
+            Some(_) => Notes::within(notes, &index.to_string(), decode),
+            None => decode().map_err(|error| error.within(&index.to_string())),
+        }
+        .map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -331,15 +395,16 @@ impl<'de> SeqAccess<'de> for Items<'de> {
 }
 
 /// The root: a struct without its header.
-struct Object<'de> {
+struct Object<'de, 'n> {
     fields: &'de Map<String, Value>,
+    notes: Option<&'n Notes>,
 }
 
-impl<'de> Deserializer<'de> for Object<'de> {
+impl<'de> Deserializer<'de> for Object<'de, '_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let members = Members { without_header: true, ..Members::of(Some(self.fields)) };
+        let members = Members { without_header: true, ..Members::of(Some(self.fields), self.notes) };
         MapAccessDeserializer::new(members).deserialize_any(visitor)
     }
 
@@ -349,7 +414,7 @@ impl<'de> Deserializer<'de> for Object<'de> {
         known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        refuse_unknown(self.fields.keys().filter(|name| !in_header(name)), known)?;
+        refuse_unknown(self.fields.keys().filter(|name| !in_header(name)), known, self.notes)?;
         self.deserialize_any(visitor)
     }
 
@@ -435,5 +500,22 @@ mod tests {
                 "cannot get function input *v1.Input from *v1.RunFunctionRequest: cannot unmarshal JSON from";
             assert!(error.starts_with(prefix) && error.ends_with(words), "{json}: {error}");
         }
+    }
+
+    #[test]
+    fn a_review_notes_everything_and_reads_on() {
+        let json = json!({
+            "kind": 1, "word": [], "howMany": "3", "flag": true,
+            "words": ["a", true], "byKey": {"a/b": {"sizes": 1, "size": 7}},
+        });
+        let (decoded, found) = review::<Input>(json.as_object().unwrap());
+        let decoded = decoded.unwrap();
+        assert!(decoded.flag && decoded.how_many.unwrap_or_default() == 0);
+        assert_eq!((decoded.words.len(), decoded.by_key["a/b"].size), (2, 7));
+        let mut pointers: Vec<&str> = found.iter().map(|error| error.pointer.as_str()).collect();
+        pointers.sort_unstable();
+        assert_eq!(pointers, ["/byKey/a~1b/sizes", "/howMany", "/kind", "/word", "/words/1"]);
+        let (_, found) = review::<Input>(json!({"words": ["a"]}).as_object().unwrap());
+        assert!(found.is_empty(), "{found:?}");
     }
 }

@@ -18,6 +18,7 @@ pub mod quote;
 pub mod shorten;
 pub mod spelling;
 pub mod status;
+pub mod suggest;
 pub mod time;
 pub mod yaml;
 

@@ -9,11 +9,11 @@ mod expressions;
 
 use expressions::Expressions;
 use serde::Deserialize;
-use transom_function::{
-    Error, Function, Ready, RunFunctionRequest, RunFunctionResponse, Struct, async_trait,
-};
+use serde_json::{Map, Value};
+use transom_function::{Ready, RunFunctionRequest, RunFunctionResponse, Struct};
 use transom_object::{GroupVersion, GroupVersionKind};
 
+use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{conditioned, desired, input, ttl};
 
 /// The function.
@@ -27,12 +27,21 @@ struct Input {
     cel_health_check_customization_from: Option<String>,
 }
 
-#[async_trait]
-impl Function for AutoReady {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(input::answer(request, judge_all))
+impl Builtin for AutoReady {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        input::answer(request, judge_all)
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("autoready.fn.crossplane.io/v1beta1", "Input")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(AutoReady);
 
 fn judge_all(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
     let mut input: Input = input::read(request, "v1beta1.Input")?;

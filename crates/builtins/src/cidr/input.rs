@@ -6,11 +6,17 @@ use serde_json::Value;
 
 use super::network::Network;
 use super::source::Sources;
+use crate::named::{OneOf, names};
+
+names! {
+    /// What is calculated.
+    Calculation: "cidrhost", "cidrnetmask", "cidrsubnet", "cidrsubnets", "cidrsubnetloop", "multiprefixloop";
+}
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Parameters {
-    pub cidr_func: String,
+    pub cidr_func: OneOf<Calculation>,
     pub cidr_func_field: String,
     pub multi_prefix: Vec<MultiPrefix>,
     pub multi_prefix_field: String,

@@ -9,8 +9,9 @@ use input::Parameters;
 use network::Network;
 use serde_json::{Map, Value};
 use source::Sources;
-use transom_function::{Error, Function, Ready, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_function::{Ready, RunFunctionRequest, RunFunctionResponse};
 
+use crate::review::{self, Builtin, Review, Unsupported};
 use crate::strict;
 
 /// The most subnets a loop makes: more than any composite resource can hold.
@@ -19,12 +20,21 @@ const MAX_LOOP: i64 = 65_536;
 /// The function.
 pub struct Cidr;
 
-#[async_trait]
-impl Function for Cidr {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(crate::input::answer(request, write))
+impl Builtin for Cidr {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        crate::input::answer(request, write)
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("cidr.fn.crossplane.io/v1beta1", "Parameters")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Parameters>(input, Unsupported::Refused)
     }
 }
+
+review::function!(Cidr);
 
 fn write(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
     let input: Parameters = strict::input(request, "v1beta1.Parameters")

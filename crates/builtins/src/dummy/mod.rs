@@ -4,10 +4,11 @@ mod literal;
 
 use prost::Message;
 use serde::Deserialize;
-use serde_json::Value;
-use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+use serde_json::{Map, Value};
+use transom_function::{RunFunctionRequest, RunFunctionResponse};
 
 use crate::input;
+use crate::review::{self, Builtin, Review, Unsupported};
 
 /// The function.
 pub struct Dummy;
@@ -18,16 +19,25 @@ struct Input {
     response: Value,
 }
 
-#[async_trait]
-impl Function for Dummy {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(input::answer(request, |request, response| {
+impl Builtin for Dummy {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        input::answer(request, |request, response| {
             let spelt_out = spelt_out(request)?.encode_to_vec();
             // Reading an encoded message into one that exists is protobuf's own way to merge them.
             response.merge(spelt_out.as_slice()).map_err(|error| error.to_string())
-        }))
+        })
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("dummy.fn.crossplane.io/v1beta1", "Response")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(Dummy);
 
 /// The response that the input spells out.
 fn spelt_out(request: &RunFunctionRequest) -> Result<RunFunctionResponse, String> {

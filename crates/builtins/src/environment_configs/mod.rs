@@ -7,15 +7,21 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use transom_function::{
-    ENVIRONMENT, Error, Function, Requirements, Resource, ResourceSelector, RunFunctionRequest,
-    RunFunctionResponse, async_trait,
+    ENVIRONMENT, Requirements, Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse,
 };
 use transom_object::fieldpath;
 use transom_object::quote::quote;
 use transom_object::{GroupVersion, json as go};
 
 use crate::input;
-use crate::selection::{self, LabelMatcher, Policy, Reference};
+use crate::named::{OneOf, names};
+use crate::review::{self, Builtin, Review, Unsupported};
+use crate::selection::{self, LabelMatcher, Policy, Reference, SourceType};
+
+names! {
+    /// How many configs a selector finds.
+    Mode: "Single", "Multiple";
+}
 
 /// The function.
 pub struct EnvironmentConfigs;
@@ -37,7 +43,7 @@ struct Spec {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Source {
-    r#type: String,
+    r#type: OneOf<SourceType>,
     r#ref: Option<Reference>,
     selector: Option<Selector>,
     to_field_path: String,
@@ -46,7 +52,7 @@ struct Source {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Selector {
-    mode: String,
+    mode: OneOf<Mode>,
     max_match: Option<u64>,
     min_match: Option<u64>,
     sort_by_field_path: String,
@@ -63,7 +69,7 @@ enum Selected<'a> {
 
 impl Source {
     fn selected(&self) -> Result<Selected<'_>, String> {
-        Ok(match self.r#type.as_str() {
+        Ok(match &*self.r#type {
             "" | "Reference" => {
                 Selected::Named(&self.r#ref.as_ref().ok_or("Ref cannot be nil for type 'Reference'")?.name)
             }
@@ -75,12 +81,21 @@ impl Source {
     }
 }
 
-#[async_trait]
-impl Function for EnvironmentConfigs {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(input::answer(request, run))
+impl Builtin for EnvironmentConfigs {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        input::answer(request, run)
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("environmentconfigs.fn.crossplane.io/v1beta1", "Input")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(EnvironmentConfigs);
 
 fn run(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
     let input: Input = input::read(request, "v1beta1.Input")?;
@@ -179,7 +194,7 @@ fn named<'a>(name: &str, found: Vec<&'a Resource>, policy: &Policy) -> Result<Ve
 
 fn labelled<'a>(selector: &Selector, mut found: Vec<&'a Resource>) -> Result<Vec<&'a Resource>, String> {
     let count = found.len();
-    match selector.mode.as_str() {
+    match &*selector.mode {
         "" | "Single" if count == 1 => Ok(found),
         "" | "Single" => Err(format!("expected exactly one required resource, got {count}")),
         "Multiple" => {

@@ -6,14 +6,13 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use transom_function::{
-    Error, Function, Requirements, Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse,
-    async_trait,
-};
+use transom_function::{Requirements, Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse};
 use transom_object::quote::quote;
 
 use crate::input;
-use crate::selection::{self, LabelMatcher, Policy, Reference};
+use crate::named::OneOf;
+use crate::review::{self, Builtin, Review, Unsupported};
+use crate::selection::{self, LabelMatcher, Policy, Reference, SourceType};
 
 /// Where the resources are left unless the input says otherwise.
 const CONTEXT_KEY: &str = "apiextensions.crossplane.io/extra-resources";
@@ -44,7 +43,7 @@ struct Context {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Source {
-    r#type: String,
+    r#type: OneOf<SourceType>,
     r#ref: Option<Reference>,
     selector: Option<Selector>,
     kind: String,
@@ -62,12 +61,21 @@ struct Selector {
     match_labels: Vec<LabelMatcher>,
 }
 
-#[async_trait]
-impl Function for ExtraResources {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(input::answer(request, run))
+impl Builtin for ExtraResources {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        input::answer(request, run)
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("extra-resources.fn.crossplane.io/v1beta1", "Input")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(ExtraResources);
 
 fn run(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
     let input: Input = input::read(request, "v1beta1.Input")?;
@@ -102,7 +110,7 @@ fn requirements(sources: &[Source], composite: &Value) -> Result<Requirements, S
     let mut resources = BTreeMap::new();
     for source in sources {
         let (api_version, kind) = (source.api_version.as_str(), source.kind.as_str());
-        let mut selector = match source.r#type.as_str() {
+        let mut selector = match &*source.r#type {
             "" | "Reference" => {
                 let reference = source.r#ref.as_ref().ok_or("Ref cannot be nil for type 'Reference'")?;
                 ResourceSelector::named(api_version, kind, &reference.name)
@@ -135,7 +143,7 @@ fn verified<'a>(
     let found = found.ok_or_else(|| format!("cannot find expected extra resource {into}"))?;
     let mut found: Vec<&Resource> = found.items.iter().collect();
     let count = found.len();
-    match (source.r#type.as_str(), &source.selector) {
+    match (&*source.r#type, &source.selector) {
         ("" | "Reference", _) => match count {
             0 if policy.is_optional() => return Ok(None),
             0 => return Err(format!("Required extra resource {into} not found")),

@@ -9,8 +9,14 @@ use super::source::Source;
 const WIDTH: usize = 120;
 const BEFORE: usize = 60;
 
+/// The data of a template that is not there in every reconcile.
+pub struct Absent {
+    /// Nothing has been composed yet.
+    pub observed_resources: bool,
+}
+
 /// The error with the line it is about.
-pub fn show(error: &Error, source: &Source) -> String {
+pub fn show(error: &Error, source: &Source, absent: &Absent) -> String {
     let mut shown = error.to_string();
     let line = error.line;
     let Some(text) = line.checked_sub(1).and_then(|index| source.text.split('\n').nth(index)) else {
@@ -23,8 +29,18 @@ pub fn show(error: &Error, source: &Source) -> String {
     }
     let place = error.column.map(|column| place(text, column, &error.cause));
     shown.push_str(&excerpt(text, line, place, &explain(&error.cause)));
+    let depends_on_data = !matches!(error.cause, Cause::Syntax | Cause::Limit(_));
+    if absent.observed_resources && depends_on_data && text.contains(OBSERVED) {
+        shown.push_str(&format!(
+            "\n  {} = {OBSERVED} is not there until something has been composed; write (default dict {OBSERVED})",
+            " ".repeat(line.to_string().len())
+        ));
+    }
     shown
 }
+
+/// What a template finds the resources under that exist already.
+const OBSERVED: &str = ".observed.resources";
 
 /// Where on a line to point: the engine says where a chain of fields begins, which of them failed is in the cause.
 fn place(text: &str, column: usize, cause: &Cause) -> usize {

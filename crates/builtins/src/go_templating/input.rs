@@ -5,14 +5,20 @@
 use serde::Deserialize;
 use transom_function::RunFunctionRequest;
 
+use crate::named::{OneOf, names};
 use crate::strict;
+
+names! {
+    /// Where a template is.
+    Sources: "Inline", "FileSystem", "Environment";
+}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Input {
     delims: Option<Delimiters>,
     /// Empty when there is none.
-    pub source: String,
+    pub source: OneOf<Sources>,
     pub inline: Option<Inline>,
     pub file_system: Option<FileSystem>,
     pub environment: Option<Environment>,
@@ -74,7 +80,7 @@ mod tests {
     #[test]
     fn an_absent_input_is_empty() {
         let input = Input::read(&RequestBuilder::new(json!({})).build()).unwrap();
-        assert_eq!(input.source, "");
+        assert_eq!(&*input.source, "");
         assert!(input.delimiters().is_none() && input.options.is_none() && input.ttl.is_empty());
     }
 

@@ -23,13 +23,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use transom_function::{DEFAULT_TTL, Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+use serde_json::{Map, Value};
+use transom_function::{DEFAULT_TTL, RunFunctionRequest, RunFunctionResponse};
 use transom_gotemplate::{Context, Functions, Limits, Options, System};
 
 use cache::Cache;
 use input::Input;
 use source::{Files, Source};
 
+use crate::review::{self, Builtin, Review, Unsupported};
 use crate::ttl;
 
 /// The most text a template may render. An answer over gRPC holds no more unless told otherwise, and to read more takes
@@ -63,7 +65,7 @@ impl Default for GoTemplating {
 
 impl GoTemplating {
     /// The instance every caller in this process shares, and with it what has been parsed.
-    pub fn shared() -> Arc<dyn Function> {
+    pub fn shared() -> Arc<Self> {
         static SHARED: LazyLock<Arc<GoTemplating>> = LazyLock::new(Arc::default);
         SHARED.clone()
     }
@@ -119,6 +121,8 @@ impl GoTemplating {
     ) -> Result<Vec<manifests::Manifest>, String> {
         let source = Source::find(input, request, &self.files, self.default_source.as_deref())
             .map_err(|problem| format!("invalid function input: {problem}"))?;
+        let composed = request.observed.as_ref().is_some_and(|observed| !observed.resources.is_empty());
+        let absent = diagnosis::Absent { observed_resources: !composed };
         let mut options = Options::default();
         if let Some((left, right)) = input.delimiters() {
             (options.left_delimiter, options.right_delimiter) = (left.to_owned(), right.to_owned());
@@ -127,7 +131,7 @@ impl GoTemplating {
         // A template that cannot be parsed is reported before an option that does not exist.
         let refused = set.iter().try_for_each(|option| options.set(option)).err();
         let template = self.cache.parse(&source.text, options, &self.functions).map_err(|error| {
-            let shown = diagnosis::show(&error, &source);
+            let shown = diagnosis::show(&error, &source, &absent);
             format!("invalid function input: cannot parse the provided templates: {shown}")
         })?;
         if let Some(problem) = refused {
@@ -136,16 +140,16 @@ impl GoTemplating {
             ));
         }
         let data = data::of(request);
-        let rendered = template
-            .execute(&data, &self.functions, &self.limits)
-            .map_err(|error| format!("cannot execute template: {}", diagnosis::show(&error, &source)))?;
+        let rendered = template.execute(&data, &self.functions, &self.limits).map_err(|error| {
+            format!("cannot execute template: {}", diagnosis::show(&error, &source, &absent))
+        })?;
         manifests::read(&rendered).map_err(|problem| match problem {
             manifests::Problem::Text(problem) => format!("cannot decode manifest: {problem}"),
             manifests::Problem::Annotations(problem) => problem,
         })
     }
 
-    fn answer(
+    fn apply(
         &self,
         request: &mut RunFunctionRequest,
         response: &mut RunFunctionResponse,
@@ -158,17 +162,26 @@ impl GoTemplating {
     }
 }
 
-#[async_trait]
-impl Function for GoTemplating {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+impl Builtin for GoTemplating {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
         // What the template sees includes what was desired, so the answer takes that over only afterwards.
         let mut response = RunFunctionResponse::default();
         response.meta.get_or_insert_default().tag = request.tag().to_owned();
         response.set_ttl(self.ttl);
-        if let Err(problem) = self.answer(&mut request, &mut response) {
-            desired::pass_on(&mut request, &mut response);
+        if let Err(problem) = self.apply(request, &mut response) {
+            desired::pass_on(request, &mut response);
             response.fatal(diagnosis::bounded(problem));
         }
-        Ok(response)
+        response
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("gotemplating.fn.crossplane.io/v1beta1", "GoTemplate")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Refused)
     }
 }
+
+review::function!(GoTemplating);

@@ -38,7 +38,7 @@ impl Source {
         files: &Files,
         default_folder: Option<&str>,
     ) -> Result<Self, String> {
-        match (input.source.as_str(), default_folder) {
+        match (&*input.source, default_folder) {
             ("", Some(folder)) => files.read(folder),
             ("", None) => Err("source is required".to_owned()),
             ("Inline", _) => Self::inline(input),

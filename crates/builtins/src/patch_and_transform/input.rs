@@ -10,13 +10,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::named::{Names, OneOf};
+
 /// Declares a field that should hold one of some names. What it holds is kept when it is another one, because
 /// validation reports it; `| ""` names the variant an empty text stands for.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal $(| $alias:literal)?),* $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-        #[serde(from = "Cow<'_, str>")]
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum $name {
             $($variant,)*
             Unknown(String),
@@ -28,6 +29,17 @@ macro_rules! named {
                     $(Self::$variant => $text,)*
                     Self::Unknown(text) => text,
                 }
+            }
+        }
+
+        impl Names for $name {
+            const ALL: &'static [&'static str] = &[$($text),*];
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = OneOf::<Self>::deserialize(deserializer)?;
+                Ok(Self::from(Cow::Owned(text.into_text())))
             }
         }
 
@@ -273,9 +285,9 @@ pub struct Policy {
 
 /// An absent policy is `Optional`, one that says nothing is not.
 fn from_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FromPolicy, D::Error> {
-    Ok(match Option::<String>::deserialize(deserializer)? {
-        Some(text) if text.is_empty() => FromPolicy::Unknown(text),
-        Some(text) => FromPolicy::from(Cow::Owned(text)),
+    Ok(match Option::<OneOf<FromPolicy>>::deserialize(deserializer)? {
+        Some(text) if text.is_empty() => FromPolicy::Unknown(String::new()),
+        Some(text) => FromPolicy::from(Cow::Owned(text.into_text())),
         None => FromPolicy::Optional,
     })
 }

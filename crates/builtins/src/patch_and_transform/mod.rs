@@ -15,17 +15,18 @@ mod readiness;
 mod tables;
 mod transforms;
 mod validate;
+mod violations;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use transom_function::{
-    ENVIRONMENT, Error, Function, Ready, Resource, RunFunctionRequest, RunFunctionResponse, Struct,
-    async_trait,
+    ENVIRONMENT, Error, Ready, Resource, RunFunctionRequest, RunFunctionResponse, Struct,
 };
 use transom_object::quote::quote;
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 
+use crate::review::{self, Builtin, Review};
 use crate::{desired, strict};
 use connection::Details;
 use document::{Document, Numbers};
@@ -37,18 +38,27 @@ use transforms::Join;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PatchAndTransform;
 
-#[async_trait]
-impl Function for PatchAndTransform {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        let input = strict::input::<Resources>(&request, "v1beta1.Resources")
+impl Builtin for PatchAndTransform {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        let input = strict::input::<Resources>(request, "v1beta1.Resources")
             .map_err(|e| e.context("cannot get Function input"));
         let response = request.start_response();
-        Ok(match input.and_then(|input| validate(&input).map(|()| input)) {
-            Ok(input) => run(&input, &request, response, Profile::Function),
+        match input.and_then(|input| validate(&input).map(|()| input)) {
+            Ok(input) => run(&input, request, response, Profile::Function),
             Err(error) => fatal(response, error.to_string()),
-        })
+        }
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("pt.fn.crossplane.io/v1beta1", "Resources")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        violations::review(input)
     }
 }
+
+review::function!(PatchAndTransform);
 
 /// Which of the two users of this language it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +73,8 @@ pub enum Profile {
 
 /// Checks that an input makes sense.
 pub fn validate(input: &Resources) -> Result<(), Error> {
-    validate::resources(input).map_err(|e| Error::fatal(format!("invalid Function input: {e}")))
+    validate::resources(input, validate::Sets::Unnumbered)
+        .map_err(|e| Error::fatal(format!("invalid Function input: {e}")))
 }
 
 fn fatal(mut response: RunFunctionResponse, message: impl Into<String>) -> RunFunctionResponse {

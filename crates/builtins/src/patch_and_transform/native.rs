@@ -1,13 +1,15 @@
 //! Compositions of mode `Resources` in the terms of the function's input.
 //!
 //! The language is the same, but their API server filled in what was left out, and how to merge was said in options
-//! instead of a policy. What comes of it runs with [`Profile::Native`].
+//! instead of a policy. What comes of it runs with [`Profile::Native`]. Nothing else speaks of it, so mistakes are reported
+//! in the words of a review.
 
 use serde_json::{Map, Value, json};
 use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 
 use super::input::Resources;
-use super::{Profile, fatal, run, validate};
+use super::{Profile, fatal, run, validate, violations};
+use crate::review::Review;
 use crate::strict;
 
 /// Runs the templates of a composition of mode `Resources`, which are its input.
@@ -19,24 +21,44 @@ impl Function for Templates {
     async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
         let nothing = Map::new();
         let spec = request.input.as_ref().map_or(&nothing, |input| input.fields());
-        let input = input(spec).map_err(|error| Error::fatal(format!("cannot read the templates: {error}")));
+        let rewritten = rewritten(spec);
+        let input = input(&rewritten);
         let response = request.start_response();
         Ok(match input.and_then(|input| validate(&input).map(|()| input)) {
             Ok(input) => run(&input, &request, response, Profile::Native),
-            Err(error) => fatal(response, error.to_string()),
+            Err(error) => {
+                let refusal = violations::review(&rewritten).refusal();
+                fatal(response, refusal.unwrap_or_else(|| error.to_string()))
+            }
         })
     }
 }
 
-/// The input that a composition's `spec` stands for.
-fn input(spec: &Map<String, Value>) -> Result<Resources, String> {
+/// What is wrong with the templates of a composition's `spec`.
+pub fn review(spec: &Map<String, Value>) -> Review {
+    let mut rewritten = rewritten(spec);
+    // Templates need no names; those without are given one before they run.
+    for template in elements(rewritten.get_mut("resources")) {
+        if template["name"].is_null() {
+            template["name"] = "unnamed".into();
+        }
+    }
+    violations::review(&rewritten)
+}
+
+fn input(rewritten: &Map<String, Value>) -> Result<Resources, Error> {
+    strict::object(rewritten).map_err(|error| Error::fatal(error.to_string()))
+}
+
+/// A composition's `spec` in the words of the function's input.
+fn rewritten(spec: &Map<String, Value>) -> Map<String, Value> {
     let mut input = Map::new();
     for list in ["patchSets", "resources"] {
         let mut items = spec.get(list).cloned().unwrap_or_default();
         elements(Some(&mut items)).for_each(rewrite);
         input.insert(list.to_owned(), items);
     }
-    strict::value(&input.into()).map_err(|error| error.describe("v1.CompositionSpec"))
+    input
 }
 
 /// The objects in a list.
@@ -154,7 +176,7 @@ mod tests {
                 "connectionDetails": [{"fromConnectionSecretKey": "user"}, {"name": "port", "value": "80"}],
             }],
         });
-        let decoded = input(spec.as_object().unwrap()).unwrap();
+        let decoded = input(&rewritten(spec.as_object().unwrap())).unwrap();
         assert_eq!(decoded.resources[0].connection_details[0].name, "user");
         let request = RequestBuilder::new(composite()).input(spec).build();
         let response = run(&Templates, request, &[]).await;

@@ -21,15 +21,24 @@ fn invalid(path: &Path, field: &str, value: &str, detail: &str) -> Checked {
     Err(Error::invalid(&path.child(field), value, detail))
 }
 
-pub fn resources(input: &Resources) -> Checked {
+/// How the path to a part of a patch set begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sets {
+    /// At the set, whichever it is, as in the messages of the original.
+    Unnumbered,
+    /// At the root.
+    Numbered,
+}
+
+pub fn resources(input: &Resources, sets: Sets) -> Checked {
     let root = Path::root();
-    for set in &input.patch_sets {
-        // The original does not say which set.
+    for (i, set) in input.patch_sets.iter().enumerate() {
+        let path = if sets == Sets::Numbered { Path::new("patchSets").index(i) } else { Path::root() };
         if set.name.is_empty() {
-            return required(&root, "name", "name is required");
+            return required(&path, "name", "name is required");
         }
         for (i, each) in set.patches.iter().enumerate() {
-            patch(each, &Path::new("patches").index(i), Place::PatchSet)?;
+            patch(each, &path.child("patches").index(i), Place::PatchSet)?;
         }
     }
     if input.resources.is_empty() && input.environment.as_ref().is_none_or(|e| e.patches.is_empty()) {

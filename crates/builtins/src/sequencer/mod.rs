@@ -8,14 +8,14 @@ mod usage;
 
 use regex::bytes::Regex;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use transom_function::{
-    Error, Function, Ready, Resource, RunFunctionRequest, RunFunctionResponse, State, async_trait,
-};
+use transom_function::{Ready, Resource, RunFunctionRequest, RunFunctionResponse, State};
 use transom_gotemplate::regexp;
 use transom_object::quote::quote;
 
 use crate::expression::{self, Problem, Typing};
+use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{desired, input, ttl};
 
 /// The function.
@@ -42,12 +42,21 @@ struct Rule {
     sequence: Vec<String>,
 }
 
-#[async_trait]
-impl Function for Sequencer {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(input::answer(request, sequence))
+impl Builtin for Sequencer {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        input::answer(request, sequence)
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("sequencer.fn.crossplane.io/v1beta1", "Input")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(Sequencer);
 
 fn sequence(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
     let input: Input = input::read(request, "v1beta1.Input")?;

@@ -2,6 +2,19 @@
 
 use serde::Deserialize;
 
+use crate::named::{OneOf, names};
+
+names! {
+    /// How many of the resources and conditions must match.
+    MatcherType:
+        "AllResourcesMatchAllConditions",
+        "AllResourcesMatchAnyCondition",
+        "AnyResourceMatchesAllConditions",
+        "AnyResourceMatchesAnyCondition";
+    /// Who a condition or event is for.
+    Targets: "Composite", "CompositeAndClaim";
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Input {
@@ -22,7 +35,7 @@ pub struct Hook {
 pub struct Matcher {
     #[serde(rename = "name")]
     _name: String,
-    pub r#type: String,
+    pub r#type: OneOf<MatcherType>,
     pub resources: Vec<ResourceMatcher>,
     pub conditions: Vec<ConditionMatcher>,
     pub include_composite_as_resource: bool,
@@ -49,7 +62,7 @@ pub struct ConditionMatcher {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct SetCondition {
-    pub target: String,
+    pub target: OneOf<Targets>,
     pub force: bool,
     pub condition: Condition,
 }
@@ -66,7 +79,7 @@ pub struct Condition {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct CreateEvent {
-    pub target: String,
+    pub target: OneOf<Targets>,
     pub event: Event,
 }
 

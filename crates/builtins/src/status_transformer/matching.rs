@@ -87,7 +87,7 @@ pub fn matches(matcher: &Matcher, candidates: &Candidates<'_>) -> Result<Option<
     if resources.is_empty() || matcher.conditions.is_empty() {
         return Ok(None);
     }
-    let (any_resource, any_condition) = match matcher.r#type.as_str() {
+    let (any_resource, any_condition) = match &*matcher.r#type {
         "AnyResourceMatchesAnyCondition" => (true, true),
         "AnyResourceMatchesAllConditions" => (true, false),
         "AllResourcesMatchAnyCondition" => (false, true),

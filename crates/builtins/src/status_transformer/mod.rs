@@ -13,12 +13,12 @@ use matching::{Candidates, Captured};
 use std::collections::BTreeSet;
 use transom_function::proto::v1::Result as FunctionResult;
 use transom_function::{
-    Condition, Error, Function, RunFunctionRequest, RunFunctionResponse, Severity, Status, Struct, Target,
-    async_trait,
+    Condition, RunFunctionRequest, RunFunctionResponse, Severity, Status, Struct, Target,
 };
 use transom_gotemplate::{Functions, Key, Limits, Map, MapType, Options, Template, Value};
 
 use crate::input as step;
+use crate::review::{self, Builtin, Review, Unsupported};
 
 /// The condition by which the function speaks of itself.
 const SUCCESS: &str = "StatusTransformationSuccess";
@@ -26,21 +26,30 @@ const SUCCESS: &str = "StatusTransformationSuccess";
 /// The function.
 pub struct StatusTransformer;
 
-#[async_trait]
-impl Function for StatusTransformer {
-    async fn run(&self, mut request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
+impl Builtin for StatusTransformer {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
         let mut response = request.start_response();
         let context = response.context.take();
-        let outcome = transform(&request, context.as_ref(), &mut response);
+        let outcome = transform(request, context.as_ref(), &mut response);
         response.context = context;
         match outcome {
             Ok(true) => drop(response.condition(SUCCESS, Status::ConditionTrue, "Available")),
             Ok(false) => {}
-            Err(error) => failed(&mut response, "InputFailure", error),
+            Err(error) => failed(&mut response, review::INPUT_FAILURE, error),
         }
-        Ok(response)
+        response
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("function-status-transformer.fn.crossplane.io/v1beta1", "StatusTransformation")
+    }
+
+    fn review(&self, input: &serde_json::Map<String, serde_json::Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(StatusTransformer);
 
 fn failed(response: &mut RunFunctionResponse, reason: &str, message: String) {
     response.condition(SUCCESS, Status::ConditionFalse, reason).with_message(message);

@@ -7,13 +7,12 @@ mod taggable;
 mod tags;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tags::{AddTags, IgnoreTags, RemoveTags, Sources, Updates};
-use transom_function::{
-    ENVIRONMENT, Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait,
-};
+use transom_function::{ENVIRONMENT, Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::GroupVersion;
 
+use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{desired, input};
 
 /// The annotation, or the label in older compositions, of a resource whose tags are nobody's business.
@@ -30,16 +29,25 @@ struct Input {
     remove_tags: Vec<RemoveTags>,
 }
 
-#[async_trait]
-impl Function for TagManager {
-    async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
-        Ok(input::answer(request, |request, response| {
+impl Builtin for TagManager {
+    fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
+        input::answer(request, |request, response| {
             manage(request, response)?;
             response.normal("Successfully Processed tags");
             Ok(())
-        }))
+        })
+    }
+
+    fn input_type(&self) -> (&'static str, &'static str) {
+        ("tag-manager.fn.crossplane.io/v1beta1", "ManagedTags")
+    }
+
+    fn review(&self, input: &Map<String, Value>) -> Review {
+        review::by_fields::<Input>(input, Unsupported::Ignored)
     }
 }
+
+review::function!(TagManager);
 
 fn manage(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
     let input: Input = input::read(request, "v1beta1.ManagedTags")?;

@@ -9,6 +9,15 @@ use std::collections::BTreeMap;
 use transom_function::Resource;
 use transom_object::fieldpath;
 
+use crate::named::{OneOf, names};
+
+names! {
+    /// Where tags or their names are read.
+    TagSource: "FromValue", "FromCompositeFieldPath", "FromEnvironmentFieldPath";
+    /// Whether a tag wins over one that is there.
+    TagPolicy: "Replace", "Retain";
+}
+
 /// Where a resource's tags are.
 const PLACE: &str = "spec.forProvider.tags";
 
@@ -19,27 +28,27 @@ pub type Tags = Option<BTreeMap<String, String>>;
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AddTags {
-    r#type: String,
+    r#type: OneOf<TagSource>,
     from_field_path: Option<String>,
     tags: Tags,
-    policy: String,
+    policy: OneOf<TagPolicy>,
 }
 
 /// Names of tags whose values are left to whoever sets them outside.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct IgnoreTags {
-    r#type: String,
+    r#type: OneOf<TagSource>,
     from_field_path: Option<String>,
     keys: Vec<String>,
-    policy: String,
+    policy: OneOf<TagPolicy>,
 }
 
 /// Names of tags to remove.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RemoveTags {
-    r#type: String,
+    r#type: OneOf<TagSource>,
     from_field_path: Option<String>,
     keys: Vec<String>,
 }

@@ -60,6 +60,20 @@ fn the_place_is_shown_with_what_was_found() {
 }
 
 #[test]
+fn what_is_not_composed_yet_is_hinted_at() {
+    let hint = "\n    = .observed.resources is not there until something has been composed; \
+                write (default dict .observed.resources)";
+    let template = "# {{ len .observed.resources }}";
+    assert!(message(template).ends_with(hint), "{}", message(template));
+    assert_eq!(message("# {{ len (default dict .observed.resources) }}"), "");
+    // What exists cannot be the reason.
+    let request = inline("# {{ fail (toString .observed.resources) }}");
+    let request = request.observed("a", json!({"apiVersion": "v1", "kind": "ConfigMap"})).build();
+    let response = call(&GoTemplating::default(), request);
+    assert!(!response.results[0].message.contains("default dict"), "{:?}", response.results);
+}
+
+#[test]
 fn the_part_is_named() {
     let input = json!({"source": "Inline", "inline": {"templates": ["# one\n#", "# two\n{{ fail \"x\" }}"]}});
     let response = call(&GoTemplating::default(), inline("").input(input).build());
