@@ -41,8 +41,8 @@ impl Builtin for CelFilter {
         })
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("cel.fn.crossplane.io/v1beta1", "Filters")
+    fn input_kind(&self) -> &'static str {
+        "Filters"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

@@ -84,14 +84,14 @@ pub fn find_lasting(name: &str) -> Option<Arc<dyn Function>> {
     Some(if *nature == Timeless { Arc::new(Lasting(explained)) } else { explained })
 }
 
-/// What is wrong with an input of a built-in, its type included; nothing for a function that is not built in.
+/// What is wrong with an input of a built-in, its kind included; nothing for a function that is not built in.
 pub fn review_input(name: &str, input: &Map<String, Value>) -> Review {
     let Some((.., make)) = BUILTINS.iter().find(|(builtin, ..)| *builtin == name) else {
         return Review::default();
     };
     let builtin = make();
     let mut review = builtin.review(input);
-    review.mistakes.extend(review::review_type(&*builtin, input));
+    review.mistakes.extend(review::review_kind(&*builtin, input));
     review
 }
 

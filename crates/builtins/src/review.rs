@@ -28,10 +28,10 @@ pub trait Builtin: Function {
     /// The answer of the function that it stands in for. The input stays in the request.
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse;
 
-    /// The apiVersion and kind of its input.
-    fn input_type(&self) -> (&'static str, &'static str);
+    /// The kind that its input should be of. No function looks at it.
+    fn input_kind(&self) -> &'static str;
 
-    /// What is wrong with an input, its type aside.
+    /// What is wrong with an input, its kind aside.
     fn review(&self, input: &Map<String, Value>) -> Review;
 }
 
@@ -177,19 +177,15 @@ pub(crate) fn by_fields<T: serde::de::DeserializeOwned>(
     Review::of(&strict::review::<T>(input).1, unsupported)
 }
 
-/// What is wrong with the type of an input. Functions do not look at it.
-pub(crate) fn review_type(builtin: &dyn Builtin, input: &Map<String, Value>) -> Vec<Mistake> {
-    let (api_version, kind) = builtin.input_type();
-    let wanted = [("apiVersion", api_version), ("kind", kind)];
-    let wrong = wanted.iter().filter_map(|(field, wanted)| {
-        let found = input.get(*field).and_then(Value::as_str).filter(|found| found != wanted)?;
-        Some(Mistake {
-            pointer: format!("/{field}"),
-            what: format!("the function expects an input of {field} {}, not {}", quote(wanted), quote(found)),
-            remedy: Some("the function ignores this".to_owned()),
-        })
-    });
-    wrong.collect()
+/// What is wrong with the kind of an input.
+pub(crate) fn review_kind(builtin: &dyn Builtin, input: &Map<String, Value>) -> Option<Mistake> {
+    let wanted = builtin.input_kind();
+    let found = input.get("kind").and_then(Value::as_str).filter(|found| *found != wanted)?;
+    Some(Mistake {
+        pointer: "/kind".to_owned(),
+        what: format!("the function expects an input of kind {}, not {}", quote(wanted), quote(found)),
+        remedy: Some("the function ignores this".to_owned()),
+    })
 }
 
 /// A built-in that refuses its input in the words of a review.

@@ -16,7 +16,6 @@ pub mod names;
 pub mod quantity;
 pub mod quote;
 pub mod shorten;
-pub mod spelling;
 pub mod status;
 pub mod suggest;
 pub mod time;

@@ -3,14 +3,23 @@
 /// The known name nearest to a word, whatever its case, unless all of them are too different to be meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    // A third of the letters may be wrong: more often suggests names that have nothing to do with the word.
-    let limit = word.chars().count().max(3) / 3;
-    known
-        .into_iter()
-        .map(|name| (strsim::osa_distance(&word, &name.to_lowercase()), name))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+    let near = known.into_iter().filter_map(|name| {
+        let lower = name.to_lowercase();
+        let (word, lower) = without_common_start(&word, &lower);
+        let distance = strsim::osa_distance(word, lower);
+        // A third of the letters may be wrong: allowing more suggests names that have nothing to do with the word.
+        (distance <= word.chars().count().max(3) / 3).then_some((distance, name))
+    });
+    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// Names of several parts, such as `function-auto-ready`, are compared from the first part that differs: what all of them
+/// have in common makes none of them nearer.
+fn without_common_start<'t>(a: &'t str, b: &'t str) -> (&'t str, &'t str) {
+    match (a.split_once('-'), b.split_once('-')) {
+        (Some((first, a)), Some((other, b))) if first == other => without_common_start(a, b),
+        _ => (a, b),
+    }
 }
 
 /// The question `did you mean "name"?`, if a known name is near enough to ask it.
@@ -38,5 +47,9 @@ mod tests {
         }
         assert_eq!(did_you_mean("mod", known).as_deref(), Some("did you mean \"mode\"?"));
         assert_eq!(nearest("mode", []), None);
+        let functions = ["function-cidr", "function-auto-ready", "function-patch-and-transform"];
+        assert_eq!(nearest("function-nobody", functions), None);
+        assert_eq!(nearest("function-patch-and-transfrom", functions), Some(functions[2]));
+        assert_eq!(nearest("auto-redy", ["auto-ready"]), Some("auto-ready"));
     }
 }

@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 use transom_compose::{FunctionRunner, RunError, StepRef};
 use transom_function::client::{DEFAULT_MAX_MESSAGE_SIZE, FunctionClient};
 use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, answer, async_trait};
-use transom_object::spelling::nearest;
+use transom_object::suggest::nearest;
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 

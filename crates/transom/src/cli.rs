@@ -1,15 +1,28 @@
 //! The command line.
 
+use crate::failure::Failure;
 use crate::render::Render;
 use crate::up::Listen;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// A Crossplane-compatible composition control plane in one binary.
 #[derive(Parser)]
-#[command(name = "transom", version, about, after_help = "Start with `transom up`, then use kubectl.")]
+#[command(
+    name = "transom",
+    version,
+    about,
+    after_help = "\
+Examples:
+  transom render xr.yaml composition.yaml   show what a Composition makes of a composite resource
+  transom up                                run a control plane, to be used with kubectl
+  transom function list                     list the functions that are built in"
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -17,14 +30,29 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Render(Box<Render>),
     Up(Box<Up>),
+    #[command(subcommand)]
+    Function(Function),
     #[command(subcommand)]
     Db(Db),
     #[command(subcommand)]
     Bench(Bench),
-    Render(Box<Render>),
-    #[command(subcommand)]
-    Function(Function),
+    /// Print a script that completes commands and flags in a shell
+    #[command(after_help = "\
+Examples:
+  source <(transom completion bash)                                  for this session of bash
+  transom completion zsh > \"${fpath[1]}/_transom\"                  for every session of zsh
+  transom completion fish > ~/.config/fish/completions/transom.fish  for every session of fish")]
+    Completion {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the version
+    #[command(after_help = "\
+Examples:
+  transom version")]
+    Version,
     #[command(subcommand, hide = true)]
     Composition(Composition),
     #[command(subcommand, hide = true)]
@@ -52,6 +80,9 @@ Examples:
   transom function bench function-auto-ready --request request.json")]
 pub(crate) enum Function {
     /// List the functions that are built in
+    #[command(after_help = "\
+Examples:
+  transom function list")]
     List,
     Serve(ServeFunction),
     Bench(BenchFunction),
@@ -59,6 +90,10 @@ pub(crate) enum Function {
 
 /// Measure what a call of a function costs: of a built-in in this process, and of servers elsewhere
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom function bench function-auto-ready --request request.json
+  transom function bench function-auto-ready --request request.json --at localhost:9443 --pid 4711")]
 pub(crate) struct BenchFunction {
     /// Which built-in; see `transom function list`
     #[arg(value_name = "NAME")]
@@ -90,6 +125,10 @@ impl BenchFunction {
 
 /// Serve a built-in function over gRPC, as its own image would
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom function serve function-auto-ready --insecure            in plain text on port 9443
+  transom function serve function-auto-ready --tls-certs-dir ./tls  with mutual TLS")]
 pub(crate) struct ServeFunction {
     /// Which one; see `transom function list`
     #[arg(value_name = "NAME")]
@@ -190,8 +229,14 @@ Examples:
   transom db repair --data-dir ./plane")]
 pub(crate) enum Db {
     /// Read everything and report damage; fails if there is any
+    #[command(after_help = "\
+Examples:
+  transom db verify --data-dir ./plane")]
     Verify(DbPlace),
     /// Write a damaged store anew: without loss where it still opens, else up to the first damage. Keeps the old files
+    #[command(after_help = "\
+Examples:
+  transom db repair --data-dir ./plane")]
     Repair(DbPlace),
 }
 
@@ -204,6 +249,10 @@ pub(crate) struct DbPlace {
 
 /// Measure what things cost.
 #[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  transom bench plane
+  transom bench server --kubeconfig ./plane/kubeconfig --pid 4711")]
 pub(crate) enum Bench {
     Server(BenchServer),
     Plane(BenchPlane),
@@ -281,10 +330,57 @@ pub(crate) enum BenchFormat {
 const USAGE: u8 = 80;
 
 /// Prints help to stdout, and what is wrong with the command line to stderr.
-pub(crate) fn explain(usage: &clap::Error) -> ExitCode {
-    // Nobody is left to hear that printing failed.
+pub(crate) fn explain(mut usage: clap::Error) -> ExitCode {
+    suggest_only_what_is_shown(&mut usage);
+    // If printing fails there is nowhere left to report that.
     let _ = usage.print();
     if usage.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// Removes commands that the help does not list from the suggestions of an error.
+fn suggest_only_what_is_shown(usage: &mut clap::Error) {
+    let suggested = match usage.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names.clone(),
+        Some(ContextValue::String(name)) => vec![name.clone()],
+        _ => return,
+    };
+    let hidden: Vec<String> = Cli::command()
+        .get_subcommands()
+        .filter(|command| command.is_hide_set())
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    let shown: Vec<String> = suggested.into_iter().filter(|name| !hidden.contains(name)).collect();
+    match shown.is_empty() {
+        true => drop(usage.remove(ContextKind::SuggestedSubcommand)),
+        false => drop(usage.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown))),
+    }
+}
+
+pub(crate) fn complete(shell: Shell) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut shown(), "transom", &mut script);
+    print(&script)
+}
+
+/// The command line without commands that the help does not list.
+fn shown() -> clap::Command {
+    let all = Cli::command();
+    let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    clap::Command::new("transom").version(env!("CARGO_PKG_VERSION")).subcommands(commands)
+}
+
+pub(crate) fn print_version() -> Result<ExitCode, Failure> {
+    print(Cli::command().render_version().as_bytes())
+}
+
+/// Prints the result of a command. A reader that has seen enough, such as `head`, is no failure.
+pub(crate) fn print(text: &[u8]) -> Result<ExitCode, Failure> {
+    match std::io::stdout().lock().write_all(text) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to stdout: {e}")))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Go's durations, which Kubernetes users write: `90s`, `5m`, `1h30m`.
@@ -302,11 +398,53 @@ fn factor(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// What a wrong command line is answered with.
+    fn said(arguments: &[&str]) -> String {
+        let mut usage = match Cli::try_parse_from([&["transom"], arguments].concat()) {
+            Ok(_) => panic!("{arguments:?} is understood"),
+            Err(usage) => usage,
+        };
+        suggest_only_what_is_shown(&mut usage);
+        usage.render().to_string()
+    }
+
+    #[test]
+    fn hidden_commands_are_not_suggested() {
+        assert!(said(&["rendr"]).contains("'render'"), "{}", said(&["rendr"]));
+        for hidden in ["compositon", "bets"] {
+            let said = said(&[hidden]);
+            assert!(!said.contains("'composition'") && !said.contains("'beta'"), "{said}");
+        }
+    }
+
+    fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, String)>) {
+        let path = format!("{path} {}", command.get_name());
+        found.push((path.clone(), command.get_after_help().map(ToString::to_string).unwrap_or_default()));
+        command.get_subcommands().filter(|c| !c.is_hide_set()).for_each(|c| leaves(c, &path, found));
+    }
+
+    #[test]
+    fn every_help_has_examples_that_are_understood() {
+        let mut commands = Vec::new();
+        leaves(&Cli::command(), "", &mut commands);
+        for (command, help) in commands {
+            let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  transom ")).collect();
+            assert!(help.starts_with("Examples:"), "{command}: {help}");
+            for example in examples {
+                // What an example is for stands after two spaces.
+                let words = example.trim().split("  ").next().unwrap_or_default().split_whitespace();
+                let words: Vec<&str> = words.take_while(|word| *word != ">").collect();
+                if let Err(usage) = Cli::try_parse_from(&words) {
+                    panic!("{example}: {usage}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How a command fails: what is wrong, where, and what to do about it.
 
+use anstyle::{AnsiColor, Style};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -8,6 +9,8 @@ pub(crate) struct Failure {
     what: String,
     place: Option<Box<Place>>,
     remedy: Option<String>,
+    /// What else is wrong.
+    more: Vec<Failure>,
 }
 
 /// A place in a file, for people: line and column count from one.
@@ -22,7 +25,7 @@ pub(crate) struct Place {
 
 impl Failure {
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), place: None, remedy: None }
+        Self { what: what.into(), place: None, remedy: None, more: Vec::new() }
     }
 
     #[must_use]
@@ -37,38 +40,91 @@ impl Failure {
         self
     }
 
+    /// The same with others that are reported after it.
+    #[must_use]
+    pub(crate) fn and(mut self, others: impl IntoIterator<Item = Self>) -> Self {
+        self.more.extend(others);
+        self
+    }
+
+    /// All of them as one; nothing if there are none.
+    pub(crate) fn all(failures: impl IntoIterator<Item = Self>) -> Result<(), Self> {
+        let mut failures = failures.into_iter();
+        failures.next().map_or(Ok(()), |first| Err(first.and(failures)))
+    }
+
     /// Prints to stderr; exit code 1.
     pub(crate) fn report(&self) -> ExitCode {
-        anstream::eprintln!("{self}");
+        anstream::eprintln!("{}", Shown { failure: self, level: Level::Error, colour: true });
         ExitCode::FAILURE
+    }
+
+    /// Prints to stderr as something that is wrong but stops nothing.
+    pub(crate) fn warn(&self) {
+        anstream::eprintln!("{}", Shown { failure: self, level: Level::Warning, colour: true });
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.what)?;
-        match (&self.place, &self.remedy) {
-            (None, None) => Ok(()),
-            (None, Some(remedy)) => write!(f, "; {remedy}"),
-            (Some(place), remedy) => {
-                write!(f, "\n{place}")?;
-                let margin = " ".repeat(place.line.to_string().len());
-                remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "\n{margin} = {remedy}"))
-            }
-        }
+        Shown { failure: self, level: Level::Error, colour: false }.fmt(f)
     }
 }
 
-/// The line with a caret below the place.
-impl fmt::Display for Place {
+#[derive(Clone, Copy)]
+enum Level {
+    Error,
+    Warning,
+}
+
+/// A failure as it is printed. Colours are removed again on their way to anything but a terminal that wants them.
+struct Shown<'a> {
+    failure: &'a Failure,
+    level: Level,
+    colour: bool,
+}
+
+impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { failure: Failure { what, place, remedy, more }, level, colour } = *self;
+        // The colours of the command line's own errors.
+        let bold = |of: AnsiColor| if colour { of.on_default().bold() } else { Style::new() };
+        let (label, mark) = match level {
+            Level::Error => ("error:", bold(AnsiColor::Red)),
+            Level::Warning => ("warning:", bold(AnsiColor::Yellow)),
+        };
+        let margin = bold(AnsiColor::Blue);
+        write!(f, "{mark}{label}{mark:#} {what}")?;
+        match (place, remedy) {
+            (None, None) => {}
+            (None, Some(remedy)) => write!(f, "; {remedy}")?,
+            (Some(place), remedy) => {
+                place.show(f, mark, margin)?;
+                if let Some(remedy) = remedy {
+                    write!(f, "\n{}{margin} ={margin:#} {remedy}", place.indent())?;
+                }
+            }
+        }
+        more.iter().try_for_each(|failure| write!(f, "\n{}", Self { failure, ..*self }))
+    }
+}
+
+impl Place {
+    /// As wide as the number of the line.
+    fn indent(&self) -> String {
+        " ".repeat(self.line.to_string().len())
+    }
+
+    /// The line with a caret below the place.
+    fn show(&self, f: &mut fmt::Formatter<'_>, mark: Style, margin: Style) -> fmt::Result {
         let Self { file, line, column, text } = self;
-        let margin = " ".repeat(line.to_string().len());
-        write!(f, "{margin}--> {file}:{line}:{column}\n{margin} |\n{line} | {text}\n{margin} | ")?;
+        let indent = self.indent();
+        write!(f, "\n{indent}{margin}-->{margin:#} {file}:{line}:{column}\n{indent}{margin} |{margin:#}")?;
+        write!(f, "\n{margin}{line} |{margin:#} {text}\n{indent}{margin} |{margin:#} ")?;
         // Tabs stay tabs, so that the caret stands below its character in any terminal.
         let before = text.chars().take(column.saturating_sub(1));
-        let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        write!(f, "{indent}^")
+        let blank: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        write!(f, "{blank}{mark}^{mark:#}")
     }
 }
 
@@ -85,5 +141,29 @@ mod tests {
             "error: wrong kind\n  --> a.yaml:12:3\n   |\n12 | \t kind: B\n   | \t ^\n   = write A"
         );
         assert_eq!(Failure::new("no").remedy("do").to_string(), "error: no; do");
+    }
+
+    #[test]
+    fn several_failures_are_reported_in_turn() {
+        assert!(Failure::all([]).is_ok());
+        let several = Failure::all(["one", "two", "three"].map(Failure::new));
+        assert_eq!(
+            several.map_err(|e| e.to_string()),
+            Err("error: one\nerror: two\nerror: three".to_owned())
+        );
+    }
+
+    #[test]
+    fn only_what_is_for_a_terminal_is_coloured() {
+        let place = Place { file: "a.yaml".to_owned(), line: 1, column: 1, text: "a".to_owned() };
+        let failure = Failure::new("odd").at(place).remedy("even");
+        let shown = |level| Shown { failure: &failure, level, colour: true }.to_string();
+        assert!(
+            shown(Level::Error).starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m odd\n"),
+            "{}",
+            shown(Level::Error)
+        );
+        let plain = anstream::adapter::strip_str(&shown(Level::Warning)).to_string();
+        assert_eq!(plain, failure.to_string().replacen("error", "warning", 1));
     }
 }

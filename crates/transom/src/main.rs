@@ -18,7 +18,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(usage) => return cli::explain(&usage),
+        Err(usage) => return cli::explain(usage),
     };
     let outcome = match cli.command {
         cli::Command::Up(options) => up::run(*options),
@@ -28,6 +28,8 @@ fn main() -> ExitCode {
         | cli::Command::Composition(cli::Composition::Render(options))
         | cli::Command::Beta(cli::Beta::Render(options)) => render::run(*options),
         cli::Command::Function(command) => function::run(command),
+        cli::Command::Completion { shell } => cli::complete(shell),
+        cli::Command::Version => cli::print_version(),
     };
     match outcome {
         Ok(code) => code,

@@ -32,6 +32,40 @@ fn rendered() -> Vec<String> {
     command.expect("the README renders an example").split_whitespace().map(str::to_owned).collect()
 }
 
+/// Why kubectl would refuse a command, as far as that can be told from the command alone.
+fn refusal(command: &str) -> Option<&'static str> {
+    let words: Vec<&str> =
+        command.split_whitespace().take_while(|word| !["#", "|", ">"].contains(word)).collect();
+    let ["kubectl", "get", rest @ ..] = &words[..] else { return None };
+    let watches = rest.iter().any(|word| ["-w", "--watch", "--watch-only"].contains(word));
+    let types = rest.iter().find(|word| !word.starts_with('-'))?;
+    let several = types.contains(',') || rest.iter().filter(|word| word.contains('/')).count() > 1;
+    // Categories are several types, too.
+    let category = ["all", "composite", "claim", "managed", "crossplane"].contains(types);
+    (watches && (several || category)).then_some("you may only specify a single resource type")
+}
+
+#[test]
+fn documented_commands_are_ones_that_kubectl_accepts() {
+    let docs =
+        std::fs::read_dir(root().join("docs")).expect("the documents").flatten().map(|entry| entry.path());
+    let pages =
+        docs.chain([root().join("README.md")]).filter(|page| page.extension().is_some_and(|e| e == "md"));
+    let mut commands = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        // Commands stand on lines of their own, or in the text between backquotes.
+        for command in text.split(['\n', '`']).map(str::trim).filter(|part| part.starts_with("kubectl ")) {
+            assert_eq!(refusal(command), None, "{}: {command}", page.display());
+            commands += 1;
+        }
+    }
+    assert!(commands > 20, "{commands}");
+    assert!(refusal("kubectl get platforms,apps --watch").is_some());
+    assert!(refusal("kubectl get composite -w").is_some());
+    assert!(refusal("kubectl get widgets -n demo --watch").is_none());
+}
+
 #[test]
 fn the_readmes_example_is_rendered_in_one_command() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_transom"));

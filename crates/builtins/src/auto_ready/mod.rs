@@ -32,8 +32,8 @@ impl Builtin for AutoReady {
         input::answer(request, judge_all)
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("autoready.fn.crossplane.io/v1beta1", "Input")
+    fn input_kind(&self) -> &'static str {
+        "Input"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

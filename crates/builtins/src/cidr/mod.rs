@@ -25,8 +25,8 @@ impl Builtin for Cidr {
         crate::input::answer(request, write)
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("cidr.fn.crossplane.io/v1beta1", "Parameters")
+    fn input_kind(&self) -> &'static str {
+        "Parameters"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

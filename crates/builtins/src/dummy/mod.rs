@@ -28,8 +28,8 @@ impl Builtin for Dummy {
         })
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("dummy.fn.crossplane.io/v1beta1", "Response")
+    fn input_kind(&self) -> &'static str {
+        "Response"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

@@ -86,8 +86,8 @@ impl Builtin for EnvironmentConfigs {
         input::answer(request, run)
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("environmentconfigs.fn.crossplane.io/v1beta1", "Input")
+    fn input_kind(&self) -> &'static str {
+        "Input"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

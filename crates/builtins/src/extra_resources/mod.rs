@@ -66,8 +66,8 @@ impl Builtin for ExtraResources {
         input::answer(request, run)
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("extra-resources.fn.crossplane.io/v1beta1", "Input")
+    fn input_kind(&self) -> &'static str {
+        "Input"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

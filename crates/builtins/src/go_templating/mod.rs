@@ -175,8 +175,8 @@ impl Builtin for GoTemplating {
         response
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("gotemplating.fn.crossplane.io/v1beta1", "GoTemplate")
+    fn input_kind(&self) -> &'static str {
+        "GoTemplate"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

@@ -49,8 +49,8 @@ impl Builtin for PatchAndTransform {
         }
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("pt.fn.crossplane.io/v1beta1", "Resources")
+    fn input_kind(&self) -> &'static str {
+        "Resources"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

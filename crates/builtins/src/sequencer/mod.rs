@@ -47,8 +47,8 @@ impl Builtin for Sequencer {
         input::answer(request, sequence)
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("sequencer.fn.crossplane.io/v1beta1", "Input")
+    fn input_kind(&self) -> &'static str {
+        "Input"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

@@ -40,8 +40,8 @@ impl Builtin for StatusTransformer {
         response
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("function-status-transformer.fn.crossplane.io/v1beta1", "StatusTransformation")
+    fn input_kind(&self) -> &'static str {
+        "StatusTransformation"
     }
 
     fn review(&self, input: &serde_json::Map<String, serde_json::Value>) -> Review {

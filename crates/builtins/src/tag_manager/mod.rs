@@ -38,8 +38,8 @@ impl Builtin for TagManager {
         })
     }
 
-    fn input_type(&self) -> (&'static str, &'static str) {
-        ("tag-manager.fn.crossplane.io/v1beta1", "ManagedTags")
+    fn input_kind(&self) -> &'static str {
+        "ManagedTags"
     }
 
     fn review(&self, input: &Map<String, Value>) -> Review {

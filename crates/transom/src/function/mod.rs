@@ -7,12 +7,13 @@ use crate::failure::Failure;
 use std::process::ExitCode;
 use std::sync::Arc;
 use transom_function::serve;
+use transom_object::suggest;
 
 pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
     match command {
         Function::List => {
-            transom_builtins::names().for_each(|name| anstream::println!("{name}"));
-            Ok(ExitCode::SUCCESS)
+            let names: String = transom_builtins::names().map(|name| format!("{name}\n")).collect();
+            crate::cli::print(names.as_bytes())
         }
         Function::Serve(options) => serve_built_in(&options),
         Function::Bench(options) => bench::run(&options),
@@ -22,8 +23,10 @@ pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
 fn find(name: &str) -> Result<Arc<dyn transom_function::Function>, Failure> {
     transom_builtins::find(name).ok_or_else(|| {
         let known: Vec<&str> = transom_builtins::names().collect();
+        let meant = suggest::did_you_mean(name, known.iter().copied());
+        let otherwise = || format!("there are {}", known.join(", "));
         Failure::new(format!("there is no built-in function {name:?}"))
-            .remedy(format!("there are {}", known.join(", ")))
+            .remedy(meant.unwrap_or_else(otherwise))
     })
 }
 

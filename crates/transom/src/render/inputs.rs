@@ -1,17 +1,16 @@
 //! What is rendered, read from files and checked.
 
+use super::admission::{Admission, Objection};
+use super::definition::Defined;
 use super::manifests::{self, Manifest};
 use super::options::Render;
-use super::{runtime, shape};
+use super::runtime;
 use crate::failure::Failure;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use std::path::Path;
 use transom_compose::{Objects, Schema, schema_for};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
-use transom_xapi::definition::Definition;
-use transom_xapi::derive::{Extensions, composite_crd};
 use transom_xapi::{Composition, constants};
 
 /// Everything a run reads.
@@ -19,7 +18,7 @@ pub(crate) struct Inputs {
     pub(crate) composites: Vec<Manifest>,
     pub(crate) compositions: Vec<(Manifest, Composition)>,
     pub(crate) functions: Option<Vec<Manifest>>,
-    pub(crate) definition: Option<Manifest>,
+    pub(crate) definition: Option<Defined>,
     pub(crate) observed: Vec<Value>,
     /// The resources that functions may require, as given.
     pub(crate) required: Vec<Value>,
@@ -30,12 +29,15 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     pub(crate) fn load(options: &Render) -> Result<Self, Failure> {
-        let composites = composites(&options.composite)?;
+        let mut composites = composites(&options.composite)?;
         let compositions = compositions(&options.composition)?;
         let functions = options.functions.as_deref();
         let functions =
             functions.map(|path| runtime::load(path, &options.function_annotations)).transpose()?;
-        let definition = options.xrd.as_deref().map(definition).transpose()?;
+        let definition = options.xrd.as_deref().map(Defined::load).transpose()?;
+        if let Some(definition) = &definition {
+            composites = composites.into_iter().map(|xr| definition.admit(xr)).collect::<Result<_, _>>()?;
+        }
         let mut world = Objects::new();
         let mut required = Vec::new();
         for path in &options.required_resources {
@@ -64,43 +66,42 @@ impl Inputs {
             wanted.kind == meta::kind(&xr.object) && wanted.api_version == meta::api_version(&xr.object)
         };
         let chosen = self.compositions.iter().find(fits).or_else(|| self.compositions.first());
-        let Some(chosen @ (manifest, composition)) = chosen else {
+        let Some(chosen @ (_, composition)) = chosen else {
             return Err(Failure::new("there is no Composition"));
         };
-        check_type(xr, composition)?;
+        self.check_type(xr, composition)?;
         check_labels(xr, composition, self.schema_of(xr)?)?;
-        check_steps(manifest, composition)?;
         Ok(chosen)
     }
 
     pub(crate) fn schema_of(&self, xr: &Manifest) -> Result<Schema, Failure> {
-        let definition = self.definition.as_ref();
+        let definition = self.definition.as_ref().map(|definition| &definition.manifest);
         schema_for(&xr.object, definition.map(|manifest| &manifest.object)).map_err(|why| match definition {
             Some(manifest) => manifest.wrong("/spec/names/kind", why),
             None => Failure::new(why),
         })
     }
 
-    /// The composite resource with the defaults of its definition.
-    pub(crate) fn defaulted(&self, xr: &Manifest) -> Result<Value, Failure> {
-        let mut object = xr.object.clone();
-        let Some(manifest) = &self.definition else { return Ok(object) };
-        let wrong = |why: String| manifest.wrong("/spec/versions", why);
-        let definition: Definition = serde_json::from_value(manifest.object.clone())
-            .map_err(|e| wrong(format!("this is no CompositeResourceDefinition: {e}")))?;
-        let crd = composite_crd(&definition, Extensions::default()).map_err(|e| wrong(e.to_string()))?;
-        let version = meta::api_version(&object).rsplit('/').next().unwrap_or_default().to_owned();
-        let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
-        let served = versions.into_iter().flatten().find(|v| v["name"] == version.as_str());
-        let schema = served.and_then(|v| v.pointer("/schema/openAPIV3Schema")).ok_or_else(|| {
-            wrong(format!("the specified API version '{version}' does not exist in the XRD"))
-        })?;
-        let schema = transom_schema::structural::parse(schema).map_err(|errors| {
-            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            wrong(format!("its schema is invalid: {}", errors.join(", ")))
-        })?;
-        transom_schema::normalize::default(&mut object, &schema);
-        Ok(object)
+    fn check_type(&self, xr: &Manifest, composition: &Composition) -> Result<(), Failure> {
+        let wanted = &composition.spec.composite_type_ref;
+        let pairs = [
+            ("kind", &wanted.kind, meta::kind(&xr.object)),
+            ("apiVersion", &wanted.api_version, meta::api_version(&xr.object)),
+        ];
+        let Some((field, wanted, given)) = pairs.into_iter().find(|(_, wanted, given)| wanted != given)
+        else {
+            return Ok(());
+        };
+        let what = format!(
+            "composition's compositeTypeRef.{field} ({wanted}) does not match XR's {field} ({given})"
+        );
+        let remedy = match (field, &self.definition) {
+            ("kind", None) => {
+                "give the Composition that is for this type; if this is a claim, give its definition with --xrd"
+            }
+            _ => "give the Composition that is for this type",
+        };
+        Err(xr.wrong(&format!("/{field}"), what).remedy(remedy))
     }
 }
 
@@ -141,7 +142,7 @@ fn compositions(path: &Path) -> Result<Vec<(Manifest, Composition)>, Failure> {
                 .wrong("/kind", format!("not a Composition: {}", manifest.title()))
                 .remedy("the second argument names a Composition of apiextensions.crossplane.io/v1"));
         }
-        shape::check_composition(&manifest)?;
+        check_composition(&manifest)?;
         let composition = serde_json::from_value(manifest.object.clone())
             .map_err(|e| manifest.wrong("/spec", format!("this is no Composition: {e}")))?;
         Ok((manifest, composition))
@@ -149,35 +150,25 @@ fn compositions(path: &Path) -> Result<Vec<(Manifest, Composition)>, Failure> {
     manifests.into_iter().map(read).collect()
 }
 
-fn definition(path: &Path) -> Result<Manifest, Failure> {
-    let manifests = manifests::load(path, "the XRD")?;
-    let found = manifests.iter().find(|m| meta::kind(&m.object) == constants::kind::XRD);
-    match (found, manifests.first()) {
-        (Some(manifest), _) => Ok(manifest.clone()),
-        (None, Some(other)) => {
-            Err(other.wrong("/kind", format!("not a CompositeResourceDefinition: {}", other.title())))
-        }
-        (None, None) => Err(Failure::new(format!("there is no XRD in {}", path.display()))),
-    }
-}
+/// Fields of Crossplane v1 that nothing reads any more. Compositions that were exported from it have them.
+const NO_EFFECT: &[&str] = &["/spec/environment", "/spec/publishConnectionDetailsWithStoreConfigRef"];
 
-fn check_type(xr: &Manifest, composition: &Composition) -> Result<(), Failure> {
-    let wanted = &composition.spec.composite_type_ref;
-    let pairs = [
-        ("kind", &wanted.kind, meta::kind(&xr.object)),
-        ("apiVersion", &wanted.api_version, meta::api_version(&xr.object)),
-    ];
-    for (field, wanted, given) in pairs {
-        if wanted != given {
-            let what = format!(
-                "composition's compositeTypeRef.{field} ({wanted}) does not match XR's {field} ({given})"
-            );
-            return Err(xr
-                .wrong(&format!("/{field}"), what)
-                .remedy("give the Composition that is for this type"));
-        }
+/// Refuses what an API server would refuse.
+fn check_composition(manifest: &Manifest) -> Result<(), Failure> {
+    let crd =
+        transom_xapi::crds::crds().find(|crd| crd["spec"]["names"]["kind"] == constants::kind::COMPOSITION);
+    let Some(admission) = crd.as_ref().and_then(|crd| Admission::of(crd, "v1")) else { return Ok(()) };
+    let admission = admission.map_err(Failure::new)?;
+    let has_no_effect =
+        |objection: &Objection| objection.is_unknown_field && NO_EFFECT.contains(&objection.pointer.as_str());
+    let objections = admission.objections(&manifest.object).into_iter();
+    let (ignored, refused): (Vec<Objection>, Vec<Objection>) = objections.partition(has_no_effect);
+    for objection in ignored {
+        let name = objection.pointer.trim_start_matches("/spec/");
+        let what = format!("the field {name:?} of Crossplane v1 has no effect");
+        manifest.wrong(&objection.pointer, what).warn();
     }
-    Ok(())
+    Failure::all(refused.into_iter().map(|objection| objection.at(manifest)))
 }
 
 /// A composite resource that selects its composition by labels would not have selected one without them.
@@ -199,32 +190,6 @@ fn check_labels(xr: &Manifest, composition: &Composition, schema: Schema) -> Res
             Some(_) => continue,
         };
         return Err(xr.wrong(&format!("{pointer}/{}", key.replace('/', "~1")), what));
-    }
-    Ok(())
-}
-
-fn check_steps(manifest: &Manifest, composition: &Composition) -> Result<(), Failure> {
-    let mode = &composition.spec.mode;
-    if !mode.is_empty() && mode != "Pipeline" && mode != "Resources" {
-        let what = format!("unknown mode {mode:?}");
-        return Err(manifest.wrong("/spec/mode", what).remedy("use Pipeline"));
-    }
-    let mut names = BTreeSet::new();
-    for (index, step) in composition.spec.pipeline.iter().enumerate() {
-        let wrong =
-            |field: &str, what: String| Err(manifest.wrong(&format!("/spec/pipeline/{index}{field}"), what));
-        if step.step.is_empty() {
-            return wrong("", "the pipeline step has no name".to_owned());
-        }
-        if !names.insert(&step.step) {
-            return wrong("/step", format!("there are two pipeline steps named {:?}", step.step));
-        }
-        if step.function_ref.name.is_empty() {
-            return wrong("/functionRef", format!("pipeline step {:?} calls no function", step.step));
-        }
-        if step.input.as_ref().is_some_and(|input| !input.is_object()) {
-            return wrong("/input", format!("the input of pipeline step {:?} is not an object", step.step));
-        }
     }
     Ok(())
 }

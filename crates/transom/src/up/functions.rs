@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use transom_builtins::{GoTemplating, Lasting};
+use transom_builtins::{Explained, GoTemplating, Lasting};
 use transom_compose::{FunctionRunner, resources_mode};
 use transom_controllers::FunctionRuntime;
 use transom_controllers::metrics::Metrics;
@@ -44,6 +44,7 @@ impl Embedded {
     ) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
         let templates = Arc::new(GoTemplating::default().with_files_below(templates));
+        let templates = Arc::new(Explained::new(templates));
         let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
         let functions = Functions::default().counting(Arc::new(Counted(metrics))).offering(packages);
         let functions = Arc::new(functions);

@@ -148,3 +148,39 @@ fn templates_of_the_first_version_are_rendered() {
     assert_eq!(printed[1]["data"]["image"], "image nginx:1.27");
     assert_eq!(printed[1]["metadata"]["annotations"]["crossplane.io/composition-resource-name"], "0");
 }
+
+/// Results go to stdout, and a reader that has seen enough is no failure.
+#[test]
+fn results_of_other_commands_go_to_stdout() {
+    let files = Files::new();
+    for (arguments, expected) in [
+        (&["version"][..], "transom 0"),
+        (&["completion", "bash"], "_transom()"),
+        (&["completion", "zsh"], "#compdef transom"),
+        (&["function", "list"], "function-auto-ready\n"),
+    ] {
+        let output = files.run(arguments);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}: {output:?}");
+        assert!(said.starts_with(expected), "{arguments:?}: {said}");
+        let hidden = ["transom,composition", "(composition)", "transom,beta", "(beta)"];
+        assert!(
+            !hidden.iter().any(|name| said.contains(name)),
+            "{arguments:?} names hidden commands: {said}"
+        );
+    }
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_transom"));
+    let run = command.args(["completion", "bash"]).stdout(writer).output().expect("transom runs");
+    assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+}
+
+#[test]
+fn the_help_lists_what_users_need_first() {
+    let help = String::from_utf8(Files::new().run(&["--help"]).stdout).expect("text");
+    let place =
+        |command: &str| help.find(&format!("\n  {command} ")).unwrap_or_else(|| panic!("{command}: {help}"));
+    let order = ["render", "up", "function", "db", "bench", "completion", "version"].map(place);
+    assert!(order.is_sorted(), "{help}");
+}

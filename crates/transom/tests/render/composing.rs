@@ -50,7 +50,7 @@ fn the_guide_can_be_followed() {
             }
         }
     }
-    assert_eq!(commands, 3);
+    assert_eq!(commands, 4);
 }
 
 #[test]

@@ -35,9 +35,22 @@ impl Files {
         self.write(to, &text.replace(old, new))
     }
 
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
     pub fn run(&self, arguments: &[&str]) -> Output {
+        self.run_with(&[], arguments)
+    }
+
+    /// Runs with variables of the environment.
+    pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_transom"));
-        command.args(arguments).current_dir(self.0.path()).output().expect("transom runs")
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(variable);
+        }
+        command.envs(variables.iter().copied()).args(arguments).current_dir(self.0.path());
+        command.output().expect("transom runs")
     }
 
     /// The documents that a run prints; it must succeed.

@@ -2,6 +2,7 @@
 
 mod command;
 mod composing;
+mod defined;
 mod fixtures;
 mod golden;
 mod mistakes;

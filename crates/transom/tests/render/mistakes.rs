@@ -85,14 +85,171 @@ fn misspelt_and_misplaced_fields_are_pointed_at() {
         &files,
         &["xr.yaml", "a.yaml"],
         1,
-        &["unknown field \"pipelines\"", "a.yaml:10:3", "did you mean pipeline?"],
+        &["unknown field \"pipelines\"", "a.yaml:10:3", "did you mean \"pipeline\"?"],
     );
-    files.change(COMPOSITION, "b.yaml", "  mode: Pipeline", "  mode: [Pipeline]");
-    says(&files, &["xr.yaml", "b.yaml"], 1, &["\"mode\" is a list, not a text", "b.yaml:9:3"]);
-    files.change(COMPOSITION, "c.yaml", "step: ready", "step: compose");
-    says(&files, &["xr.yaml", "c.yaml"], 1, &["two pipeline steps named \"compose\""]);
-    files.change(COMPOSITION, "d.yaml", "  mode: Pipeline", "  mode: Magic");
-    says(&files, &["xr.yaml", "d.yaml"], 1, &["unknown mode \"Magic\"", "use Pipeline"]);
+    let nested = "      name: function-auto-ready\n    inputt: {}\n    crdentials: []\n";
+    files.change(COMPOSITION, "b.yaml", "      name: function-auto-ready\n", nested);
+    let both = ["did you mean \"input\"?", "b.yaml:64:5", "did you mean \"credentials\"?", "b.yaml:65:5"];
+    says(&files, &["xr.yaml", "b.yaml"], 1, &both);
+}
+
+/// Whatever the API server would refuse about a Composition is refused in its words, where it was written.
+#[test]
+fn compositions_that_an_api_server_refuses_are_pointed_at() {
+    let files = Files::new();
+    let step = "  - step: ready\n";
+    for (old, new, expected) in [
+        (
+            "  mode: Pipeline",
+            "  mode: [Pipeline]",
+            &["spec.mode in body must be of type string: \"array\"", "bad.yaml:9:3"][..],
+        ),
+        (
+            "  mode: Pipeline",
+            "  mode: Pipelin",
+            &["spec.mode: Unsupported value: \"Pipelin\"", "bad.yaml:9:3", "did you mean \"Pipeline\"?"],
+        ),
+        ("step: ready", "step: compose", &["spec.pipeline[1]: Duplicate value", "bad.yaml:61:5"]),
+        (
+            step,
+            "  - step: ready\n    maxIterations: 0\n",
+            &["spec.pipeline[1].maxIterations: Invalid value: 0: ", "equal to 1", "bad.yaml:62:5"],
+        ),
+        (step, "  - step: ready\n    maxIterations: -1\n", &["maxIterations: Invalid value: -1: "]),
+        (
+            step,
+            "  - step: ready\n    allowedExtraResources:\n    - apiVersion: v1\n      kind: Secret\n      name: a\n      matchLabels: {b: c}\n",
+            &["name, matchName and matchLabels are mutually exclusive", "bad.yaml:63:7"],
+        ),
+        ("    kind: App", "", &["spec.compositeTypeRef.kind: Required value", "bad.yaml:6:3"]),
+        ("      kind: Resources\n", "", &["spec.pipeline[0].input.kind: Required value", "bad.yaml:14:5"]),
+    ] {
+        files.change(COMPOSITION, "bad.yaml", old, new);
+        says(&files, &["xr.yaml", "bad.yaml"], 1, expected);
+    }
+}
+
+#[test]
+fn fields_of_crossplane_v1_are_warned_of() {
+    let files = Files::new();
+    let store = "  mode: Pipeline\n  publishConnectionDetailsWithStoreConfigRef:\n    name: default\n";
+    files.change(COMPOSITION, "v1.yaml", "  mode: Pipeline\n", store);
+    let output = files.run(&["render", "xr.yaml", "v1.yaml"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.starts_with("warning: the field") && said.contains("v1.yaml:10:3"), "{said}");
+}
+
+/// A mistake in the input of a built-in function is pointed at, not the step that has it.
+#[test]
+fn mistakes_in_inputs_are_pointed_at() {
+    let files = Files::new();
+    for (old, new, expected) in [
+        (
+            "          toFieldPath: status.replicas",
+            "          toFieldPth: status.replicas",
+            &[
+                "error: in the input of pipeline step \"compose\": unknown field \"toFieldPth\"\n",
+                "bad.yaml:42:11",
+                "42 |           toFieldPth: status.replicas\n   |           ^\n   = did you mean \"toFieldPath\"?",
+            ][..],
+        ),
+        (
+            "          - type: map\n",
+            "          - type: mpa\n",
+            &[
+                "unsupported value \"mpa\"",
+                "bad.yaml:57:13",
+                "did you mean \"map\"? supported are map, match,",
+            ],
+        ),
+        ("      - name: service\n", "      -\n", &["required field \"name\" is missing", "bad.yaml:44:9"]),
+    ] {
+        files.change(COMPOSITION, "bad.yaml", old, new);
+        says(&files, &["xr.yaml", "bad.yaml"], 1, expected);
+        let (said, _) = files.fail(&["xr.yaml", "bad.yaml"]);
+        assert!(!said.contains("v1beta1.Resources") && !said.contains("unmarshal"), "{said}");
+    }
+}
+
+#[test]
+fn all_mistakes_in_inputs_are_reported() {
+    let files = Files::new();
+    files.change(COMPOSITION, "one.yaml", "toFieldPath: spec.replicas", "toFieldPth: spec.replicas");
+    files.change("one.yaml", "two.yaml", "fromFieldPath: spec.image", "fromField: spec.image");
+    says(&files, &["xr.yaml", "two.yaml"], 1, &["two.yaml:36:11", "two.yaml:38:11"]);
+    // The classic form also says what the original says.
+    let genuine = "step \"compose\" returned a fatal result: cannot get Function input: cannot get function input *v1beta1";
+    says(
+        &files,
+        &["xr.yaml", "two.yaml", "--classic-output"],
+        1,
+        &[genuine, "two.yaml:36:11", "two.yaml:38:11"],
+    );
+    says(&files, &["xr.yaml", "two.yaml", "functions.yaml"], 1, &["two.yaml:36:11"]);
+}
+
+#[test]
+fn mistakes_in_templates_of_the_first_version_are_pointed_at() {
+    let files = Files::new();
+    files.write(
+        "templates.yaml",
+        "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata:\n  name: templates\nspec:\n  compositeTypeRef:\n    apiVersion: example.org/v1\n    kind: App\n  mode: Resources\n  resources:\n  - base:\n      apiVersion: v1\n      kind: ConfigMap\n    patches:\n    - fromFieldPath: spec.image\n      toFieldPth: data.image\n",
+    );
+    says(
+        &files,
+        &["xr.yaml", "templates.yaml"],
+        1,
+        &[
+            "in the templates: unknown field \"toFieldPth\"",
+            "templates.yaml:16:7",
+            "did you mean \"toFieldPath\"?",
+        ],
+    );
+}
+
+/// What a function ignores is rarely what was meant: it is rendered, with a warning.
+#[test]
+fn what_functions_ignore_is_warned_of() {
+    let files = Files::new();
+    files.change(COMPOSITION, "kind.yaml", "kind: Resources", "kind: Resource");
+    files.change("xr.yaml", "second.yaml", "shop", "second");
+    let both = std::fs::read_to_string(files.path("xr.yaml")).unwrap();
+    let second = std::fs::read_to_string(files.path("second.yaml")).unwrap();
+    files.write("both.yaml", &format!("{both}---\n{second}"));
+    let output = files.run(&["render", "both.yaml", "kind.yaml"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("expects an input of kind \"Resources\", not \"Resource\""), "{said}");
+    assert!(said.contains("kind.yaml:16:7"), "{said}");
+    assert_eq!(said.matches("warning:").count(), 1, "once, whatever is rendered: {said}");
+}
+
+/// Diagnostics have colours on terminals only.
+#[test]
+fn piped_diagnostics_have_no_colour() {
+    let files = Files::new();
+    let (said, _) = files.fail(&["xr.yaml", "xr.yaml"]);
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+    let forced = files.run_with(&[("CLICOLOR_FORCE", "1")], &["render", "xr.yaml", "xr.yaml"]);
+    let said = String::from_utf8_lossy(&forced.stderr);
+    assert!(said.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m not a Composition"), "{said:?}");
+    let refused = files.run_with(&[("NO_COLOR", "1"), ("CLICOLOR", "1")], &["render", "xr.yaml", "xr.yaml"]);
+    assert!(!String::from_utf8_lossy(&refused.stderr).contains('\u{1b}'));
+}
+
+#[test]
+fn a_denied_requirement_names_the_list() {
+    let files = Files::new();
+    let step = "  - step: extra\n    functionRef:\n      name: function-extra-resources\n    allowedExtraResources:\n    - apiVersion: v1\n      kind: ConfigMap\n    input:\n      apiVersion: extra-resources.fn.crossplane.io/v1beta1\n      kind: Input\n      spec:\n        extraResources:\n        - apiVersion: v1\n          kind: Secret\n          into: secrets\n          ref:\n            name: top\n";
+    files.change(COMPOSITION, "denied.yaml", "  - step: ready\n", &format!("{step}  - step: ready\n"));
+    says(
+        &files,
+        &["xr.yaml", "denied.yaml"],
+        1,
+        &["allowedExtraResources do not allow", "denied.yaml:64:5", "add this to allowedExtraResources"],
+    );
+    assert!(!files.fail(&["xr.yaml", "denied.yaml"]).0.contains("the function re"));
 }
 
 #[test]
@@ -111,6 +268,15 @@ fn functions_that_cannot_run_are_pointed_at() {
         1,
         &["does it exist in your Functions file?"],
     );
+    files.change(
+        COMPOSITION,
+        "typo.yaml",
+        "name: function-patch-and-transform",
+        "name: function-patch-and-transfrom",
+    );
+    let meant = ["typo.yaml:13:7", "did you mean \"function-patch-and-transform\"?"];
+    says(&files, &["xr.yaml", "typo.yaml"], 1, &meant);
+    says(&files, &["xr.yaml", "typo.yaml", "functions.yaml"], 1, &meant);
     files.change("functions.yaml", "python-functions.yaml", "function-auto-ready", "function-python");
     let development = "render.crossplane.io/runtime: Development";
     says(&files, &["xr.yaml", "python.yaml", "python-functions.yaml"], 1, &["is not built in", development]);

@@ -7,6 +7,7 @@ mod composing;
 mod definitions;
 mod edges;
 mod faulty;
+mod guide;
 mod managed;
 mod manifests;
 mod mutual_tls;

@@ -15,6 +15,8 @@ pub struct Plane(Server);
 
 pub struct Reply {
     pub status: u16,
+    /// What clients print beside the answer.
+    pub warnings: Vec<String>,
     pub body: Value,
 }
 
@@ -49,7 +51,9 @@ impl Plane {
         request.extensions_mut().insert(Identity::admin("admin"));
         let (parts, body) = self.0.handle(request).await.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        Reply { status: parts.status.as_u16(), body: serde_json::from_slice(&bytes).unwrap() }
+        let warnings = parts.headers.get_all(http::header::WARNING).iter();
+        let warnings = warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect();
+        Reply { status: parts.status.as_u16(), warnings, body: serde_json::from_slice(&bytes).unwrap() }
     }
 
     pub async fn get(&self, path: &str) -> Value {
