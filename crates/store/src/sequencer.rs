@@ -24,6 +24,8 @@ const IDLE_TICK: Duration = Duration::from_secs(30);
 
 /// How often a store that refuses writes checks whether it could accept them again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Events of the past that are dropped at a time, beyond those that make room for new ones.
+const TRIMMED: usize = 256;
 
 pub(crate) enum Message {
     Write(Box<Request>),
@@ -46,6 +48,8 @@ pub(crate) struct Sequencer {
     state: State,
     unsynced: Unsynced,
     pace: Pace,
+    /// Whether an idle store has more history to drop.
+    trimming: bool,
 }
 
 /// Writes that were acknowledged before they were synced.
@@ -55,10 +59,11 @@ struct Unsynced {
     since: Option<Instant>,
 }
 
-/// What the last batch was like, to judge whether waiting a moment would make the next one fuller.
+/// What the last two batches were like, to judge whether waiting a moment would make the next one fuller.
 #[derive(Default)]
 struct Pace {
     writes: usize,
+    writes_before: usize,
     sync: Duration,
 }
 
@@ -72,7 +77,8 @@ impl Sequencer {
         options: Options,
     ) -> Self {
         let state = State::clone(&shared.state.load());
-        Self { shared, inbox, backend, options, state, unsynced: Unsynced::default(), pace: Pace::default() }
+        let (unsynced, pace) = (Unsynced::default(), Pace::default());
+        Self { shared, inbox, backend, options, state, unsynced, pace, trimming: false }
     }
 
     /// Serves until it is told to stop, or every handle of the store is gone.
@@ -117,13 +123,17 @@ impl Sequencer {
     }
 
     fn until_due(&self) -> Duration {
-        let delay = self.options.batch.relaxed_delay;
-        let idle = if self.shared.is_refusing() { PROBE_EVERY } else { IDLE_TICK };
-        self.unsynced.since.map_or(idle, |since| delay.saturating_sub(since.elapsed()))
+        match self.unsynced.since {
+            Some(since) => self.options.batch.relaxed_delay.saturating_sub(since.elapsed()),
+            None if self.trimming => Duration::ZERO,
+            None if self.shared.is_refusing() => PROBE_EVERY,
+            None => IDLE_TICK,
+        }
     }
 
     fn sync_if_due(&mut self) {
-        if self.unsynced.writes >= MAX_UNSYNCED / 2 || self.until_due().is_zero() {
+        let due = self.unsynced.since.is_some() && self.until_due().is_zero();
+        if due || self.unsynced.writes >= MAX_UNSYNCED / 2 {
             // The reason is in `failed`, where every later write finds it.
             let _ = self.sync();
         }
@@ -137,8 +147,13 @@ impl Sequencer {
         if self.shared.is_refusing() {
             self.probe();
         }
-        if self.state.trim(&self.options.history, now()) {
+        let gone = self.state.trim(&self.options.history, now(), TRIMMED);
+        self.trimming = gone == TRIMMED;
+        if gone > 0 {
             self.shared.state.store(Arc::new(self.state.clone()));
+        }
+        if self.trimming {
+            return;
         }
         self.backend.maintain(&self.state);
         if let Err(error) = self.backend.settle() {
@@ -160,7 +175,7 @@ impl Sequencer {
                 Err(TryRecvError::Empty) => {
                     // Those who were just answered are about to ask again: sync for them together.
                     let left = patience.saturating_sub(started.elapsed());
-                    if left.is_zero() || batch.len() >= self.pace.writes {
+                    if left.is_zero() || batch.len() >= self.pace.company() {
                         break;
                     }
                     match self.inbox.recv_timeout(left) {
@@ -186,7 +201,7 @@ impl Sequencer {
         let mut events = Vec::with_capacity(batch.len());
         let mut answers = Vec::with_capacity(batch.len());
         let mut strict = false;
-        self.pace.writes = batch.len();
+        self.pace.took(batch.len());
         for Request { write, reply, permit } in batch {
             let durability = write.durability;
             let answer = next.write(write, at).map(|(event, committed)| {
@@ -201,7 +216,8 @@ impl Sequencer {
                 // A mismatch may have been with a write of this very batch, so it is no answer either.
                 return refuse(answers, &reason);
             }
-            next.trim(&self.options.history, at);
+            // A burst of a while ago grows old all at once: its history goes bit by bit; no write waits for all of it.
+            next.trim(&self.options.history, at, TRIMMED + 2 * events.len());
             self.publish(next, &events);
         }
         for ((reply, _permit), answer) in answers {
@@ -285,10 +301,20 @@ fn refuse(answers: Vec<(Reply, Result<Committed, WriteError>)>, reason: &str) {
 }
 
 impl Pace {
-    /// How long to wait for company: never when the last batch was a single write, and never so long that
-    /// it would matter beside the sync.
+    fn took(&mut self, writes: usize) {
+        self.writes_before = std::mem::replace(&mut self.writes, writes);
+    }
+
+    /// How many writers seem to write all the time. One full batch does not say so: a client that sends a few
+    /// writes at once usually goes on with a single one that depends on all of them, and nobody else may come.
+    fn company(&self) -> usize {
+        self.writes.min(self.writes_before)
+    }
+
+    /// How long to wait for company: never when a batch was a single write of late, and never so long that it
+    /// would matter beside the sync.
     fn patience(&self) -> Duration {
-        if self.writes < 2 { Duration::ZERO } else { (self.sync / 4).min(Duration::from_micros(500)) }
+        if self.company() < 2 { Duration::ZERO } else { (self.sync / 4).min(Duration::from_micros(500)) }
     }
 }
 
@@ -318,4 +344,21 @@ impl Drop for Alarm {
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_steady_company_is_waited_for() {
+        let mut pace = Pace { sync: Duration::from_millis(1), ..Pace::default() };
+        for writes in [1, 4, 1, 5, 1] {
+            pace.took(writes);
+            assert_eq!(pace.patience(), Duration::ZERO, "after a batch of {writes}");
+        }
+        pace.took(32);
+        pace.took(30);
+        assert_eq!((pace.patience(), pace.company()), (Duration::from_micros(250), 30));
+    }
 }

@@ -174,11 +174,11 @@ impl State {
         self.revision = revision;
     }
 
-    /// Drops the events that the limits no longer cover at time `now`. Says whether any went.
-    pub(crate) fn trim(&mut self, limits: &HistoryLimits, now: u64) -> bool {
+    /// Drops the events that the limits no longer cover at time `now`, but no more than `most`. Says how many went.
+    pub(crate) fn trim(&mut self, limits: &HistoryLimits, now: u64, most: usize) -> usize {
         let min_age = u64::try_from(limits.min_age.as_millis()).unwrap_or(u64::MAX);
-        let before = self.history.evicted;
-        while let Some(oldest) = self.history.events.front() {
+        let mut gone = 0;
+        while let Some(oldest) = self.history.events.front().filter(|_| gone < most) {
             let len = self.history.events.len();
             let over = len > limits.max_events || self.history_bytes > limits.max_bytes;
             let stale = len > limits.min_events && now.saturating_sub(oldest.at) > min_age;
@@ -188,12 +188,13 @@ impl State {
             let Some(event) = self.history.evict() else { break };
             self.history_bytes -= event_bytes(&event);
             self.resource_mut(&event.key.resource).history.evict();
+            gone += 1;
         }
         let floor = self.history.floor;
         while self.gaps.front().is_some_and(|(_, to)| *to <= floor) {
             self.gaps.pop_front();
         }
-        self.history.evicted != before
+        gone
     }
 
     /// The oldest revision of `resource` that can still be told exactly.
@@ -241,4 +242,25 @@ fn body_len(entry: Option<&Arc<Entry>>) -> u64 {
 /// Only the old body is kept by the event alone: the new one is live, or a later event's old one.
 fn event_bytes(event: &Event) -> u64 {
     EVENT_OVERHEAD + body_len(event.old.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_goes_bit_by_bit() {
+        let mut state = State::empty();
+        for revision in 2..=1_001 {
+            let name = ObjectKey { namespace: "n".into(), name: revision.to_string().as_str().into() };
+            let key = Key { resource: "things".into(), object: name };
+            state.apply(Arc::new(Event { revision, at: 0, key, old: None, new: None }));
+        }
+        let limits = HistoryLimits { min_events: 100, ..HistoryLimits::default() };
+        let later = u64::try_from(limits.min_age.as_millis()).unwrap() + 1;
+        assert_eq!(state.trim(&limits, later, 256), 256);
+        assert_eq!(state.floor("things"), 257, "the oldest are gone");
+        assert_eq!(state.trim(&limits, later, 1_000), 900 - 256);
+        assert_eq!(state.trim(&limits, later, 1_000), 0, "the newest stay");
+    }
 }

@@ -105,7 +105,7 @@ impl Log {
             file.sync().map_err(OpenError::io(&path))?;
             state.skip_to(position.saturating_add(SKIP));
         }
-        state.trim(&options.history, now());
+        state.trim(&options.history, now(), usize::MAX);
         let kind = if state.revision > position { Kind::Skip } else { Kind::Mark };
         let opening = Some(Opening { kind, revision: state.revision });
         let log = Self {

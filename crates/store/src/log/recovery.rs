@@ -185,7 +185,7 @@ impl<'a> Recovery<'a> {
         if !records.is_empty() {
             return Err("more in a batch than it says".to_owned());
         }
-        self.state.trim(self.limits, frame.at);
+        self.state.trim(self.limits, frame.at, usize::MAX);
         Ok(())
     }
 

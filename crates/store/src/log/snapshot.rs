@@ -13,11 +13,15 @@ use std::sync::Arc;
 
 /// Objects are framed in chunks of about this size.
 const CHUNK: usize = 256 << 10;
+/// Bytes that are written before they are synced. File systems that order data before metadata make a sync of the log
+/// wait for whatever else is unwritten: that must never be a whole snapshot.
+const UNSYNCED: usize = 1 << 20;
 
 /// Writes the objects as they were at `header.revision`, which the history of `state` must reach.
 pub(crate) fn write(disk: &dyn Disk, dir: &Path, header: FileHeader, state: &State) -> io::Result<()> {
     header.create(disk, dir, |file| {
-        let mut chunks = Chunks { file, buffer: Vec::new(), start: 0, count: 0, total: 0, crc: 0, header };
+        let buffer = Vec::new();
+        let mut chunks = Chunks { file, buffer, start: 0, count: 0, total: 0, unsynced: 0, crc: 0, header };
         for name in state.resources.keys() {
             let objects = state.snapshot_at(name, header.revision).map_err(io::Error::other)?.objects;
             for (object, entry) in &objects {
@@ -43,6 +47,7 @@ struct Chunks<'a> {
     start: usize,
     count: u32,
     total: u64,
+    unsynced: usize,
     /// Over the headers of all frames, each of which vouches for its body.
     crc: u32,
     header: FileHeader,
@@ -61,6 +66,11 @@ impl Chunks<'_> {
         self.crc = crc32c::crc32c_append(self.crc, &self.buffer[..frame::HEADER]);
         self.total += u64::from(self.count);
         self.file.write_all(&self.buffer)?;
+        self.unsynced += self.buffer.len();
+        if self.unsynced >= UNSYNCED {
+            self.file.sync()?;
+            self.unsynced = 0;
+        }
         self.buffer.clear();
         self.count = 0;
         Ok(())
