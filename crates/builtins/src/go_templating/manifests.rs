@@ -307,20 +307,30 @@ struct Places<'t> {
     rendered: &'t str,
     /// The line, counted from one, of the separator before the document.
     start: usize,
+    /// The text in which the next separator is looked for; it begins at the line `at` counts next.
+    ahead: &'t str,
+    at: usize,
     document: usize,
 }
 
 impl<'t> Places<'t> {
     fn new(rendered: &'t str) -> Self {
-        let mut places = Self { rendered, start: 1, document: 0 };
+        let ahead = rendered.split_once('\n').map_or("", |(_, ahead)| ahead);
+        let mut places = Self { rendered, start: 1, ahead, at: 1, document: 0 };
         places.seek();
         places
     }
 
+    /// Goes on to the next separator. Every line is looked at once, however many documents there are.
     fn seek(&mut self) {
-        let lines = self.rendered.split('\n').enumerate().skip(self.start);
-        if let Some((index, _)) = lines.into_iter().find(|(_, line)| line.trim() == "---") {
-            self.start = index + 1;
+        while !self.ahead.is_empty() {
+            let (line, ahead) = self.ahead.split_once('\n').unwrap_or((self.ahead, ""));
+            self.ahead = ahead;
+            self.at += 1;
+            if line.trim() == "---" {
+                self.start = self.at;
+                return;
+            }
         }
     }
 
@@ -395,4 +405,22 @@ fn go_words(message: &str) -> (String, Option<usize>) {
         _ => (bare, 0),
     };
     (words.to_owned(), Some(offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_looked_at_once() {
+        for document in ["---\nkind: A\n", "{\"kind\": \"A\"}\n"] {
+            let text = document.repeat(1_000);
+            let mut places = Places::new(&text);
+            for _ in 0..1_000 {
+                places.next();
+            }
+            // `at` counts the lines that were looked at.
+            assert_eq!(places.at, text.lines().count(), "{document}");
+        }
+    }
 }
