@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use transom_function::ResourceSelector;
 use transom_object::time::Timestamp;
 use transom_xapi::CompositionSpec;
@@ -60,8 +61,8 @@ pub type Observed = BTreeMap<String, ObservedResource>;
 /// A composed resource that exists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedResource {
-    /// The whole object.
-    pub object: Value,
+    /// The whole object. Every step is shown it, so it is shared, not copied.
+    pub object: Arc<Value>,
     pub connection_details: BTreeMap<String, Vec<u8>>,
 }
 

@@ -5,6 +5,7 @@ use crate::inputs::{Observation, ObservedResource, Spare};
 use crate::world::{Kind, World, WorldError};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use transom_object::meta;
 use transom_xapi::CompositionSpec;
 use transom_xapi::composite::Schema;
@@ -57,9 +58,9 @@ pub async fn observe(
                 object: reference.name.clone(),
                 why,
             })?;
-        let found = ObservedResource { object, connection_details };
+        let found = ObservedResource { object: object.into(), connection_details };
         if let Some(other) = observed.insert(name.clone(), found) {
-            spare.push(Spare { name: Some(name), object: other.object });
+            spare.push(Spare { name: Some(name), object: Arc::unwrap_or_clone(other.object) });
         }
     }
     Ok(Observation { observed, spare })

@@ -20,6 +20,7 @@ use prost::Message;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use transom_function::proto::v1::MatchLabels;
 use transom_function::proto::v1::resource_selector::Match;
 use transom_function::{
@@ -299,8 +300,8 @@ async fn fetch_schema(selector: &SchemaSelector, world: &dyn World) -> Result<Sc
 
 /// An object as functions see it.
 pub(crate) fn resource(
-    object: Value,
+    object: impl Into<Arc<Value>>,
     connection_details: BTreeMap<String, Vec<u8>>,
 ) -> Result<Resource, transom_function::NotAnObject> {
-    Ok(Resource { resource: Some(Struct::try_from(object)?), connection_details, ready: 0 })
+    Ok(Resource { resource: Some(Struct::try_from(object.into())?), connection_details, ready: 0 })
 }

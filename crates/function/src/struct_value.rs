@@ -8,8 +8,9 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, encoded_len_varint,
     skip_field,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Number, Value};
+use std::sync::Arc;
 use transom_object::json::MAX_DEPTH;
 
 /// `Struct.fields`, and `ListValue.values`.
@@ -25,14 +26,21 @@ const BOOL: u32 = 4;
 const STRUCT: u32 = 5;
 const LIST: u32 = 6;
 
-/// A JSON object that is a `google.protobuf.Struct` on the wire.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Map<String, Value>", into = "Map<String, Value>")]
-pub struct Struct(Value);
+/// A JSON object that is a `google.protobuf.Struct` on the wire. Clones share the object until one of them is changed:
+/// every step of a pipeline is shown everything that exists.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "Map<String, Value>")]
+pub struct Struct(Arc<Value>);
 
 impl Default for Struct {
     fn default() -> Self {
-        Self(Value::Object(Map::new()))
+        Self::from(Map::new())
+    }
+}
+
+impl Serialize for Struct {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
     }
 }
 
@@ -42,22 +50,22 @@ impl Struct {
         &self.0
     }
 
-    /// The object as a JSON value; always `Value::Object`.
+    /// The object as a JSON value; always `Value::Object`. A copy, if it is shared.
     pub fn into_value(self) -> Value {
-        self.0
+        Arc::unwrap_or_clone(self.0)
     }
 
     /// The object's fields.
     pub fn fields(&self) -> &Map<String, Value> {
-        match &self.0 {
+        match &*self.0 {
             Value::Object(fields) => fields,
             _ => unreachable!("a Struct is made of objects only"),
         }
     }
 
-    /// The object's fields, to change them.
+    /// The object's fields, to change them. Clones keep what they are.
     pub fn fields_mut(&mut self) -> &mut Map<String, Value> {
-        match &mut self.0 {
+        match Arc::make_mut(&mut self.0) {
             Value::Object(fields) => fields,
             _ => unreachable!("a Struct is made of objects only"),
         }
@@ -65,7 +73,7 @@ impl Struct {
 
     /// Changes the object through its value. Whatever is not an object afterwards is undone to an empty one.
     pub(crate) fn with_value<T>(&mut self, change: impl FnOnce(&mut Value) -> T) -> T {
-        let result = change(&mut self.0);
+        let result = change(Arc::make_mut(&mut self.0));
         if !self.0.is_object() {
             *self = Self::default();
         }
@@ -75,7 +83,7 @@ impl Struct {
 
 impl From<Map<String, Value>> for Struct {
     fn from(fields: Map<String, Value>) -> Self {
-        Self(Value::Object(fields))
+        Self(Arc::new(Value::Object(fields)))
     }
 }
 
@@ -94,7 +102,15 @@ impl TryFrom<Value> for Struct {
     type Error = NotAnObject;
 
     fn try_from(value: Value) -> Result<Self, NotAnObject> {
-        match value {
+        Self::try_from(Arc::new(value))
+    }
+}
+
+impl TryFrom<Arc<Value>> for Struct {
+    type Error = NotAnObject;
+
+    fn try_from(value: Arc<Value>) -> Result<Self, NotAnObject> {
+        match &*value {
             Value::Object(_) => Ok(Self(value)),
             Value::Null => Err(NotAnObject("null")),
             Value::Bool(_) => Err(NotAnObject("a boolean")),

@@ -142,3 +142,14 @@ fn only_objects_are_structs() {
     );
     assert!(serde_json::from_value::<Struct>(json!("text")).is_err());
 }
+
+#[test]
+fn clones_share_the_object_until_one_changes() {
+    let one = Struct::try_from(json!({"a": {"b": 1}})).unwrap();
+    let mut other = one.clone();
+    assert!(std::ptr::eq(one.as_value(), other.as_value()), "nothing is copied");
+    other.fields_mut().insert("c".to_owned(), json!(2));
+    assert_eq!(one.as_value(), &json!({"a": {"b": 1}}));
+    assert_eq!(other.into_value(), json!({"a": {"b": 1}, "c": 2}));
+    assert_eq!(serde_json::to_string(&one).unwrap(), r#"{"a":{"b":1}}"#);
+}

@@ -35,7 +35,7 @@ async fn only_references_say_what_exists() {
     ]);
     let Observation { observed, spare } = run(&xr(&references), &world).await.unwrap();
     assert_eq!(observed.keys().collect::<Vec<_>>(), ["a", "free"]);
-    assert_eq!(observed["a"].object, object("Db", "a", true));
+    assert_eq!(*observed["a"].object, object("Db", "a", true));
     assert!(spare.is_empty());
     assert_eq!(run(&json!({}), &world).await.unwrap(), Observation::default());
 }
@@ -48,7 +48,7 @@ async fn the_last_of_two_with_the_same_name_counts() {
     let Observation { observed, spare } =
         run(&xr(&json!([reference("a"), reference("b")])), &world).await.unwrap();
     assert_eq!(observed.len(), 1);
-    assert_eq!(observed["a"].object, twin);
+    assert_eq!(*observed["a"].object, twin);
     assert_eq!(spare, [Spare { name: Some("a".to_owned()), object: object("Db", "a", true) }]);
 }
 

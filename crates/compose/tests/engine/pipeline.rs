@@ -281,3 +281,16 @@ async fn a_ttl_that_is_no_time_to_hold_is_ignored_and_reported() {
         assert_eq!((reported, said.len()), if holds { (0, 0) } else { (1, 1) }, "{said:?}");
     }
 }
+
+#[tokio::test]
+async fn what_is_observed_is_shown_to_every_step_without_a_copy() {
+    let case =
+        Case::steps(3).observe("a", json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}}));
+    let script = Script::new().then(RunFunctionRequest::copy_response);
+    case.run(&script).await.unwrap();
+    let own: *const serde_json::Value = &*case.observed["a"].object;
+    for call in script.calls() {
+        let shown = call.request.observed_composed("a").unwrap().object();
+        assert!(std::ptr::eq(shown, own), "step {} was given a copy", call.step);
+    }
+}

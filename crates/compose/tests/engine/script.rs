@@ -132,7 +132,10 @@ impl Case {
     }
 
     pub fn observe(mut self, name: &str, object: Value) -> Self {
-        self.observed.insert(name.to_owned(), ObservedResource { object, ..ObservedResource::default() });
+        self.observed.insert(
+            name.to_owned(),
+            ObservedResource { object: object.into(), ..ObservedResource::default() },
+        );
         self
     }
 

@@ -268,7 +268,7 @@ impl Composites {
     /// Everything that is about to be written is depended upon before it is.
     fn expect(&self, reading: &Reading<'_>, xr: &Composite, plan: &Plan, observed: &Observed) {
         let own_namespace = meta::namespace(&xr.object);
-        let wanted = plan.apply.iter().map(|a| &a.object).chain(observed.values().map(|o| &o.object));
+        let wanted = plan.apply.iter().map(|a| &a.object).chain(observed.values().map(|o| &*o.object));
         for object in wanted {
             let namespace = if own_namespace.is_empty() { meta::namespace(object) } else { own_namespace };
             if let Some(gvk) = meta::gvk(object) {

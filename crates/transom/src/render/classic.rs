@@ -103,7 +103,7 @@ fn now() -> Timestamp {
 
 fn by_name(object: &Value) -> (String, ObservedResource) {
     let name = meta::annotation(object, annotation::COMPOSITION_RESOURCE_NAME).unwrap_or_default();
-    (name.to_owned(), ObservedResource { object: object.clone(), ..ObservedResource::default() })
+    (name.to_owned(), ObservedResource { object: object.clone().into(), ..ObservedResource::default() })
 }
 
 /// The composite resource with the labels that its composed resources inherit.
