@@ -2,7 +2,7 @@
 
 use crate::condition::{Event, EventType, Target, TargetedCondition};
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::{Application, Plan};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use transom_object::quote::quote;
@@ -40,17 +40,16 @@ impl Plan {
             conditions: custom(&self.conditions),
             ..Outcome::default()
         };
-        for application in &self.apply {
-            let name = &application.name;
+        for Application { name, ready, .. } in &self.apply {
             if unsynced.contains_key(name) {
                 outcome.unsynced.push(name.clone());
-                outcome.events.push(about(format!("Composed resource {} is not yet valid", quote(name))));
             }
-            if !application.ready {
+            if !ready {
                 outcome.unready.push(name.clone());
-                outcome.events.push(about(format!("Composed resource {} is not yet ready", quote(name))));
             }
         }
+        outcome.events.extend(about(&outcome.unsynced, "valid"));
+        outcome.events.extend(about(&outcome.unready, "ready"));
         outcome.conditions.push(synced(&outcome.unsynced).into());
         outcome.conditions.push(ready(&outcome.unready, self.ready).into());
         outcome
@@ -137,14 +136,21 @@ fn custom(conditions: &[TargetedCondition]) -> Vec<TargetedCondition> {
     conditions.iter().filter(|c| !conditions::is_system(&c.condition.kind)).cloned().collect()
 }
 
-fn about(message: String) -> Event {
-    Event {
+/// One event about all composed resources that are not yet what they should be: the cost of a reconcile must not grow
+/// by a write for each of them.
+fn about(names: &[String], what: &str) -> Option<Event> {
+    let message = match names {
+        [] => return None,
+        [name] => format!("Composed resource {} is not yet {what}", quote(name)),
+        names => format!("Composed resources {} are not yet {what}", first_few(names)),
+    };
+    Some(Event {
         r#type: EventType::Normal,
         reason: event::composite::COMPOSE.to_owned(),
         message,
         step: None,
         target: Target::Composite,
-    }
+    })
 }
 
 fn synced(unsynced: &[String]) -> Condition {

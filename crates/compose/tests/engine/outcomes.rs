@@ -162,6 +162,27 @@ async fn a_function_that_holds_resources_back_is_the_cause() {
     assert_eq!(ready(&script(|_, _| {})).await, words);
 }
 
+#[tokio::test]
+async fn many_resources_are_one_event() {
+    const UNREADY: [(&str, Ready); 5] = [
+        ("a", Ready::False),
+        ("b", Ready::False),
+        ("c", Ready::False),
+        ("d", Ready::False),
+        ("e", Ready::False),
+    ];
+    let plan = Case::steps(1).run(&Script::new().then(wanting(&UNREADY))).await.unwrap();
+    let outcome = plan.conclude(&["a", "b"].map(|name| (name.to_owned(), "invalid".to_owned())).into());
+    let said: Vec<String> = outcome.events.iter().map(transom_compose::Event::text).collect();
+    assert_eq!(
+        said,
+        [
+            "Composed resources a, b are not yet valid",
+            "Composed resources a, b, c, and 2 more are not yet ready"
+        ]
+    );
+}
+
 fn with_conditions(request: &RunFunctionRequest) -> RunFunctionResponse {
     let mut response = request.copy_response();
     response.condition("Ready", Status::ConditionTrue, "Mine");
