@@ -27,8 +27,9 @@ impl Admission for Guard {
     }
 }
 
+/// Starts them on the runtime that this is run on: whatever they do stays there.
 pub(super) async fn start(
-    server: &Server,
+    server: Server,
     functions: Embedded,
     metrics: Arc<Metrics>,
     protection: Arc<Protection>,
@@ -36,7 +37,7 @@ pub(super) async fn start(
     announcer: Announcer,
 ) -> Result<Controllers, Failure> {
     let who = Identity::admin(USER);
-    let transport = server.clone().map_request(move |mut request: Request<kube::client::Body>| {
+    let transport = server.map_request(move |mut request: Request<kube::client::Body>| {
         request.extensions_mut().insert(who.clone());
         request
     });

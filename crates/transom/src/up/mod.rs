@@ -14,6 +14,7 @@ mod listener;
 mod mortal;
 mod pki;
 mod place;
+mod runtimes;
 
 pub(crate) use listen::Listen;
 pub(crate) use place::default_data_dir;
@@ -26,6 +27,7 @@ use place::Place;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -37,19 +39,11 @@ use transom_store::{HistoryLimits, OpenError, Store};
 
 /// How long open requests may take to finish when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
-const WORKER_STACK: usize = 4 * 1024 * 1024;
 
 pub(crate) fn run(options: Up) -> Result<ExitCode, Failure> {
     logging::init(options.log_format, options.verbose);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(WORKER_STACK)
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
     let announcer = Announcer { format: options.log_format, in_memory: options.in_memory };
-    let ended = runtime.block_on(serve(options, announcer));
-    // Watches of clients that do not hang up must not keep the process alive.
-    runtime.shutdown_timeout(Duration::from_millis(200));
+    let ended = runtimes::Runtimes::start()?.run(|working| serve(options, announcer, working));
     Ok(match ended {
         Ok(()) => {
             announcer.stopped();
@@ -62,7 +56,8 @@ pub(crate) fn run(options: Up) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn serve(options: Up, announcer: Announcer) -> Result<(), Failure> {
+/// Serves on the runtime it is called on; controllers and upkeep run on the other one.
+async fn serve(options: Up, announcer: Announcer, working: Handle) -> Result<(), Failure> {
     let place = Place::create(&options)?;
     let store = open_store(&options, &place).inspect_err(|_| {
         if place.temporary {
@@ -70,7 +65,7 @@ async fn serve(options: Up, announcer: Announcer) -> Result<(), Failure> {
         }
     })?;
     let unused = place.is_new() && store.resources().is_empty();
-    let plane = match Plane::start(&options, &place, &store, announcer).await {
+    let plane = match Plane::start(&options, &place, &store, announcer, &working).await {
         Ok(plane) => plane,
         Err(failure) => {
             if unused {
@@ -109,6 +104,7 @@ impl Plane {
         place: &Place,
         store: &Store,
         announcer: Announcer,
+        working: &Handle,
     ) -> Result<Self, Failure> {
         let (authority, token_key) = if options.in_memory {
             (pki::Authority::ephemeral()?, None)
@@ -142,11 +138,11 @@ impl Plane {
         let controllers = if options.api_server_only {
             None
         } else {
-            let started = start_controllers(options, place, &server, metrics, protection, announcer).await?;
+            let started = start_controllers(options, place, &server, metrics, protection, announcer, working).await?;
             let _ = readiness.set(started.0.readiness());
             Some(started)
         };
-        let upkeep = tokio::spawn({
+        let upkeep = working.spawn({
             let server = server.clone();
             async move { server.run_upkeep().await }
         });
@@ -173,6 +169,7 @@ async fn start_controllers(
     metrics: Arc<Metrics>,
     protection: Arc<Protection>,
     announcer: Announcer,
+    working: &Handle,
 ) -> Result<(Controllers, AbortOnDrop), Failure> {
     let templates = place.data_dir.join("templates");
     let certificates = options.tls_client_certs_dir.as_deref();
@@ -182,8 +179,10 @@ async fn start_controllers(
     }
     let cache = functions.cache();
     let settings = controller_options(options);
-    let controllers = controllers::start(server, functions, metrics, protection, settings, announcer).await?;
-    let expiry = tokio::spawn(async move {
+    let starting = controllers::start(server.clone(), functions, metrics, protection, settings, announcer);
+    let started = working.spawn(starting).await;
+    let controllers = started.map_err(|e| Failure::new(format!("cannot start the controllers: {e}")))??;
+    let expiry = working.spawn(async move {
         if let Some(cache) = cache {
             cache.expire().await;
         }
