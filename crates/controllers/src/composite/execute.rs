@@ -5,12 +5,14 @@
 //! resource does not hold up the others.
 
 use super::Composites;
+use super::prepare::Stored;
 use crate::cluster::Deletion;
 use crate::engine::Pass;
 use crate::error::{Attempt, Error, Result, found};
-use crate::settled::is_settled;
+use crate::settled::{is_settled, same};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use transom_compose::{
     Application, Event, EventType, Observed, ObservedResource, Plan, Reason, Target, Unsynced, upgrade,
 };
@@ -21,6 +23,8 @@ use transom_xapi::metadata::TypedReference;
 
 /// Composed resources of one composite resource that are applied at the same time: they share a sync of the disk.
 const AT_ONCE: usize = 16;
+/// The field with references to what is composed.
+const REFERENCES: &str = "resourceRefs";
 
 /// What came of a plan.
 #[derive(Default)]
@@ -31,6 +35,8 @@ pub(super) struct Executed {
     pub(super) changed: bool,
     /// Whether something could not be deleted because it is used.
     pub(super) blocked: bool,
+    /// The composed resources that changed, as they are now.
+    pub(super) applied: BTreeMap<String, Value>,
 }
 
 /// A write that was refused.
@@ -51,11 +57,15 @@ impl Composites {
         &self,
         pass: &Pass,
         xr: &mut Composite,
+        stored: &mut Stored,
         plan: &Plan,
         observed: &Observed,
     ) -> Result<Executed, Refused> {
         let mut executed = Executed::default();
         let mut in_use = Vec::new();
+        if !plan.delete.is_empty() {
+            self.save(pass, xr, stored).await?;
+        }
         for deletion in &plan.delete {
             match self.delete(pass, deletion).await {
                 // It stays referenced, so that it goes once nothing uses it any longer; nothing else waits for that.
@@ -74,7 +84,7 @@ impl Composites {
         }
         executed.blocked = !in_use.is_empty();
         executed.changed |= self
-            .apply_references(pass, xr, plan, &in_use)
+            .apply_references(pass, xr, stored, plan, &in_use)
             .await
             .to("cannot update composed resource references")?;
         for resource in observed.values() {
@@ -90,7 +100,11 @@ impl Composites {
             for (Application { name, object, .. }, outcome) in some.iter().zip(join_all(applying).await) {
                 let answer = outcome.as_ref().err().map(ToString::to_string);
                 match outcome.to(format!("cannot apply composed resource {name:?}")) {
-                    Ok(changed) => executed.changed |= changed,
+                    Ok(None) => {}
+                    Ok(Some(changed)) => {
+                        executed.changed = true;
+                        executed.applied.insert(name.clone(), changed);
+                    }
                     Err(e) if e.is_invalid() => {
                         executed.unsynced.insert(name.clone(), answer.unwrap_or_default());
                         executed.events.push(warning(&e));
@@ -124,6 +138,7 @@ impl Composites {
         &self,
         pass: &Pass,
         xr: &mut Composite,
+        stored: &mut Stored,
         plan: &Plan,
         kept: &[&Value],
     ) -> Result<bool> {
@@ -131,7 +146,19 @@ impl Composites {
         for object in kept {
             keep(&mut intent, self.schema, object);
         }
-        if is_settled(&xr.object, &intent, owner::COMPOSITE, "") {
+        let changed = plan.references.changed && kept.is_empty();
+        let references = |object| self.schema.machinery(object).and_then(|fields| fields.get(REFERENCES));
+        let wanted = references(&intent);
+        if stored.unsaved {
+            let fields = self.schema.machinery_mut(&mut xr.object);
+            if let (Some(fields), Some(wanted)) = (fields, wanted) {
+                fields.insert(REFERENCES.to_owned(), wanted.clone());
+            }
+            self.save(pass, xr, stored).await?;
+            return Ok(changed);
+        }
+        // The list is owned as a whole, so whoever wrote it wrote all of it.
+        if wanted.zip(references(&xr.object)).is_some_and(|(wanted, live)| same(wanted, live)) {
             return Ok(false);
         }
         let status = xr.object.get("status").cloned();
@@ -140,7 +167,7 @@ impl Composites {
         if let Some(status) = status {
             xr.object["status"] = status;
         }
-        Ok(plan.references.changed && kept.is_empty())
+        Ok(changed)
     }
 
     /// Objects that were once written without server-side apply are migrated.
@@ -154,26 +181,26 @@ impl Composites {
         Ok(())
     }
 
-    /// Applies a composed resource unless that would change nothing. Says whether it changed.
+    /// Applies a composed resource unless that would change nothing. Returns it if it changed.
     async fn apply(
         &self,
         pass: &Pass,
         plan: &Plan,
         application: &Application,
         observed: Option<&ObservedResource>,
-    ) -> Result<bool> {
+    ) -> Result<Option<Value>> {
         // What is observed may be of another kind, and then is another object.
         let observed = observed.filter(|_| application.reason == Reason::Wanted);
         if observed.is_some_and(|o| is_settled(&o.object, &application.object, &plan.field_owner, "")) {
-            return Ok(false);
+            return Ok(None);
         }
         let before = observed.map(|o| meta::resource_version(&o.object));
         let after = self.plane.cluster.apply(&application.object, &plan.field_owner).await?;
-        let changed = before != Some(meta::resource_version(&after));
-        if changed {
-            pass.wrote(&after);
+        if before == Some(meta::resource_version(&after)) {
+            return Ok(None);
         }
-        Ok(changed)
+        pass.wrote(&after);
+        Ok(Some(after))
     }
 }
 
@@ -183,7 +210,7 @@ fn keep(intent: &mut Value, schema: Schema, object: &Value) {
     if !meta::namespace(intent).is_empty() {
         reference.namespace.clear();
     }
-    let references = schema.machinery_mut(intent).and_then(|m| m.get_mut("resourceRefs"));
+    let references = schema.machinery_mut(intent).and_then(|m| m.get_mut(REFERENCES));
     if let Some(references) = references.and_then(Value::as_array_mut) {
         references.push(json!(reference));
         references.sort_by_cached_key(|r| {

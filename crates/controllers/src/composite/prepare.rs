@@ -1,5 +1,6 @@
 //! What must be settled before there is anything to compose: the finalizer, the Composition, its revision, the label
-//! that prefixes names, the place for connection details. All of it is one write.
+//! that prefixes names, the place for connection details. It is written together with the references to what is composed,
+//! or at the latest when something else is about to be written: all of it is one write.
 
 use super::Composites;
 use super::reconcile::{Blame, Trouble};
@@ -15,16 +16,23 @@ use transom_xapi::constants::{event, finalizer};
 use transom_xapi::metadata as notes;
 use transom_xapi::selection::{self, CompositionChoice, RevisionChoice};
 
-/// Settles it and persists what changed, also when a later step fails: what was decided stays decided.
-pub(super) async fn prepare(
+/// How a composite resource is stored, as far as that differs from what the run has.
+pub(super) struct Stored {
+    pub(super) status: Value,
+    /// Whether what was settled is not written yet.
+    pub(super) unsaved: bool,
+}
+
+/// Settles it in memory. The caller saves it, also when a later step fails: what was decided stays decided.
+pub(super) fn prepare(
     composites: &Composites,
-    pass: &Pass,
     xr: &mut Composite,
+    stored: &mut Stored,
 ) -> Result<Arc<CompositionRevision>, Trouble> {
     let before = xr.object.clone();
     notes::add_finalizer(&mut xr.object, finalizer::COMPOSITE);
     let decided = decide(composites, xr);
-    persist(composites, pass, xr, &before).await?;
+    stored.unsaved = !same(&xr.object, &before);
     decided
 }
 
@@ -110,21 +118,20 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Arc<Co
         .ok_or_else(|| not_found("compositionrevisions", chosen))
 }
 
-async fn persist(
-    composites: &Composites,
-    pass: &Pass,
-    xr: &mut Composite,
-    before: &Value,
-) -> Result<(), Trouble> {
-    if same(&xr.object, before) {
-        return Ok(());
+impl Composites {
+    /// Writes what was settled, if that has not been done, with whatever else of the composite resource changed.
+    pub(super) async fn save(&self, pass: &Pass, xr: &mut Composite, stored: &mut Stored) -> Result<()> {
+        if !stored.unsaved {
+            return Ok(());
+        }
+        // The answer has the status as it was; what is known by now is written later.
+        let status = xr.object.get("status").cloned();
+        let updated = self.plane.update(pass, &mut xr.object).await;
+        updated.to("cannot update composite resource")?;
+        stored.unsaved = false;
+        if let Some(status) = status {
+            xr.object["status"] = status;
+        }
+        Ok(())
     }
-    // The answer has the status as it was; what is known by now is written later.
-    let status = xr.object.get("status").cloned();
-    let updated = composites.plane.update(pass, &mut xr.object).await;
-    updated.to("cannot update composite resource").blame(event::composite::INIT)?;
-    if let Some(status) = status {
-        xr.object["status"] = status;
-    }
-    Ok(())
 }

@@ -2,10 +2,11 @@
 
 use super::execute::{Executed, Refused};
 use super::pause::Rest;
+use super::prepare::Stored;
 use super::punctual::{Punctual, SILENCE};
 use super::report::Report;
 use super::rights::Missing;
-use super::status::record_watched;
+use super::status::{functions_see_the_same, record_watched};
 use super::world::Reading;
 use super::{Composites, prepare};
 use crate::engine::{Dependency, Key, Next, Pass};
@@ -14,16 +15,19 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
-use transom_compose::{Cause, Failure, Inputs, Observation, Observed, Plan};
+use tokio::time::Instant;
+use transom_compose::{Application, Cause, Failure, Inputs, Observation, Observed, Plan};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
 use transom_xapi::constants::{condition, event, finalizer, message};
 use transom_xapi::metadata as notes;
-use transom_xapi::{CompositionRevision, revision};
+use transom_xapi::{CompositionRevision, CompositionSpec, revision};
 
 /// How long composing may take, functions included.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// Whoever took longer than this to compose is told how it is before anything is decided again.
+const BRISK: Duration = Duration::from_secs(1);
 
 /// A step that failed, and the reason its event carries.
 pub(super) struct Trouble {
@@ -56,13 +60,14 @@ impl Composites {
     }
 
     async fn advance(&self, key: &Key, pass: &Pass, xr: &mut Composite) -> Result<Next> {
-        let mut before = xr.object.get("status").cloned().unwrap_or_default();
+        let status = xr.object.get("status").cloned().unwrap_or_default();
+        let mut stored = Stored { status, unsaved: false };
         self.mark(xr, [self.responsive(key)]);
         if notes::is_paused(&xr.object) {
             let words = "Reconciliation is paused via the pause annotation";
             self.normal(xr, event::composite::PAUSED, words);
             self.mark(xr, [Condition::reconcile_paused()]);
-            self.write_status(pass, xr, &before).await?;
+            self.write_status(pass, xr, &stored.status).await?;
             return Ok(Next::Wait);
         }
         if let Some(token) = notes::reconcile_request(&xr.object).map(str::to_owned)
@@ -72,16 +77,16 @@ impl Composites {
             xr.set_last_handled_reconcile_at(&token);
         }
         if meta::is_deleting(&xr.object) {
-            return self.finalize(key, pass, xr, &before).await;
+            return self.finalize(key, pass, xr, &stored.status).await;
         }
-        match self.compose_and_apply(key, pass, xr, &mut before).await {
+        match self.compose_and_apply(key, pass, xr, &mut stored).await {
             Ok(next) => Ok(next),
             Err(trouble) if trouble.error.is_conflict() => Err(trouble.error),
             Err(trouble) => {
                 self.warning(xr, trouble.reason, trouble.error.to_string());
                 self.mark(xr, [Condition::reconcile_error(trouble.error.to_string())]);
                 // The error is what matters; a status that cannot be written is written next time.
-                if let Err(e) = self.write_status(pass, xr, &before).await {
+                if let Err(e) = self.write_status(pass, xr, &stored.status).await {
                     tracing::debug!(controller = self.name, %key, error = %e, "cannot update status");
                 }
                 Err(trouble.error)
@@ -145,14 +150,21 @@ impl Composites {
         key: &Key,
         pass: &Pass,
         xr: &mut Composite,
-        before: &mut Value,
+        stored: &mut Stored,
     ) -> Result<Next, Trouble> {
         let nesting = self.plane.nesting.check(&self.plane.cluster, &xr.object).await;
         nesting.to("cannot compose resources").blame(event::composite::COMPOSE)?;
-        let revision = prepare::prepare(self, pass, xr).await?;
-        revision::must_be_valid(&revision)
-            .map_err(|e| Error::unfit(e.to_string()))
-            .blame(event::composite::COMPOSE)?;
+        let revision = prepare::prepare(self, xr, stored).and_then(|revision| {
+            let valid = revision::must_be_valid(&revision).map_err(|e| Error::unfit(e.to_string()));
+            valid.blame(event::composite::COMPOSE).map(|()| revision)
+        });
+        let revision = match revision {
+            Ok(revision) => revision,
+            Err(trouble) => {
+                self.save(pass, xr, stored).await.blame(event::composite::INIT)?;
+                return Err(trouble);
+            }
+        };
         let composed = xr.resource_refs().into_iter().map(|mut reference| {
             if !meta::namespace(&xr.object).is_empty() {
                 meta::namespace(&xr.object).clone_into(&mut reference.namespace);
@@ -160,39 +172,77 @@ impl Composites {
             reference
         });
         let reading = Reading::new(&self.plane.cluster, pass, key, self).composing(composed.collect());
-        let working = self.compose(key, pass, xr, before, &revision, &reading);
+        let working = self.compose(key, pass, xr, stored, &revision, &reading);
         let worked = tokio::time::timeout(TIMEOUT, working).await.unwrap_or_else(|_| {
             let late = Cause::Resources("context deadline exceeded".to_owned());
             Err(Stop::Failed(Box::new(late.into())))
         });
-        match worked {
-            Ok((plan, executed)) => self.conclude(key, pass, xr, before, &plan, executed, &reading).await,
-            Err(Stop::Failed(failure)) => self.fail(key, pass, xr, before, &failure, None, &reading).await,
-            Err(Stop::Refused(refused)) if refused.error.is_conflict() => {
-                Err(refused.error).blame(event::composite::COMPOSE)
+        let stop = match worked {
+            Ok((plan, executed)) => {
+                return self.conclude(key, pass, xr, &stored.status, &plan, executed, &reading).await;
             }
-            Err(Stop::Refused(refused)) => {
+            Err(Stop::Refused(refused)) if refused.error.is_conflict() => {
+                return Err(refused.error).blame(event::composite::COMPOSE);
+            }
+            Err(stop) => stop,
+        };
+        self.save(pass, xr, stored).await.blame(event::composite::INIT)?;
+        match stop {
+            Stop::Failed(failure) => {
+                self.fail(key, pass, xr, &stored.status, &failure, None, &reading).await
+            }
+            Stop::Refused(refused) => {
                 let failure = Cause::Resources(refused.error.to_string()).into();
-                self.fail(key, pass, xr, before, &failure, Some(*refused), &reading).await
+                self.fail(key, pass, xr, &stored.status, &failure, Some(*refused), &reading).await
             }
         }
     }
 
-    /// Observes, decides and does.
+    /// Observes, decides and does. What was just applied is looked at once more before anyone is told: most composed
+    /// resources are as they should be as soon as they exist.
     async fn compose(
         &self,
         key: &Key,
         pass: &Pass,
         xr: &mut Composite,
-        before: &mut Value,
+        stored: &mut Stored,
         revision: &CompositionRevision,
         reading: &Reading<'_>,
     ) -> Result<(Plan, Executed), Stop> {
+        let began = Instant::now();
         let composition = &revision.spec.composition;
-        let Observation { observed, spare } =
-            transom_compose::observe(&xr.object, self.schema, composition, reading)
-                .await
-                .map_err(|e| Stop::because(e.to_string()))?;
+        let mut observation = transom_compose::observe(&xr.object, self.schema, composition, reading)
+            .await
+            .map_err(|e| Stop::because(e.to_string()))?;
+        let (plan, mut executed) =
+            self.look(key, pass, xr, stored, composition, &observation, reading).await?;
+        if began.elapsed() > BRISK
+            || !observation.spare.is_empty()
+            || !self.is_worth_another_look(key, xr, stored, &plan, &executed, reading)
+        {
+            return Ok((plan, executed));
+        }
+        self.tell(xr, &plan.events).await;
+        drop(plan);
+        for (name, object) in std::mem::take(&mut executed.applied) {
+            pass.read(&object);
+            observation.observed.entry(name).or_default().object = object.into();
+        }
+        self.look(key, pass, xr, stored, composition, &observation, reading).await
+    }
+
+    /// Decides and does.
+    #[expect(clippy::too_many_arguments, reason = "what is decided from, each used once")]
+    async fn look(
+        &self,
+        key: &Key,
+        pass: &Pass,
+        xr: &mut Composite,
+        stored: &mut Stored,
+        composition: &CompositionSpec,
+        Observation { observed, spare }: &Observation,
+        reading: &Reading<'_>,
+    ) -> Result<(Plan, Executed), Stop> {
         let own = transom_compose::connection_details(&xr.object, reading).await;
         let required_before = self.required().get(key).cloned().unwrap_or_default();
         let inputs = Inputs {
@@ -203,8 +253,8 @@ impl Composites {
                 Stop::because(format!("cannot fetch composite resource connection details: {e}"))
             })?,
             composition,
-            observed: &observed,
-            spare: &spare,
+            observed,
+            spare,
             required_before: &required_before,
             context: Map::new(),
             now: self.plane.clock.now(),
@@ -216,9 +266,8 @@ impl Composites {
         };
         let runner = Punctual::new(&*self.plane.runner, TIMEOUT);
         let composing = transom_compose::compose(inputs, &runner, reading);
-        let (plan, shown) = self.watch_over(pass, xr, &runner, composing).await;
+        let (plan, shown) = self.watch_over(pass, xr, stored, &runner, composing).await;
         if let Some(shown) = shown {
-            *before = shown.get("status").cloned().unwrap_or_default();
             xr.object = shown;
             self.mark(xr, [self.responsive(key)]);
         }
@@ -229,10 +278,42 @@ impl Composites {
         self.remember(key, required);
         reading.forget(in_vain);
         let plan = plan.map_err(|failure| Stop::Failed(Box::new(failure)))?;
-        self.expect(reading, xr, &plan, &observed);
-        let executed = self.execute(pass, xr, &plan, &observed).await;
+        self.expect(reading, xr, &plan, observed);
+        let executed = self.execute(pass, xr, stored, &plan, observed).await;
         let executed = executed.map_err(|refused| Stop::Refused(Box::new(refused)))?;
         Ok((plan, executed))
+    }
+
+    /// Whether to decide again at once, with what was applied in place of what was observed, rather than to write a
+    /// status that holds for a moment. Not if functions would see that status: they may have put in it what they need.
+    /// If so, the conditions so far are marked.
+    fn is_worth_another_look(
+        &self,
+        key: &Key,
+        xr: &mut Composite,
+        stored: &Stored,
+        plan: &Plan,
+        executed: &Executed,
+        reading: &Reading<'_>,
+    ) -> bool {
+        let has_details = |a: &Application| a.object.pointer("/spec/writeConnectionSecretToRef").is_some();
+        let simple = plan.delete.is_empty()
+            && plan.connection_details.is_empty()
+            && executed.unsynced.is_empty()
+            && !plan.apply.iter().any(has_details);
+        // Who is woken without end has one look at a time.
+        if !executed.changed || !simple || self.queue.is_slowed(key) {
+            return false;
+        }
+        let mut next = xr.clone();
+        self.keep_own_status(&mut next, &plan.status, reading);
+        self.mark(&mut next, [self.responsive(key)]);
+        plan.conclude(&executed.unsynced).mark(&mut next.object, self.schema, self.plane.clock.now());
+        let same = functions_see_the_same(&stored.status, &next.object["status"]);
+        if same {
+            *xr = next;
+        }
+        same
     }
 
     /// Composes, and says in the meantime which function keeps the composite resource waiting. Returns it as it is
@@ -241,6 +322,7 @@ impl Composites {
         &self,
         pass: &Pass,
         xr: &Composite,
+        stored: &mut Stored,
         runner: &Punctual<'_>,
         composing: impl Future<Output = T>,
     ) -> (T, Option<Value>) {
@@ -254,12 +336,19 @@ impl Composites {
             };
             let Some(waiting) = waiting else { continue };
             let mut said = Composite::new(shown.clone().unwrap_or_else(|| xr.object.clone()), self.schema);
+            if stored.unsaved {
+                if self.save(pass, &mut said, stored).await.is_err() {
+                    continue;
+                }
+                shown = Some(said.object.clone());
+            }
             self.mark(
                 &mut said,
                 [Condition::waiting_for_function(&waiting.step, &waiting.function, SILENCE)],
             );
             // Whoever changed it at the same time has it composed anew, so nobody needs to be told.
             if self.plane.update_status(pass, &mut said.object).await.is_ok() {
+                stored.status = said.object.get("status").cloned().unwrap_or_default();
                 shown = Some(said.object);
             }
         }

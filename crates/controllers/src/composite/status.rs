@@ -79,7 +79,7 @@ impl Composites {
             pass.wrote(&xr.object);
         }
         let after = xr.object.get("status").cloned().unwrap_or_default();
-        Ok(!same(&as_functions_see(observed), &as_functions_see(&after)))
+        Ok(!functions_see_the_same(observed, &after))
     }
 
     /// Marks conditions that speak of the current generation.
@@ -203,6 +203,11 @@ fn others(xr: &Value) -> impl Iterator<Item = &Value> {
         .flatten()
         .filter(|manager| manager["manager"] != owner::COMPOSITE || manager["operation"] != "Apply");
     others.map(|manager| &manager["fieldsV1"]["f:status"])
+}
+
+/// Whether functions are shown the same by two statuses.
+pub(super) fn functions_see_the_same(one: &Value, other: &Value) -> bool {
+    same(&as_functions_see(one), &as_functions_see(other))
 }
 
 /// A status without what only the control plane writes and reads.

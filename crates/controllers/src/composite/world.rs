@@ -11,7 +11,7 @@ use crate::openapi;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use transom_compose::{Kind, Lookup, World, WorldError};
@@ -39,6 +39,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) watching: &'a dyn Watching,
     noted: Mutex<Noted>,
     composed: BTreeSet<TypedReference>,
+    /// The same by kind, namespace and name.
+    composed_names: HashSet<(String, String, String)>,
 }
 
 /// What the composite resource turned out to depend on.
@@ -57,11 +59,21 @@ impl<'a> Reading<'a> {
         key: &'a Key,
         watching: &'a dyn Watching,
     ) -> Self {
-        Self { cluster, pass, key, watching, noted: Mutex::default(), composed: BTreeSet::new() }
+        Self {
+            cluster,
+            pass,
+            key,
+            watching,
+            noted: Mutex::default(),
+            composed: BTreeSet::new(),
+            composed_names: HashSet::new(),
+        }
     }
 
     /// What is read of these is composed, not required.
     pub(crate) fn composing(mut self, references: BTreeSet<TypedReference>) -> Self {
+        let name = |r: &TypedReference| (r.kind.clone(), r.namespace.clone(), r.name.clone());
+        self.composed_names = references.iter().map(name).collect();
         self.composed = references;
         self
     }
@@ -86,7 +98,7 @@ impl<'a> Reading<'a> {
     }
 
     fn is_composed(&self, gvk: &GroupVersionKind, namespace: &str, name: &str) -> bool {
-        self.composed.iter().any(|r| r.kind == gvk.kind && r.name == name && r.namespace == namespace)
+        self.composed_names.contains(&(gvk.kind.clone(), namespace.to_owned(), name.to_owned()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Noted> {

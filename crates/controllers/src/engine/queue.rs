@@ -120,8 +120,9 @@ enum Phase {
 /// Objects that are told apart when it is asked who wakes a key so often.
 const NOISY: usize = 64;
 
-/// Changes remembered while a key runs; beyond that it simply runs again.
-const MEANWHILE: usize = 64;
+/// Changes remembered while a key runs; beyond that it simply runs again. A run that writes thousands of objects must
+/// be able to recognise the echoes of all of them.
+const MEANWHILE: usize = 1 << 16;
 
 #[derive(Debug)]
 struct Bucket {

@@ -27,6 +27,21 @@ async fn next_within(queue: &Queue, limit: Duration) -> Option<Key> {
 const NOW: Duration = Duration::from_millis(1);
 
 #[tokio::test(start_paused = true)]
+async fn a_run_recognises_the_echoes_of_thousands_of_writes() {
+    let queue = queue();
+    queue.wake(&key("a"));
+    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    let mut known = Known::default();
+    for version in 1..=10_000 {
+        let name = format!("part-{version}");
+        known.wrote(source(&name), version);
+        queue.wake_by(&key("a"), event(&name, version));
+    }
+    queue.done(&key("a"), Next::Wait, known);
+    assert_eq!(next_within(&queue, NOW).await, None, "nobody else did anything");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_is_queued_once_and_runs_alone() {
     let queue = queue();
     queue.wake(&key("a"));

@@ -6,6 +6,7 @@ mod basics;
 mod caching;
 mod checks;
 mod claims;
+mod costs;
 mod crash;
 mod definitions;
 mod edges;
