@@ -256,6 +256,27 @@ Examples:
 pub(crate) enum Bench {
     Server(BenchServer),
     Plane(BenchPlane),
+    Large(BenchLarge),
+}
+
+/// Measure a control plane that composes thousands of resources, and what others wait for meanwhile
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom bench large                                      2 composite resources of 10,000 resources each
+  transom bench large --composites 8 --resources 3000      8 of 3,000 each")]
+pub(crate) struct BenchLarge {
+    /// How many composite resources are composed at the same time
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub(crate) composites: usize,
+
+    /// How many resources each of them is composed of
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    pub(crate) resources: usize,
+
+    /// How the figures are printed
+    #[arg(short, long, default_value = "text", value_name = "FORMAT")]
+    pub(crate) output: BenchFormat,
 }
 
 /// Measure a Kubernetes API server: latency, throughput, memory

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `bench server` | any Kubernetes API server: latency, throughput, memory |
 //! | `bench plane` | a whole control plane that it starts itself: from a composite resource to what it composes |
+//! | `bench large` | a control plane with composite resources of thousands of resources, and what others wait for |
 //!
 //! Every scenario runs a fixed number of requests and stops.
 
 mod client;
+mod large;
 mod load;
 mod plane;
 mod process;
@@ -44,6 +46,7 @@ pub(crate) fn run(command: &Bench) -> Result<ExitCode, Failure> {
             (runtime.block_on(server::run_all(&target, options))?, options.output)
         }
         Bench::Plane(options) => (runtime.block_on(plane::run_all(options))?, options.output),
+        Bench::Large(options) => (runtime.block_on(large::run_all(options))?, options.output),
     };
     print(&figures, format);
     Ok(ExitCode::SUCCESS)

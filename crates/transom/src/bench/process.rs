@@ -8,15 +8,22 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// The sum of the processes' resident sets, in megabytes (10⁶ bytes).
 pub(super) fn memory(pids: &[u32]) -> Result<f64, Failure> {
-    let mut kibibytes = 0.0;
-    for pid in pids {
-        let path = format!("/proc/{pid}/status");
-        let status = std::fs::read_to_string(&path).map_err(|e| {
-            Failure::new(format!("cannot read {path}: {e}"))
-                .remedy("name running processes of this machine with --pid")
-        })?;
-        kibibytes += parse(&status).ok_or_else(|| Failure::new(format!("{path} has no VmRSS")))?;
-    }
+    pids.iter().map(|pid| status(*pid, "VmRSS")).sum()
+}
+
+/// The largest that the resident set of a process ever was, in megabytes.
+pub(super) fn peak_memory(pid: u32) -> Result<f64, Failure> {
+    status(pid, "VmHWM")
+}
+
+fn status(pid: u32, field: &str) -> Result<f64, Failure> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(&path).map_err(|e| {
+        Failure::new(format!("cannot read {path}: {e}"))
+            .remedy("name running processes of this machine with --pid")
+    })?;
+    let kibibytes = parse(&status, field);
+    let kibibytes = kibibytes.ok_or_else(|| Failure::new(format!("{path} has no {field}")))?;
     Ok(kibibytes * 1024.0 / 1e6)
 }
 
@@ -36,10 +43,10 @@ fn ticks(stat: &str) -> Option<u32> {
     Some(user + system)
 }
 
-fn parse(status: &str) -> Option<f64> {
+fn parse(status: &str, field: &str) -> Option<f64> {
     status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?
         .trim()
         .strip_suffix("kB")?
         .trim()
@@ -53,8 +60,8 @@ mod tests {
 
     #[test]
     fn reads_what_a_process_uses() {
-        assert_eq!(parse("Name:\tx\nVmRSS:\t    2048 kB\nThreads:\t1\n"), Some(2048.0));
-        assert_eq!(parse("Name:\tx\n"), None);
+        assert_eq!(parse("Name:\tx\nVmRSS:\t    2048 kB\nThreads:\t1\n", "VmRSS"), Some(2048.0));
+        assert_eq!(parse("Name:\tx\n", "VmRSS"), None);
         assert_eq!(ticks("7 (a ) b) S 1 7 7 0 -1 0 0 0 0 0 41 2 0 0"), Some(43));
         assert!(cpu(std::process::id()).is_ok());
         assert!(memory(&[std::process::id()]).is_ok_and(|megabytes| megabytes > 0.1));

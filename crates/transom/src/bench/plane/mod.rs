@@ -4,7 +4,7 @@
 //! watches. Every write is durable before it is acknowledged, as always.
 
 mod platform;
-mod running;
+pub(super) mod running;
 
 use super::Figure;
 use super::client::{Client, Watch};

@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) struct Running {
+pub(in crate::bench) struct Running {
     child: Child,
-    pub(super) target: Arc<Target>,
+    pub(in crate::bench) target: Arc<Target>,
 }
 
 impl Drop for Running {
@@ -23,7 +23,7 @@ impl Drop for Running {
 
 impl Running {
     /// Starts `transom up` and waits until it serves.
-    pub(super) fn start(data_dir: &Path) -> Result<Self, Failure> {
+    pub(in crate::bench) fn start(data_dir: &Path) -> Result<Self, Failure> {
         let failed = |e: std::io::Error| Failure::new(format!("cannot start a plane: {e}"));
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
@@ -47,27 +47,31 @@ impl Running {
     }
 
     /// As if the machine had lost its power. It may be gone already.
-    pub(super) fn kill(&mut self) {
+    pub(in crate::bench) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    pub(super) fn memory(&self) -> Result<f64, Failure> {
+    pub(in crate::bench) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(in crate::bench) fn memory(&self) -> Result<f64, Failure> {
         process::memory(&[self.child.id()])
     }
 
-    pub(super) fn cpu(&self) -> Result<Duration, Failure> {
+    pub(in crate::bench) fn cpu(&self) -> Result<Duration, Failure> {
         process::cpu(self.child.id())
     }
 
     /// How often composite resources were reconciled since the start.
-    pub(super) async fn reconciles(&self, client: &mut Client) -> Result<u64, Failure> {
+    pub(in crate::bench) async fn reconciles(&self, client: &mut Client) -> Result<u64, Failure> {
         sum(client, |series| series.starts_with("controller_runtime_reconcile_total{controller=\"composite/"))
             .await
     }
 
     /// How often anyone asked for something to be written since the start, whether or not that changed anything.
-    pub(super) async fn writes(&self, client: &mut Client) -> Result<u64, Failure> {
+    pub(in crate::bench) async fn writes(&self, client: &mut Client) -> Result<u64, Failure> {
         const VERBS: [&str; 5] = ["CREATE", "UPDATE", "PATCH", "DELETE", "DELETECOLLECTION"];
         let writes = |series: &str| VERBS.iter().any(|verb| series.contains(&format!("verb=\"{verb}\"")));
         sum(client, |series| series.starts_with("apiserver_request_total{") && writes(series)).await
