@@ -139,3 +139,14 @@ async fn a_kubeconfig_elsewhere_is_all_that_a_plane_in_memory_writes() {
     assert!(!home.data().exists());
     assert_eq!(plane.client().await.get("/api/v1/namespaces/default").await.unwrap().status, 200);
 }
+
+/// Huge pages count as resident as soon as one byte of them is used.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_plane_uses_no_huge_pages() {
+    let home = Home::new();
+    let plane = Plane::start(&home);
+    let memory = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", plane.pid())).expect("it runs");
+    let huge = memory.lines().find(|line| line.starts_with("AnonHugePages:")).expect("Linux tells");
+    assert_eq!(huge.split_whitespace().nth(1), Some("0"), "{memory}");
+}
