@@ -289,6 +289,76 @@ fn functions_that_cannot_run_are_pointed_at() {
     says(&files, &nobody.concat(), 1, &["localhost:1", "step \"compose\"", "composition.yaml:11:5"]);
 }
 
+const ANSWERED: &str = "apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: answered}
+spec:
+  compositeTypeRef: {apiVersion: API_VERSION, kind: App}
+  mode: Pipeline
+  pipeline:
+  - step: compose
+    functionRef: {name: function-dummy}
+    input: {apiVersion: dummy.fn.crossplane.io/v1beta1, kind: Response, response: ANSWER}
+";
+
+/// A Composition for the type of the example whose only function gives this answer.
+fn answered(files: &Files, name: &str, answer: &str) {
+    let example = files.render(&["xr.yaml", COMPOSITION]);
+    let api_version = example[0]["apiVersion"].as_str().expect("a type");
+    files.write(name, &ANSWERED.replace("API_VERSION", api_version).replace("ANSWER", answer));
+}
+
+#[test]
+fn two_resources_that_are_one_object_are_refused_as_a_plane_does() {
+    let files = Files::new();
+    let map =
+        |name: &str| format!("{{resource: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}}}");
+    let both = |left: &str, right: &str| {
+        format!("{{desired: {{resources: {{left: {}, right: {}}}}}}}", map(left), map(right))
+    };
+    answered(&files, "twins.yaml", &both("twin", "twin"));
+    let words = "composed resources \"left\" and \"right\" have the same name: both are ConfigMap \"twin\"";
+    says(&files, &["xr.yaml", "twins.yaml"], 1, &[words]);
+    says(&files, &["xr.yaml", "twins.yaml", "--classic-output"], 1, &[words]);
+    answered(&files, "two.yaml", &both("one", "two"));
+    assert_eq!(files.render(&["xr.yaml", "two.yaml"]).len(), 3);
+}
+
+#[test]
+fn what_has_no_effect_is_told_on_stderr_alone() {
+    let files = Files::new();
+    let plain = files.run(&["render", "xr.yaml", COMPOSITION]);
+    assert!(plain.stderr.is_empty(), "{}", String::from_utf8_lossy(&plain.stderr));
+    let pinned = "name: function-auto-ready\n    functionRevisionRef:\n      name: function-auto-ready-1";
+    files.change(COMPOSITION, "pinned.yaml", "name: function-auto-ready", pinned);
+    let output = files.run(&["render", "xr.yaml", "pinned.yaml"]);
+    assert_eq!(output.stdout, plain.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no effect yet: functionRevisionRef of step \"ready\""), "{said}");
+    answered(&files, "wishful.yaml", "{desired: {composite: {resource: {spec: {planet: mars}}}}}");
+    let said = files.run(&["render", "xr.yaml", "wishful.yaml"]).stderr;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("Pipeline step \"compose\": has no effect: spec.planet; "), "{said}");
+}
+
+#[test]
+fn a_resource_without_a_name_is_refused() {
+    let files = Files::new();
+    let map = "{resource: {apiVersion: v1, kind: ConfigMap}}";
+    answered(&files, "nameless.yaml", &format!(r#"{{desired: {{resources: {{"": {map}}}}}}}"#));
+    let words =
+        "pipeline step \"compose\" (function \"function-dummy\") returned a composed resource without a name";
+    says(&files, &["xr.yaml", "nameless.yaml"], 1, &[words, "nameless.yaml:8:5"]);
+}
+
+#[test]
+fn a_misspelt_function_is_recognised() {
+    let files = Files::new();
+    files.change(COMPOSITION, "typo.yaml", "name: function-auto-ready", "name: function-auto-redy");
+    says(&files, &["xr.yaml", "typo.yaml"], 1, &["did you mean function-auto-ready?"]);
+    says(&files, &["xr.yaml", "typo.yaml", "functions.yaml"], 1, &["did you mean function-auto-ready?"]);
+}
+
 #[test]
 fn a_fatal_result_shows_what_was_wanted_and_names_the_step() {
     let files = Files::new();
