@@ -1,7 +1,6 @@
 //! The conformance tables, where they are present: every case passes, or is listed with its reason.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde_json::Value as Json;
 use transom_gotemplate::{Functions, Limits, Options, Template, Type, Value};

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
-use std::path::Path as FilePath;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

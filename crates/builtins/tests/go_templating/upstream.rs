@@ -1,8 +1,6 @@
 //! The original's own tables, and calls recorded from it. Compared is the whole answer, but for what we add below the
 //! first line of a fatal message.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use serde_json::Value;
 use transom_builtins::GoTemplating;

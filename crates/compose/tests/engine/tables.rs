@@ -2,7 +2,6 @@
 
 use crate::script::{Script, now};
 use serde_json::{Map, Value};
-use std::path::Path;
 use transom_compose::{Kind, Objects, Schema, Simulation, World, problems, schema_for, selector, simulate};
 use transom_xapi::Composition;
 

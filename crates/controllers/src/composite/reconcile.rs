@@ -188,9 +188,7 @@ impl Composites {
         };
         self.save(pass, xr, stored).await.blame(event::composite::INIT)?;
         match stop {
-            Stop::Failed(failure) => {
-                self.fail(key, pass, xr, &stored.status, &failure, None, &reading).await
-            }
+            Stop::Failed(failure) => self.fail(key, pass, xr, &stored.status, &failure, None, &reading).await,
             Stop::Refused(refused) => {
                 let failure = Cause::Resources(refused.error.to_string()).into();
                 self.fail(key, pass, xr, &stored.status, &failure, Some(*refused), &reading).await

@@ -67,7 +67,8 @@ impl Composites {
             if let Some(conditions) = conditions {
                 xr.object["status"]["conditions"] = conditions;
             }
-            for (field, _) in [WATCHED, WATCHED_OMITTED].into_iter().zip(left_over).filter(|(_, left)| *left) {
+            for (field, _) in [WATCHED, WATCHED_OMITTED].into_iter().zip(left_over).filter(|(_, left)| *left)
+            {
                 xr.object["status"].as_object_mut().map(|status| status.remove(field));
             }
             self.replace_status(pass, xr).await?;
@@ -118,10 +119,9 @@ fn list_watched(status: &mut Value, watched: BTreeSet<TypedReference>, most: usi
     let Some(status) = status.as_object_mut() else { return };
     let omitted = watched.len().saturating_sub(most);
     let listed: Vec<TypedReference> = watched.into_iter().take(most).collect();
-    for (field, value, is_empty) in [
-        (WATCHED_OMITTED, json!(omitted), omitted == 0),
-        (WATCHED, json!(listed), listed.is_empty()),
-    ] {
+    for (field, value, is_empty) in
+        [(WATCHED_OMITTED, json!(omitted), omitted == 0), (WATCHED, json!(listed), listed.is_empty())]
+    {
         if is_empty {
             status.remove(field);
         } else {

@@ -20,7 +20,7 @@ mod times;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One row of a table.
 struct Case<'a> {

@@ -138,7 +138,8 @@ impl Plane {
         let controllers = if options.api_server_only {
             None
         } else {
-            let started = start_controllers(options, place, &server, metrics, protection, announcer, working).await?;
+            let started =
+                start_controllers(options, place, &server, metrics, protection, announcer, working).await?;
             let _ = readiness.set(started.0.readiness());
             Some(started)
         };

@@ -3,7 +3,6 @@
 
 use crate::fixtures::Files;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 
 /// The cases of a table; none when the tables are not at hand.
 fn cases(table: &str) -> Vec<Value> {

@@ -13,7 +13,7 @@ mod xcrd;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// One row of a table.
 pub struct Case<'a>(&'a Value);

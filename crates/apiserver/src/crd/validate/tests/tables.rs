@@ -6,7 +6,6 @@ use super::super::{Status, created, rules, updated, versions};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use transom_object::field::{Error, Path};
 use transom_object::{meta, names};
 use transom_schema::structural::Requirements;
