@@ -88,13 +88,13 @@ impl From<&strict::Error> for Mistake {
             Problem::Unknown { name, known } => {
                 let remedy = suggest::did_you_mean(name, known.iter().copied())
                     .unwrap_or_else(|| format!("the fields here are {}", known.join(", ")));
-                (format!("unknown field {}", quote(name)), Some(remedy))
+                (format!("unknown field {}", shortened(name)), Some(remedy))
             }
             Problem::Unsupported { found, known } => {
                 let meant = suggest::did_you_mean(found, known.iter().copied());
                 let all = format!("supported are {}", known.join(", "));
                 let remedy = meant.map_or(all.clone(), |meant| format!("{meant} {all}"));
-                (format!("unsupported value {}", quote(found)), Some(remedy))
+                (format!("unsupported value {}", shortened(found)), Some(remedy))
             }
             Problem::Mismatch { found, wanted } => {
                 let (found, wanted) = (article(found), in_json(wanted));
@@ -106,6 +106,15 @@ impl From<&strict::Error> for Mistake {
             Problem::Other(words) => (words.clone(), None),
         };
         Self { pointer, what, remedy }
+    }
+}
+
+/// A name in quotes; of a long one the beginning, as it ends up in conditions and events.
+fn shortened(name: &str) -> String {
+    const MOST: usize = 100;
+    match name.char_indices().nth(MOST) {
+        Some((end, _)) => quote(&format!("{}…", &name[..end])),
+        None => quote(name),
     }
 }
 

@@ -6,9 +6,15 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let near = known.into_iter().filter_map(|name| {
         let lower = name.to_lowercase();
         let (word, lower) = without_common_start(&word, &lower);
-        let distance = strsim::osa_distance(word, lower);
+        let length = word.chars().count();
         // A third of the letters may be wrong: allowing more suggests names that have nothing to do with the word.
-        (distance <= word.chars().count().max(3) / 3).then_some((distance, name))
+        let limit = length.max(3) / 3;
+        // Comparing takes time by the product of the lengths, and words come from users.
+        if length.abs_diff(lower.chars().count()) > limit {
+            return None;
+        }
+        let distance = strsim::osa_distance(word, lower);
+        (distance <= limit).then_some((distance, name))
     });
     near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
@@ -47,6 +53,7 @@ mod tests {
         }
         assert_eq!(did_you_mean("mod", known).as_deref(), Some("did you mean \"mode\"?"));
         assert_eq!(nearest("mode", []), None);
+        assert_eq!(nearest(&"m".repeat(10_000_000), known), None);
         let functions = ["function-cidr", "function-auto-ready", "function-patch-and-transform"];
         assert_eq!(nearest("function-nobody", functions), None);
         assert_eq!(nearest("function-patch-and-transfrom", functions), Some(functions[2]));

@@ -146,6 +146,9 @@ fn a_refusal_names_a_few_mistakes() {
     let refusal = review_input(PATCH_AND_TRANSFORM, input(&value)).refusal().unwrap();
     assert!(refusal.starts_with("invalid input: [resources[0].patches[0].x0: unknown field"), "{refusal}");
     assert!(refusal.ends_with("and 2 more]"), "{refusal}");
+    let value = transform(&json!({"type": "é".repeat(100_000)}));
+    let refusal = review_input(PATCH_AND_TRANSFORM, input(&value)).refusal().unwrap();
+    assert!(refusal.len() < 500 && refusal.contains("éé…"), "{refusal}");
 }
 
 #[tokio::test]

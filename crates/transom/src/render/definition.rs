@@ -53,7 +53,7 @@ impl Defined {
             let of_claim = self.admission(derive::claim_crd(&self.definition), &gv.version)?;
             warn(&of_claim, &admitted);
             of_claim.default(&mut admitted.object);
-            admitted.object = self.composite_of(&admitted, gv.with_kind(&spec.names.kind))?;
+            admitted.object = self.composite_of(&admitted, &gv.with_kind(&spec.names.kind))?;
         } else {
             warn(&of_composite, &admitted);
         }
@@ -72,7 +72,7 @@ impl Defined {
 
     /// The composite resource of a claim. A name that the control plane would generate is derived instead, so that it is
     /// the same every time.
-    fn composite_of(&self, claim: &Manifest, of: GroupVersionKind) -> Result<Value, Failure> {
+    fn composite_of(&self, claim: &Manifest, of: &GroupVersionKind) -> Result<Value, Failure> {
         let object = &claim.object;
         let name = match claim::composite_name(object) {
             CompositeName::Bound(name) => name,
@@ -83,7 +83,7 @@ impl Defined {
         };
         let enforced = self.definition.spec.enforced_composition_ref.is_some();
         let unbound = Composite::new(json!({}), Schema::Legacy);
-        let bound = claim::bind(object, &unbound, &of, &name, enforced)
+        let bound = claim::bind(object, &unbound, of, &name, enforced)
             .map_err(|e| claim.wrong("/spec", format!("cannot render the claim {}: {e}", claim.title())))?;
         anstream::eprintln!(
             "note: {} is a claim; this is the {} {name} that the control plane would create for it",
