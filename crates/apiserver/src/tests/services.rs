@@ -4,7 +4,8 @@ use super::{Client, Reply};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use transom_store::Store;
+use std::time::Duration;
+use transom_store::{HistoryLimits, Store};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
@@ -59,6 +60,25 @@ async fn services_created_together_get_ports_and_addresses_of_their_own() {
     let again = Client::over(&store).await;
     create_together(&again, (0..10).map(|i| format!("l{i}")), "LoadBalancer").await;
     assert_distinct(&again, 340).await;
+}
+
+#[tokio::test]
+async fn changes_that_the_history_no_longer_holds_are_not_missed() {
+    let history =
+        HistoryLimits { min_age: Duration::ZERO, min_events: 1, max_events: 2, ..HistoryLimits::default() };
+    for history in [HistoryLimits::default(), history] {
+        let store = Store::in_memory(transom_store::Options { history, ..transom_store::Options::default() });
+        // What one of them has seen the other changes behind its back.
+        let (one, two) = (Client::over(&store).await, Client::over(&store).await);
+        create_together(&one, ["a".to_owned()].into_iter(), "NodePort").await;
+        create_together(&two, (0..10).map(|i| format!("t{i}")), "NodePort").await;
+        create_together(&one, (0..10).map(|i| format!("o{i}")), "NodePort").await;
+        assert_distinct(&one, 42).await;
+        two.delete(&format!("{SERVICES}/a")).await.expect(200);
+        create_together(&two, (0..3).map(|i| format!("u{i}")), "NodePort").await;
+        create_together(&one, ["b".to_owned()].into_iter(), "NodePort").await;
+        assert_distinct(&one, 48).await;
+    }
 }
 
 #[tokio::test]

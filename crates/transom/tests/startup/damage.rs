@@ -90,16 +90,16 @@ async fn with_snapshots() -> Home {
         log: LogLimits { segment_bytes: 400, compact_bytes: 400 },
         ..transom_store::Options::default()
     };
-    let store = Store::open(&home.data().join("store"), options).unwrap();
+    let store = Store::open(&home.data().join("store"), options).expect("a new store");
     let head = r#"{"metadata":{"resourceVersion":""#;
     let mut expect = Expect::Absent;
     for _ in 0..1_000 {
         let body = format!(r#"{head}"}}}}"#).into_bytes();
-        let revision_at = u32::try_from(head.len()).unwrap();
+        let revision_at = u32::try_from(head.len()).expect("a short text");
         let op = WriteOp::Put(Put { body, revision_at, header: Header::default() });
         let key = Key::new("widgets.example.org", "ns", "a");
         let committed =
-            store.commit(Write { key, expect, op, durability: Durability::Strict }).await.unwrap();
+            store.commit(Write { key, expect, op, durability: Durability::Strict }).await.expect("a commit");
         expect = Expect::Revision(committed.revision);
         if files(&home, "snap").len() > 1 {
             break;
@@ -198,14 +198,14 @@ fn limitable(home: &Home, first: &str, args: &[&str]) -> Plane {
     let plane = up(home, args);
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("trap '' XFSZ; {first}; exec \"$@\""), "sh"]);
-    Plane::launch(home, shell.arg(plane.get_program()).args(plane.get_args())).unwrap()
+    Plane::launch(home, shell.arg(plane.get_program()).args(plane.get_args())).expect("the plane starts")
 }
 
 /// Waits until `/readyz` answers with this code, and gives what it says.
 async fn until_ready_is(client: &Client, code: u16) -> String {
     let started = Instant::now();
     loop {
-        let reply = client.get("/readyz?verbose").await.unwrap();
+        let reply = client.get("/readyz?verbose").await.expect("it answers");
         if reply.status == code {
             return reply.text();
         }

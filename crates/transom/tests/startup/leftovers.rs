@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 fn taken() -> (std::net::TcpListener, String) {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("its address").to_string();
     (taken, address)
 }
 

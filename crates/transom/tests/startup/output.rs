@@ -78,7 +78,7 @@ async fn life(args: &[&str]) -> String {
 }
 
 fn objects(log: &str) -> Vec<Value> {
-    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| unreachable!("{e}: {line}"));
     log.lines().map(read).inspect(|value: &Value| assert!(value.is_object(), "{value}")).collect()
 }
 
@@ -88,7 +88,7 @@ fn find<'a>(lines: &'a [Value], message: &str, name: &str) -> &'a Value {
         fields["message"] == message && (name.is_empty() || fields["name"] == name)
     };
     let line = lines.iter().find(found);
-    &line.unwrap_or_else(|| panic!("no {message:?} of {name:?} in {lines:#?}"))["fields"]
+    &line.unwrap_or_else(|| unreachable!("no {message:?} of {name:?} in {lines:#?}"))["fields"]
 }
 
 #[tokio::test]
