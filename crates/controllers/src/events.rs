@@ -50,11 +50,11 @@ impl Recorder {
     }
 
     pub(crate) fn normal(&self, controller: &str, about: &Value, reason: &str, message: impl Into<String>) {
-        self.record(controller, about, EventType::Normal, reason, message.into());
+        self.record(controller, about, EventType::Normal, reason, &message.into());
     }
 
     pub(crate) fn warning(&self, controller: &str, about: &Value, reason: &str, message: impl Into<String>) {
-        self.record(controller, about, EventType::Warning, reason, message.into());
+        self.record(controller, about, EventType::Warning, reason, &message.into());
     }
 
     pub(crate) fn record(
@@ -63,9 +63,9 @@ impl Recorder {
         about: &Value,
         kind: EventType,
         reason: &str,
-        message: String,
+        message: &str,
     ) {
-        let message = shorten(&message, LONGEST_MESSAGE).into_owned();
+        let message = shorten(message, LONGEST_MESSAGE).into_owned();
         let mut regarding = json!({
             "apiVersion": meta::api_version(about), "kind": meta::kind(about), "name": meta::name(about),
             "uid": meta::uid(about), "resourceVersion": meta::resource_version(about),

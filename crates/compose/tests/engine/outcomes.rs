@@ -89,7 +89,7 @@ fn explained(plan: &transom_compose::Plan, unsynced: &Unsynced) -> [String; 2] {
     let mut xr = json!({});
     plan.explain(plan.conclude(unsynced), unsynced).mark(&mut xr, Schema::Modern, now());
     let all = conditions(&xr);
-    ["Synced", "Ready"].map(|kind| all.iter().find(|c| c[0] == kind).unwrap()[3].clone())
+    ["Synced", "Ready"].map(|kind| all.iter().find(|c| c[0] == kind).expect("it is always set")[3].clone())
 }
 
 #[tokio::test]

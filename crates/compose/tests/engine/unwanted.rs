@@ -24,7 +24,7 @@ fn deleted(plan: &Plan) -> Vec<(&str, Reason)> {
 
 /// Kind and name of every reference.
 fn references(plan: &Plan) -> Vec<String> {
-    let list = plan.references.object["spec"]["crossplane"]["resourceRefs"].as_array().unwrap();
+    let list = plan.references.object["spec"]["crossplane"]["resourceRefs"].as_array().expect("a list");
     let text = |r: &Value, field: &str| r[field].as_str().unwrap_or_default().to_owned();
     list.iter().map(|r| format!("{} {}", text(r, "kind"), text(r, "name"))).collect()
 }

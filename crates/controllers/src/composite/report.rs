@@ -57,15 +57,9 @@ impl Composites {
         let for_claim = events.iter().any(|e| e.target == Target::CompositeAndClaim);
         let claim = if for_claim { self.claim_of(xr).await } else { None };
         for event in events {
-            self.plane.events.record(&self.name, &xr.object, event.r#type, &event.reason, event.text());
+            self.plane.events.record(&self.name, &xr.object, event.r#type, &event.reason, &event.text());
             if let (Target::CompositeAndClaim, Some(claim)) = (event.target, &claim) {
-                self.plane.events.record(
-                    &self.name,
-                    claim,
-                    event.r#type,
-                    &event.reason,
-                    event.message.clone(),
-                );
+                self.plane.events.record(&self.name, claim, event.r#type, &event.reason, &event.message);
             }
         }
     }
