@@ -160,7 +160,10 @@ async fn case_36_functions_set_readiness_but_no_conditions_of_the_system() {
     let now = |mood: &'static str| json!({"spec": {"coolField": mood}});
     user.patch(CLAIM, "default/one", now("unready")).await;
     let unready = user.until(XR, &xr, |o| status_of(o, "Ready") == "False").await;
-    assert_eq!((reason_of(&unready, "Ready"), message_of(&unready, "Ready")), ("Creating", ""));
+    assert_eq!(
+        (reason_of(&unready, "Ready"), message_of(&unready, "Ready")),
+        ("Creating", "A function reports that the composite resource is not ready")
+    );
     assert_eq!(status_of(&unready, "Synced"), "True");
     user.until(CLAIM, "default/one", |o| reason_of(o, "Ready") == "Waiting").await;
     user.patch(CLAIM, "default/one", now("silent")).await;
