@@ -1,4 +1,4 @@
-//! `transom bench plane` measures what it says, and what must be nothing is nothing.
+//! `transom bench` measures what it says, and what must be nothing is nothing.
 
 use serde_json::Value;
 use std::process::Command;
@@ -29,4 +29,19 @@ fn a_small_plane_is_measured() {
     }
     assert!(value("idle, writes in a minute").abs() < f64::EPSILON, "{figures}");
     assert!(value("restart, writes").abs() < f64::EPSILON, "{figures}");
+}
+
+#[test]
+fn large_compositions_are_measured() {
+    let run = Command::new(env!("CARGO_BIN_EXE_transom"))
+        .args(["bench", "large", "--composites", "2", "--resources", "30", "--output", "json"])
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let figures: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let figures = figures.as_array().unwrap();
+    assert_eq!(figures.len(), 10, "{figures:#?}");
+    for figure in figures {
+        assert!(figure["value"].as_f64().is_some_and(|value| value > 0.0), "{figure}");
+    }
 }

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
-use transom_compose::{Application, Cause, Failure, Inputs, Observation, Observed, Plan};
+use transom_compose::{Application, Cause, Failure, Inputs, Observation, Observed, Outcome, Plan};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
@@ -26,8 +26,8 @@ use transom_xapi::{CompositionRevision, CompositionSpec, revision};
 
 /// How long composing may take, functions included.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Whoever took longer than this to compose is told how it is before anything is decided again.
-const BRISK: Duration = Duration::from_secs(1);
+/// If composing and applying took longer than this, the status is written before anything is decided again.
+const PROMPT: Duration = Duration::from_secs(10);
 
 /// A step that failed, and the reason its event carries.
 pub(super) struct Trouble {
@@ -214,19 +214,23 @@ impl Composites {
             .map_err(|e| Stop::because(e.to_string()))?;
         let (plan, mut executed) =
             self.look(key, pass, xr, stored, composition, &observation, reading).await?;
-        if began.elapsed() > BRISK
-            || !observation.spare.is_empty()
-            || !self.is_worth_another_look(key, xr, stored, &plan, &executed, reading)
-        {
+        if began.elapsed() > PROMPT || !observation.spare.is_empty() {
             return Ok((plan, executed));
         }
+        let Some(first) = self.another_look(key, xr, stored, &plan, &executed, reading) else {
+            return Ok((plan, executed));
+        };
         self.tell(xr, &plan.events).await;
         drop(plan);
         for (name, object) in std::mem::take(&mut executed.applied) {
             pass.read(&object);
             observation.observed.entry(name).or_default().object = object.into();
         }
-        self.look(key, pass, xr, stored, composition, &observation, reading).await
+        let second = self.look(key, pass, xr, stored, composition, &observation, reading).await;
+        if second.is_err() {
+            first.mark(&mut xr.object, self.schema, self.plane.clock.now());
+        }
+        second
     }
 
     /// Decides and does.
@@ -282,18 +286,18 @@ impl Composites {
         Ok((plan, executed))
     }
 
-    /// Whether to decide again at once, with what was applied in place of what was observed, rather than to write a
-    /// status that holds for a moment. Not if functions would see that status: they may have put in it what they need.
-    /// If so, the conditions so far are marked.
-    fn is_worth_another_look(
+    /// What came of a first look, if it is better to decide again at once, with what was applied in place of what was
+    /// observed, than to write a status that holds for a moment. Not if functions would see that status: they may have
+    /// put in it what they need.
+    fn another_look(
         &self,
         key: &Key,
-        xr: &mut Composite,
+        xr: &Composite,
         stored: &Stored,
         plan: &Plan,
         executed: &Executed,
         reading: &Reading<'_>,
-    ) -> bool {
+    ) -> Option<Outcome> {
         let has_details = |a: &Application| a.object.pointer("/spec/writeConnectionSecretToRef").is_some();
         let simple = plan.delete.is_empty()
             && plan.connection_details.is_empty()
@@ -301,17 +305,13 @@ impl Composites {
             && !plan.apply.iter().any(has_details);
         // Who is woken without end has one look at a time.
         if !executed.changed || !simple || self.queue.is_slowed(key) {
-            return false;
+            return None;
         }
+        let outcome = plan.conclude(&executed.unsynced);
         let mut next = xr.clone();
         self.keep_own_status(&mut next, &plan.status, reading);
-        self.mark(&mut next, [self.responsive(key)]);
-        plan.conclude(&executed.unsynced).mark(&mut next.object, self.schema, self.plane.clock.now());
-        let same = functions_see_the_same(&stored.status, &next.object["status"]);
-        if same {
-            *xr = next;
-        }
-        same
+        outcome.mark(&mut next.object, self.schema, self.plane.clock.now());
+        functions_see_the_same(&stored.status, &next.object["status"]).then_some(outcome)
     }
 
     /// Composes, and says in the meantime which function keeps the composite resource waiting. Returns it as it is
