@@ -122,7 +122,7 @@ const NOISY: usize = 64;
 
 /// Changes remembered while a key runs; beyond that it simply runs again. A run that writes thousands of objects must
 /// be able to recognise the echoes of all of them.
-const MEANWHILE: usize = 1 << 16;
+const MEANWHILE: usize = 1 << 14;
 
 #[derive(Debug)]
 struct Bucket {
