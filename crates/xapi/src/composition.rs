@@ -62,15 +62,66 @@ pub struct CompositionSpec {
     pub resources: Vec<Value>,
     #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
     pub patch_sets: Vec<Value>,
+    /// The environment of Crossplane v1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_connection_secrets_to_namespace: Option<String>,
+    /// Without effect: see [`CompositionSpec::store`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish_connection_details_with_store_config_ref: Option<NameReference>,
 }
+
+/// What resources are composed with beside the composite resource, as in Crossplane v1. What its parts mean is known to
+/// the functions that they are given to.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Environment {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_data: Option<Value>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub environment_configs: Vec<Value>,
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub patches: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Value>,
+}
+
+/// The store configuration that Crossplane v1 writes into every Composition.
+const DEFAULT_STORE: &str = "default";
 
 impl CompositionSpec {
     /// Whether the resource templates rather than the pipeline say what to compose. A Composition of Crossplane v1
     /// that names no mode means this one; the API server's default has then already written `Pipeline`.
     pub fn is_resources_mode(&self) -> bool {
         self.mode == MODE_RESOURCES || (self.pipeline.is_empty() && !self.resources.is_empty())
+    }
+
+    /// The external secret store that connection details are to be published to. There are none, so it cannot work.
+    pub fn store(&self) -> Option<&str> {
+        let store = self.publish_connection_details_with_store_config_ref.as_ref()?;
+        Some(store.name.as_str()).filter(|name| *name != DEFAULT_STORE)
+    }
+
+    /// What has no effect because of the mode, a sentence each.
+    pub fn ignored(&self) -> Vec<String> {
+        let mut ignored = Vec::new();
+        let mut note = |present: bool, field: &str, mode: &str, remedy: &str| {
+            if present {
+                ignored.push(format!("spec.{field} has no effect in mode {mode}: {remedy}"));
+            }
+        };
+        if self.is_resources_mode() {
+            let remedy = "remove it, or set spec.mode to Pipeline and remove spec.resources";
+            note(!self.pipeline.is_empty(), "pipeline", MODE_RESOURCES, remedy);
+            return ignored;
+        }
+        let remedy = "remove it, or give it to a step that calls function-patch-and-transform";
+        note(!self.resources.is_empty(), "resources", MODE_PIPELINE, remedy);
+        note(!self.patch_sets.is_empty(), "patchSets", MODE_PIPELINE, remedy);
+        let patches = self.environment.as_ref().is_some_and(|e| !e.patches.is_empty());
+        note(patches, "environment.patches", MODE_PIPELINE, remedy);
+        ignored
     }
 
     /// The functions of the pipeline, in its order.
@@ -330,6 +381,36 @@ mod tests {
             (3, "K")
         );
         assert_eq!(revision.status.conditions[0].kind, "ValidPipeline");
+    }
+
+    #[test]
+    fn what_the_mode_ignores_is_named() {
+        let spec = |value| serde_json::from_value::<CompositionSpec>(value).unwrap();
+        let step = json!([{"step": "s"}]);
+        let both = spec(json!({"mode": "Pipeline", "pipeline": step, "resources": [{}], "patchSets": [{}],
+            "environment": {"patches": [{}]}}));
+        let fields: Vec<String> =
+            both.ignored().iter().map(|s| s.split(' ').next().unwrap_or_default().to_owned()).collect();
+        assert_eq!(fields, ["spec.resources", "spec.patchSets", "spec.environment.patches"]);
+        let reverse = spec(json!({"mode": "Resources", "pipeline": step, "resources": [{}],
+            "environment": {"patches": [{}]}}));
+        assert!(reverse.ignored()[0].starts_with("spec.pipeline has no effect in mode Resources"));
+        assert_eq!(reverse.ignored().len(), 1);
+        for fine in
+            [json!({"mode": "Pipeline", "pipeline": step}), json!({"resources": [{}], "patchSets": [{}]})]
+        {
+            assert_eq!(spec(fine).ignored(), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn only_the_default_store_is_no_store() {
+        let spec = |name: &str| {
+            let spec = json!({"publishConnectionDetailsWithStoreConfigRef": {"name": name}});
+            serde_json::from_value::<CompositionSpec>(spec).unwrap()
+        };
+        assert_eq!((spec("default").store(), spec("vault").store()), (None, Some("vault")));
+        assert_eq!(json!(spec("default"))["publishConnectionDetailsWithStoreConfigRef"]["name"], "default");
     }
 
     #[test]

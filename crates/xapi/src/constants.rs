@@ -105,6 +105,10 @@ pub mod reason {
     pub const WATCHING_CLAIM: &str = "WatchingCompositeResourceClaim";
     pub const TERMINATING_COMPOSITE: &str = "TerminatingCompositeResource";
     pub const TERMINATING_CLAIM: &str = "TerminatingCompositeResourceClaim";
+    /// Ours: Crossplane writes no condition for a definition that cannot work.
+    pub const INVALID_DEFINITION: &str = "InvalidDefinition";
+    pub const NAMES_NOT_ACCEPTED: &str = "NamesNotAccepted";
+    pub const CANNOT_APPLY_CRD: &str = "CannotApplyCRD";
     pub const VALID_PIPELINE: &str = "ValidPipeline";
     pub const MISSING_CAPABILITIES: &str = "MissingCapabilities";
     pub const WATCH_CIRCUIT_OPEN: &str = "WatchCircuitOpen";

@@ -36,15 +36,17 @@ fn environment_config() -> Value {
         "description": "Whatever functions that ask for this object shall read.",
         "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
     });
-    let version = Version {
-        name: "v1beta1",
+    // Both versions have the same schema, so nothing needs converting.
+    let version = |name, deprecated| Version {
+        name,
         columns: vec![age_column()],
         description: "An EnvironmentConfig holds data that several Compositions share.",
         properties: json!({"data": data}),
         required: &[],
         status: false,
-        deprecated: None,
+        deprecated,
     };
+    let deprecated = "EnvironmentConfig v1alpha1 is deprecated; use v1beta1, which has the same schema";
     Crd {
         group: crate::constants::group::APIEXTENSIONS,
         kind: "EnvironmentConfig",
@@ -52,7 +54,7 @@ fn environment_config() -> Value {
         short_names: &["envcfg"],
         categories: &["crossplane"],
         namespaced: false,
-        versions: vec![version],
+        versions: vec![version("v1beta1", None), version("v1alpha1", Some(deprecated))],
     }
     .build()
 }

@@ -197,8 +197,9 @@ impl Definition {
             problems
                 .push(format!("spec.versions[{}]: the referenceable version must be served", version.name));
         }
-        for version in self.spec.versions.iter().filter(|v| v.schema.is_none()) {
-            problems.push(format!("spec.versions[{}]: a schema is required", version.name));
+        let without = |v: &&Version| v.schema.as_ref().is_none_or(|s| s.open_api_v3_schema.is_none());
+        for version in self.spec.versions.iter().filter(without) {
+            problems.push(format!("spec.versions[{}]: a schema.openAPIV3Schema is required", version.name));
         }
         if self.scope() != Scope::LegacyCluster && self.offers_claim() {
             problems
@@ -262,7 +263,7 @@ mod tests {
             "metadata": {"name": "ks.g"},
             "spec": {
                 "group": "g", "names": {"plural": "ks", "kind": "K"}, "claimNames": {"plural": "cs", "kind": "C"},
-                "versions": [{"name": "v1", "referenceable": true, "served": true, "schema": {}}],
+                "versions": [{"name": "v1", "referenceable": true, "served": true, "schema": {"openAPIV3Schema": {}}}],
             },
         }));
         assert!(fine.problems().is_empty(), "{:?}", fine.problems());

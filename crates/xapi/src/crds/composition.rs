@@ -109,10 +109,86 @@ fn spec(limited: bool) -> Value {
         "pipeline": pipeline,
         "resources": list("Templates of the composed resources, in Resources mode.", anything("A template.")),
         "patchSets": list("Patches that several templates share, in Resources mode.", anything("A set of patches.")),
+        "environment": environment(),
         "writeConnectionSecretsToNamespace": text(
             "The namespace of the connection secrets of LegacyCluster composite resources that name none.",
         ),
+        "publishConnectionDetailsWithStoreConfigRef": ruled(
+            name_reference(
+                "Without effect. Crossplane v1 sets it to default in every Composition; external secret stores do not \
+                 exist.",
+                "store configuration; only default is accepted",
+            ),
+            &[("self.name == 'default'", STORES)],
+        ),
     })
+}
+
+const STORES: &str = "external secret stores are not supported: use writeConnectionSecretsToNamespace";
+
+/// The environment of Crossplane v1, which function-environment-configs replaced.
+fn environment() -> Value {
+    let matcher = object(
+        "A label that the EnvironmentConfigs must have.",
+        &["key"],
+        json!({
+            "type": choice("Where the value comes from; FromCompositeFieldPath by default.", &["FromCompositeFieldPath", "Value"]),
+            "key": text("The label."),
+            "valueFromFieldPath": text("The field of the composite resource that has the value."),
+            "fromFieldPathPolicy":
+                choice("Whether that field must be there; Required by default.", &["Optional", "Required"]),
+            "value": text("The value itself."),
+        }),
+    );
+    let selector = object(
+        "Selects EnvironmentConfigs by their labels.",
+        &[],
+        json!({
+            "mode": choice("Single (the default) selects exactly one, Multiple any number.", &["Single", "Multiple"]),
+            "maxMatch": integer("How many to use at most, with mode Multiple."),
+            "minMatch": integer("How many there must be at least, with mode Multiple."),
+            "sortByFieldPath": text("The field to sort them by; metadata.name by default."),
+            "matchLabels": list("Labels they must have.", matcher),
+        }),
+    );
+    let source = ruled(
+        object(
+            "EnvironmentConfigs by name or labels.",
+            &[],
+            json!({
+                "type": choice("Reference (the default) or Selector.", &["Reference", "Selector"]),
+                "ref": name_reference("The EnvironmentConfig.", "EnvironmentConfig"),
+                "selector": selector,
+            }),
+        ),
+        &[(
+            "has(self.type) && self.type == 'Selector' ? has(self.selector) : has(self.ref)",
+            "type Reference needs ref, type Selector needs selector",
+        )],
+    );
+    let policy = object(
+        "How EnvironmentConfigs are selected.",
+        &[],
+        json!({
+            "resolve": choice("Accepted. They are selected anew at every reconcile.", &["Always", "IfNotPresent"]),
+            "resolution":
+                choice("Whether a referenced one must exist; Required by default.", &["Required", "Optional"]),
+        }),
+    );
+    object(
+        "What resources are composed with beside the composite resource, as in Crossplane v1: patches of mode Resources \
+         read it, and functions find it in their context.",
+        &[],
+        json!({
+            "defaultData": anything("What the environment holds before any EnvironmentConfig."),
+            "environmentConfigs": list("EnvironmentConfigs; later ones win.", source),
+            "patches": list(
+                "Patches between the composite resource and the environment, in mode Resources.",
+                anything("A patch."),
+            ),
+            "policy": policy,
+        }),
+    )
 }
 
 fn step(limited: bool) -> Value {

@@ -13,8 +13,32 @@ const LOWER_PLURAL: (&str, &str) =
 const LOWER_SINGULAR: (&str, &str) =
     ("!has(self.singular) || self.singular == self.singular.lowerAscii()", "Singular name must be lowercase");
 
+/// Accepts an XRD that exists, so that one that was stored before there was this rule can still be deleted.
+const NAMED_AFTER_ITS_KIND: &str = "oldSelf.hasValue() || !has(self.spec) || \
+                                    self.metadata.name == self.spec.names.plural + '.' + self.spec.group";
+
+/// Two referenceable versions, or none, would give the CRD two storage versions, or none.
+const ONE_REFERENCEABLE: (&str, &str) =
+    ("self.exists_one(v, v.referenceable)", "exactly one version must be referenceable");
+const EVERY_VERSION_HAS_A_SCHEMA: (&str, &str) = (
+    "self.all(v, has(v.schema) && has(v.schema.openAPIV3Schema))",
+    "every version needs a schema.openAPIV3Schema",
+);
+const CLAIMS_HAVE_OTHER_NAMES: (&str, &str) = (
+    "!has(self.claimNames) || (self.claimNames.kind != self.names.kind && \
+     self.claimNames.plural != self.names.plural && \
+     (!has(self.claimNames.singular) || !has(self.names.singular) || \
+     self.claimNames.singular != self.names.singular) && \
+     (!has(self.claimNames.listKind) || !has(self.names.listKind) || \
+     self.claimNames.listKind != self.names.listKind))",
+    "claimNames must differ from names",
+);
+/// Crossplane documents this, and a claim CRD that no definition offers would live on.
+const CLAIMS_STAY: (&str, &str) =
+    ("!has(oldSelf.claimNames) || has(self.claimNames)", "claimNames cannot be removed once they are set");
+
 pub(super) fn definition() -> Value {
-    Crd {
+    let mut crd = Crd {
         group: group::APIEXTENSIONS,
         kind: "CompositeResourceDefinition",
         plural: "compositeresourcedefinitions",
@@ -33,7 +57,17 @@ pub(super) fn definition() -> Value {
             version("v2", v2_spec(), None),
         ],
     }
-    .build()
+    .build();
+    let named = json!([{
+        "rule": NAMED_AFTER_ITS_KIND,
+        "message": "metadata.name must be <spec.names.plural>.<spec.group>",
+        "messageExpression": "'metadata.name must be ' + self.spec.names.plural + '.' + self.spec.group",
+        "optionalOldSelf": true,
+    }]);
+    for version in crd.pointer_mut("/spec/versions").and_then(Value::as_array_mut).into_iter().flatten() {
+        version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = named.clone();
+    }
+    crd
 }
 
 fn version(name: &'static str, spec: Value, deprecated: Option<&'static str>) -> Version {
@@ -56,7 +90,7 @@ fn v1_spec() -> Value {
     let mut fields = fields();
     fields["scope"] = scope(&["LegacyCluster", "Namespaced", "Cluster"], "LegacyCluster");
     fields["claimNames"] = ruled(
-        names("Names of the claims, if there shall be any."),
+        names("Names of the claims, if there are to be any. Can be added later, but not changed or removed."),
         &[IMMUTABLE, LOWER_PLURAL, LOWER_SINGULAR],
     );
     fields["defaultCompositeDeletePolicy"] = with(delete_policy(), json!({"default": "Background"}));
@@ -78,6 +112,8 @@ fn v1_spec() -> Value {
                 "self.scope == 'LegacyCluster' || !has(self.connectionSecretKeys)",
                 "Only LegacyCluster composite resources support connection secrets",
             ),
+            CLAIMS_HAVE_OTHER_NAMES,
+            CLAIMS_STAY,
         ],
     )
 }
@@ -96,6 +132,7 @@ fn v2_spec() -> Value {
                 "!has(self.connectionSecretKeys)",
                 "XR connection secrets aren't supported in apiextensions.crossplane.io/v2",
             ),
+            CLAIMS_STAY,
         ],
     )
 }
@@ -126,7 +163,10 @@ fn fields() -> Value {
             &[IMMUTABLE],
         ),
         "defaultCompositionUpdatePolicy": with(policy, json!({"default": "Automatic"})),
-        "versions": list("Versions of the composite resources. Exactly one is referenceable.", resource_version()),
+        "versions": ruled(
+            list("Versions of the composite resources. Exactly one is referenceable.", resource_version()),
+            &[ONE_REFERENCEABLE, EVERY_VERSION_HAS_A_SCHEMA],
+        ),
         "metadata": metadata,
     })
 }

@@ -12,20 +12,38 @@ fn map(value: Value) -> Map<String, Value> {
     }
 }
 
-/// An object with these texts, of which some are required.
-fn reference(fields: &[&str], required: &[&str]) -> Value {
-    let properties: Map<String, Value> =
-        fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
-    json!({"type": "object", "required": required, "properties": properties})
+/// A schema with a description, for `kubectl explain`.
+fn described(description: &str, mut schema: Value) -> Value {
+    schema["description"] = description.into();
+    schema
 }
 
-fn selector() -> Value {
+/// An object that refers to another by these fields, of which some are required.
+fn reference(description: &str, of: &str, fields: &[&str], required: &[&str]) -> Value {
+    let field = |field: &&str| {
+        let what = match *field {
+            "apiVersion" => "API group and version",
+            "kind" => "Kind",
+            "namespace" => "Namespace",
+            _ => "Name",
+        };
+        ((*field).to_owned(), described(&format!("{what} of the {of}."), json!({"type": "string"})))
+    };
+    let properties: Map<String, Value> = fields.iter().map(field).collect();
+    described(description, json!({"type": "object", "required": required, "properties": properties}))
+}
+
+fn selector(description: &str, of: &str) -> Value {
     let labels = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    json!({"type": "object", "required": ["matchLabels"], "properties": {"matchLabels": labels}})
+    let labels = described(&format!("Labels that the {of} must have, all of them."), labels);
+    described(
+        description,
+        json!({"type": "object", "required": ["matchLabels"], "properties": {"matchLabels": labels}}),
+    )
 }
 
-fn choice(values: &[&str], default: Option<&str>) -> Value {
-    let mut schema = json!({"type": "string", "enum": values});
+fn choice(description: &str, values: &[&str], default: Option<&str>) -> Value {
+    let mut schema = described(description, json!({"type": "string", "enum": values}));
     if let Some(default) = default {
         schema["default"] = default.into();
     }
@@ -35,11 +53,30 @@ fn choice(values: &[&str], default: Option<&str>) -> Value {
 /// What composite resources and claims have in common.
 fn composition(update_policy: Option<&str>) -> Map<String, Value> {
     map(json!({
-        "compositionRef": reference(&["name"], &["name"]),
-        "compositionSelector": selector(),
-        "compositionRevisionRef": reference(&["name"], &["name"]),
-        "compositionRevisionSelector": selector(),
-        "compositionUpdatePolicy": choice(&["Automatic", "Manual"], update_policy),
+        "compositionRef": reference(
+            "The Composition that composes this resource. Chosen and written by the control plane if it is not set; \
+             from then on it is only changed by you.",
+            "Composition", &["name"], &["name"],
+        ),
+        "compositionSelector": selector(
+            "Selects the Composition by its labels, as long as compositionRef is not set. Of several that match any \
+             one is chosen.",
+            "Composition",
+        ),
+        "compositionRevisionRef": reference(
+            "The revision of the Composition that is in use. With the update policy Manual you choose it, otherwise \
+             the control plane keeps it at the latest.",
+            "CompositionRevision", &["name"], &["name"],
+        ),
+        "compositionRevisionSelector": selector(
+            "With the update policy Automatic only revisions with these labels are used.",
+            "CompositionRevision",
+        ),
+        "compositionUpdatePolicy": choice(
+            "Automatic uses the latest revision of the Composition as soon as there is one; Manual stays at the \
+             revision in compositionRevisionRef.",
+            &["Automatic", "Manual"], update_policy,
+        ),
     }))
 }
 
@@ -50,9 +87,13 @@ pub(super) fn composite_spec(scope: Scope, update_policy: Option<&str>) -> Map<S
         Scope::Namespaced => &["apiVersion", "kind", "name"],
         Scope::Cluster | Scope::LegacyCluster => &["apiVersion", "kind", "name", "namespace"],
     };
-    let items = reference(names, &["apiVersion", "kind"]);
+    let items = reference("A composed resource.", "composed resource", names, &["apiVersion", "kind"]);
     // Controllers replace the whole list.
     let references = json!({"type": "array", "items": items, "x-kubernetes-list-type": "atomic"});
+    let references = described(
+        "The resources this one is composed of. Written by the control plane: do not edit.",
+        references,
+    );
     fields.insert("resourceRefs".to_owned(), references);
     if scope.schema() == Schema::Modern {
         let description = "Configures how Crossplane will reconcile this composite resource";
@@ -60,60 +101,99 @@ pub(super) fn composite_spec(scope: Scope, update_policy: Option<&str>) -> Map<S
             json!({"crossplane": {"type": "object", "description": description, "properties": fields}}),
         );
     }
-    let claim =
-        reference(&["apiVersion", "kind", "namespace", "name"], &["apiVersion", "kind", "namespace", "name"]);
+    let names = &["apiVersion", "kind", "namespace", "name"];
+    let claim = reference("The claim that this resource was created for.", "claim", names, names);
     fields.insert("claimRef".to_owned(), claim);
-    let secret = reference(&["name", "namespace"], &["name", "namespace"]);
+    let secret = reference(
+        "The Secret that connection details are published to.",
+        "Secret",
+        &["name", "namespace"],
+        &["name", "namespace"],
+    );
     fields.insert("writeConnectionSecretToRef".to_owned(), secret);
     fields
 }
 
 pub(super) fn claim_spec(delete_policy: Option<&str>) -> Map<String, Value> {
     let mut fields = composition(None);
+    let names = &["apiVersion", "kind", "name"];
     fields.extend(map(json!({
-        "compositeDeletePolicy": choice(&["Background", "Foreground"], delete_policy),
-        "resourceRef": reference(&["apiVersion", "kind", "name"], &["apiVersion", "kind", "name"]),
-        "writeConnectionSecretToRef": reference(&["name"], &["name"]),
+        "compositeDeletePolicy": choice(
+            "What deleting the claim waits for. Background: nothing, the composite resource goes afterwards; \
+             Foreground: until the composite resource and what it is composed of are gone.",
+            &["Background", "Foreground"], delete_policy,
+        ),
+        "resourceRef": reference(
+            "The composite resource of this claim. Set it to bind one that exists; otherwise one is created.",
+            "composite resource", names, names,
+        ),
+        "writeConnectionSecretToRef": reference(
+            "The Secret, in the namespace of the claim, that connection details are copied to.",
+            "Secret", &["name"], &["name"],
+        ),
     })));
     fields
 }
 
-pub(super) fn composite_status(schema: Schema, extensions: Extensions) -> Map<String, Value> {
-    let mut fields = map(json!({
-        "conditions": {
-            "description": "Conditions of the resource.",
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-            "items": {
-                "type": "object",
-                "required": ["lastTransitionTime", "reason", "status", "type"],
-                "properties": {
-                    "lastTransitionTime": {"type": "string", "format": "date-time"},
-                    "message": {"type": "string"},
-                    "reason": {"type": "string"},
-                    "status": {"type": "string"},
-                    "type": {"type": "string"},
-                    "observedGeneration": {"type": "integer", "format": "int64"},
-                },
+fn conditions() -> Value {
+    let text = |description: &str| described(description, json!({"type": "string"}));
+    let time = json!({"type": "string", "format": "date-time"});
+    json!({
+        "description": "Conditions of the resource.",
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "description": "A condition of the resource.",
+            "type": "object",
+            "required": ["lastTransitionTime", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": described("When the condition last changed.", time),
+                "message": text("Details about the last change, for people."),
+                "reason": text("Why the condition last changed, in one word."),
+                "status": text("Whether the condition holds: True, False or Unknown."),
+                "type": text("Type of the condition; there is at most one of each."),
+                "observedGeneration": described(
+                    "The metadata.generation that the condition is about.",
+                    json!({"type": "integer", "format": "int64"}),
+                ),
             },
         },
-    }));
+    })
+}
+
+pub(super) fn composite_status(schema: Schema, extensions: Extensions) -> Map<String, Value> {
+    let mut fields = map(json!({"conditions": conditions()}));
     if schema == Schema::Legacy {
-        let published = json!({"lastPublishedTime": {"type": "string", "format": "date-time"}});
-        fields.insert("connectionDetails".to_owned(), json!({"type": "object", "properties": published}));
+        let time = json!({"type": "string", "format": "date-time"});
+        let published = json!({"lastPublishedTime": described("When they were last published.", time)});
+        let details = described("Connection details.", json!({"type": "object", "properties": published}));
+        fields.insert("connectionDetails".to_owned(), details);
         let types = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+        let types = described("The types of the conditions that the claim has, too.", types);
         fields.insert("claimConditionTypes".to_owned(), types);
     }
     if extensions.watched_resources {
-        let items = reference(&["apiVersion", "kind", "name", "namespace"], &["apiVersion", "kind", "name"]);
+        let items = reference(
+            "A resource that a function required.",
+            "resource",
+            &["apiVersion", "kind", "name", "namespace"],
+            &["apiVersion", "kind", "name"],
+        );
         let references = json!({"type": "array", "items": items, "x-kubernetes-list-type": "atomic"});
+        let references =
+            described("Resources outside this one whose changes cause it to be composed anew.", references);
         fields.insert("watchedResourceRefs".to_owned(), references);
         let omitted = json!({"type": "integer", "format": "int64"});
         fields.insert("watchedResourceRefsOmitted".to_owned(), omitted);
     }
     if extensions.handled_requests {
-        fields.insert("lastHandledReconcileAt".to_owned(), json!({"type": "string"}));
+        let handled = json!({"type": "string"});
+        let handled = described(
+            "The value of the annotation crossplane.io/reconcile-requested-at that was last acted upon.",
+            handled,
+        );
+        fields.insert("lastHandledReconcileAt".to_owned(), handled);
     }
     fields
 }

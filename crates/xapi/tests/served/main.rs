@@ -4,6 +4,7 @@
 
 mod concepts;
 mod plane;
+mod rules;
 
 use plane::Plane;
 use serde_json::{Value, json};
@@ -92,6 +93,23 @@ async fn compositions_are_held_to_their_rules() {
         })),
         json!({"resources": [{"name": "r", "base": {"kind": "X"}, "patches": []}], "patchSets": [{"name": "p"}]}),
         json!({"mode": "Resources", "resources": [{"base": {}}]}),
+        json!({
+            "mode": "Resources", "resources": [{"base": {}}],
+            "publishConnectionDetailsWithStoreConfigRef": {"name": "default"},
+            "environment": {
+                "defaultData": {"a": {"b": [1]}},
+                "environmentConfigs": [
+                    {"ref": {"name": "one"}},
+                    {"type": "Selector", "selector": {"mode": "Multiple", "minMatch": 1, "maxMatch": 2,
+                        "sortByFieldPath": "data.order", "matchLabels": [
+                            {"key": "a", "type": "Value", "value": "b"},
+                            {"key": "c", "valueFromFieldPath": "spec.c", "fromFieldPathPolicy": "Optional"},
+                        ]}},
+                ],
+                "patches": [{"type": "ToCompositeFieldPath", "fromFieldPath": "a", "toFieldPath": "status.a"}],
+                "policy": {"resolve": "IfNotPresent", "resolution": "Optional"},
+            },
+        }),
     ];
     for (i, spec) in accepted.iter().enumerate() {
         let created = plane.post(&path, &composition(&format!("ok-{i}"), spec)).await;
@@ -149,6 +167,14 @@ async fn compositions_are_held_to_their_rules() {
         (
             allowing(&json!({"matchLabels": {"fine": "a|b", "team": "["}})),
             "allowedExtraResources[0].matchLabels[team]: Invalid value",
+        ),
+        (
+            json!({"resources": [{}], "publishConnectionDetailsWithStoreConfigRef": {"name": "vault"}}),
+            "external secret stores are not supported",
+        ),
+        (
+            json!({"resources": [{}], "environment": {"environmentConfigs": [{"type": "Selector", "ref": {"name": "a"}}]}}),
+            "type Reference needs ref, type Selector needs selector",
         ),
     ];
     for (spec, message) in refused {
