@@ -105,6 +105,11 @@ pub fn templates() -> Arc<dyn Function> {
     Arc::new(patch_and_transform::native::Templates)
 }
 
+/// What makes the environment of a Composition: its `spec.environment`, without patches, is its input.
+pub fn environment() -> Arc<dyn Function> {
+    Arc::new(environment_configs::native::Environment)
+}
+
 /// The names of every built-in.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTINS.iter().map(|(name, ..)| *name)

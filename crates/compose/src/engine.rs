@@ -10,7 +10,7 @@ use crate::plan::{Plan, References};
 use crate::requirements::resource;
 use crate::runner::FunctionRunner;
 use crate::world::World;
-use crate::{desired, resources_mode, unwanted};
+use crate::{desired, environment, resources_mode, unwanted};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use transom_function::{Ready, Resource, State};
 use transom_object::{GroupKind, meta};
 use transom_xapi::composite::Schema;
 use transom_xapi::metadata::TypedReference;
-use transom_xapi::{PipelineStep, conditions};
+use transom_xapi::{CompositionSpec, PipelineStep, conditions};
 
 /// Decides what should exist. Reads through `world`, calls functions through `runner`, and changes nothing.
 pub async fn compose(
@@ -26,17 +26,29 @@ pub async fn compose(
     runner: &dyn FunctionRunner,
     world: &dyn World,
 ) -> Result<Plan, Failure> {
-    let steps: Cow<'_, [PipelineStep]> = if inputs.composition.is_resources_mode() {
-        Cow::Owned(resources_mode::pipeline(inputs.composition)?)
-    } else {
-        Cow::Borrowed(&inputs.composition.pipeline)
-    };
+    let steps = steps(inputs.composition)?;
     let observed = observed_state(&inputs)?;
     let mut progress = pipeline::run(&steps, &inputs, &observed, runner, world).await?;
     match plan(&inputs, &mut progress, world).await {
         Ok(plan) => Ok(plan),
         Err(cause) => Err(progress.fail(cause)),
     }
+}
+
+/// The steps that a Composition stands for.
+fn steps(composition: &CompositionSpec) -> Result<Cow<'_, [PipelineStep]>, Cause> {
+    if let Some(store) = composition.store() {
+        return Err(Cause::Store(store.to_owned()));
+    }
+    let mut steps: Cow<'_, [PipelineStep]> = if composition.is_resources_mode() {
+        Cow::Owned(resources_mode::pipeline(composition)?)
+    } else {
+        Cow::Borrowed(&composition.pipeline)
+    };
+    if let Some(environment) = environment::step(composition) {
+        steps.to_mut().insert(0, environment);
+    }
+    Ok(steps)
 }
 
 /// What every step is told exists.
@@ -75,6 +87,7 @@ async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -
         references: References { object, changed },
         apply,
         field_owner: field_owner(meta::name(inputs.xr), &group_kind),
+        prunes_undeclared: inputs.composition.is_resources_mode(),
         status: status(inputs, &composite),
         composite: composite.resource.clone(),
         ready: match composite.ready() {

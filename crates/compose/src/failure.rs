@@ -140,6 +140,10 @@ pub enum Cause {
         "cannot garbage collect composed resources that are no longer desired: refusing to delete composed resource {name:?} that is controlled by {kind} {owner:?}"
     )]
     Controlled { name: String, kind: String, owner: String },
+    #[error(
+        "spec.publishConnectionDetailsWithStoreConfigRef of the Composition names {0:?}, but external secret stores are not supported: use writeConnectionSecretsToNamespace"
+    )]
+    Store(String),
     #[error("{0}")]
     Resources(String),
 }

@@ -18,6 +18,7 @@ mod condition;
 mod desired;
 mod distinct;
 mod engine;
+pub mod environment;
 mod failure;
 mod ignored;
 mod inputs;

@@ -53,6 +53,7 @@ impl Progress {
         Self {
             desired: Some(State::default()),
             context: Some(Struct::from(inputs.context.clone())),
+            events: inputs.composition.ignored().into_iter().map(warning).collect(),
             ..Self::default()
         }
     }
@@ -227,6 +228,16 @@ fn condition(condition: v1::Condition) -> TargetedCondition {
     let message = condition.message.unwrap_or_default();
     let condition = Condition::new(&condition.r#type, status, &condition.reason).with_message(message);
     TargetedCondition { condition, target }
+}
+
+fn warning(message: String) -> Event {
+    Event {
+        r#type: EventType::Warning,
+        reason: COMPOSE.to_owned(),
+        message,
+        step: None,
+        target: Target::Composite,
+    }
 }
 
 fn event(step: &str, result: v1::Result) -> Event {

@@ -24,6 +24,9 @@ pub struct Plan {
     pub apply: Vec<Application>,
     /// The owner of the fields of composed resources.
     pub field_owner: String,
+    /// Whether fields that the kind of a composed resource does not declare are left out, instead of refused: so it was
+    /// with the client-side apply of Crossplane v1.
+    pub prunes_undeclared: bool,
     /// Fourth: the composite resource with the status that is wanted and the conditions known so far, applied to its
     /// status. The uid in it is a precondition.
     pub status: Value,

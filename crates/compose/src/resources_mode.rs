@@ -4,6 +4,7 @@
 //! A template that cannot be rendered leaves its resource out of what is desired. It is wanted all the same, as long as
 //! there is a template for it: what exists stays as it is, and stays referenced ([`has_template`]).
 
+use crate::environment;
 use crate::failure::Cause;
 use serde_json::{Value, json};
 use transom_object::meta;
@@ -33,7 +34,10 @@ pub(crate) fn pipeline(composition: &CompositionSpec) -> Result<Vec<PipelineStep
             meta::set(base, "name", Value::Null);
         }
     }
-    let input = json!({"resources": templates, "patchSets": composition.patch_sets});
+    let mut input = json!({"resources": templates, "patchSets": composition.patch_sets});
+    if let Some(environment) = environment::patches(composition) {
+        input["environment"] = environment;
+    }
     Ok(vec![PipelineStep {
         step: STEP.to_owned(),
         function_ref: NameReference::new(FUNCTION),

@@ -3,6 +3,8 @@
 //! A first call only says which configs are required; once they are there, their data is merged: later entries of
 //! the input over earlier ones, all of them over the environment of earlier steps, that over the default data.
 
+pub mod native;
+
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -83,7 +85,7 @@ impl Source {
 
 impl Builtin for EnvironmentConfigs {
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
-        input::answer(request, run)
+        input::answer(request, |request, response| run(request, response, Profile::Function))
     }
 
     fn input_kind(&self) -> &'static str {
@@ -97,13 +99,31 @@ impl Builtin for EnvironmentConfigs {
 
 review::function!(EnvironmentConfigs);
 
-fn run(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Result<(), String> {
+/// Which of the two users of this language it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Profile {
+    /// A step of a pipeline: without configs there is no environment, not even its default data.
+    Function,
+    /// `spec.environment` of a Composition.
+    Native,
+}
+
+fn run(
+    request: &RunFunctionRequest,
+    response: &mut RunFunctionResponse,
+    profile: Profile,
+) -> Result<(), String> {
     let input: Input = input::read(request, "v1beta1.Input")?;
-    let Some(sources) = &input.spec.environment_configs else { return Ok(()) };
+    let sources = match &input.spec.environment_configs {
+        None if profile == Profile::Function => return Ok(()),
+        sources => sources.as_deref().unwrap_or_default(),
+    };
     let composite = request.observed_composite().object();
     let requirements = requirements(sources, composite);
-    response.requirements = Some(requirements.map_err(|e| format!("cannot build requirements: {e}"))?);
-    if request.required_resources.is_empty() {
+    let requirements = requirements.map_err(|e| format!("cannot build requirements: {e}"))?;
+    let complete = profile == Profile::Native && requirements.resources.is_empty();
+    response.requirements = Some(requirements);
+    if request.required_resources.is_empty() && !complete {
         return Ok(());
     }
     let groups = select(sources, &input.spec.policy, request)

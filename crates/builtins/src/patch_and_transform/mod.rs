@@ -107,6 +107,8 @@ struct Run<'r> {
     desired_composite: Document<'static>,
     environment: Document<'static>,
     details: Details,
+    /// Which template each connection detail comes from.
+    publishers: BTreeMap<String, String>,
     composed: BTreeMap<String, Composed>,
     /// Whether a resource was left out that is to come later.
     skipped: bool,
@@ -147,6 +149,7 @@ impl<'r> Run<'r> {
             desired_composite,
             environment,
             details,
+            publishers: BTreeMap::new(),
             composed: BTreeMap::new(),
             skipped: false,
         }
@@ -252,13 +255,31 @@ impl<'r> Run<'r> {
         document: &Document<'_>,
     ) {
         match connection::extract(document, &observed.connection_details, &template.connection_details) {
-            Ok(details) => self.details.extend(details),
+            Ok(details) => {
+                self.warn_of_repeated(template, &details);
+                self.details.extend(details);
+            }
             Err(error) => {
                 let name = quote(&template.name);
                 self.response.warning(format!(
                     "cannot extract composite resource connection details from composed resource {name}: {error}"
                 ));
             }
+        }
+    }
+
+    /// Of two templates that publish a detail of the same name the last wins, which nobody can mean.
+    fn warn_of_repeated(&mut self, template: &ComposedTemplate, details: &Details) {
+        if self.profile == Profile::Function {
+            return;
+        }
+        for detail in details.keys() {
+            let Some(first) = self.publishers.insert(detail.clone(), template.name.clone()) else { continue };
+            let (detail, first, last) = (quote(detail), quote(&first), quote(&template.name));
+            self.response.warning(format!(
+                "composed resources {first} and {last} both publish connection detail {detail}: that of {last} is \
+                 used; give one of them another name"
+            ));
         }
     }
 

@@ -58,6 +58,10 @@ fn rewritten(spec: &Map<String, Value>) -> Map<String, Value> {
         elements(Some(&mut items)).for_each(rewrite);
         input.insert(list.to_owned(), items);
     }
+    if let Some(mut environment) = spec.get("environment").cloned() {
+        rewrite(&mut environment);
+        input.insert("environment".to_owned(), environment);
+    }
     input
 }
 
@@ -223,5 +227,37 @@ mod tests {
         assert_eq!(response.results[0].severity(), Severity::Fatal);
         let message = &response.results[0].message;
         assert!(message.contains("from /v1, Kind=Thong to /v1, Kind=Thing"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn environment_patches_come_first() {
+        let input = json!({
+            "resources": [thing(&json!([{"type": "FromEnvironmentFieldPath", "fromFieldPath": "size", "toFieldPath": "spec.size"}]))],
+            "environment": {"patches": [{"type": "FromCompositeFieldPath", "fromFieldPath": "spec.size", "toFieldPath": "size",
+                "transforms": [{"math": {"multiply": 2}}]}]},
+        });
+        let response = run(&Templates, RequestBuilder::new(composite()).input(input).build(), &[]).await;
+        let desired = response.desired.unwrap();
+        assert_eq!(desired.resources["thing"].object()["spec"]["size"], 10);
+    }
+
+    #[tokio::test]
+    async fn two_templates_that_publish_the_same_detail_are_named() {
+        let publishing = |name: &str, value: &str| {
+            json!({"name": name, "base": {"apiVersion": "v1", "kind": "Thing"},
+                "connectionDetails": [{"name": "user", "value": value}, {"name": name, "value": value}]})
+        };
+        let input = json!({"resources": [publishing("a", "1"), publishing("b", "2")]});
+        let here = json!({"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "here"}});
+        let request = RequestBuilder::new(composite()).input(input);
+        let request = request.observed("a", here.clone()).observed("b", here).build();
+        let response = run(&Templates, request, &[]).await;
+        let warnings: Vec<&str> = response.results.iter().map(|r| r.message.as_str()).collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0]
+                .starts_with("composed resources \"a\" and \"b\" both publish connection detail \"user\""),
+            "{warnings:?}"
+        );
     }
 }

@@ -277,3 +277,60 @@ async fn what_has_a_template_stays() {
         .collect();
     assert_eq!(kinds, ["App", "Db"]);
 }
+
+/// `spec.environment` of Crossplane v1 is a step of its own, before all others.
+#[tokio::test]
+async fn an_environment_is_made_before_anything_else() {
+    let environment = json!({
+        "defaultData": {"a": 1}, "environmentConfigs": [{"ref": {"name": "e"}}],
+        "patches": [{"fromFieldPath": "spec.a"}], "policy": {"resolution": "Optional"},
+    });
+    let templates = json!({"mode": "Resources", "environment": environment,
+        "resources": [{"name": "db", "base": {"apiVersion": "v1", "kind": "Db"}}]});
+    let steps = json!({"mode": "Pipeline", "environment": environment,
+        "pipeline": [{"step": "one", "functionRef": {"name": "f"}}]});
+    for (spec, second) in [(templates, transom_compose::resources_mode::FUNCTION), (steps, "f")] {
+        let script = Script::new()
+            .then(|r| {
+                let mut response = r.copy_response();
+                response.set_context("made", true);
+                response
+            })
+            .then(|r| wanting(r, "db", "Db"));
+        let plan = Case::new(&spec).run(&script).await.unwrap();
+        let calls = script.calls();
+        let functions: Vec<&str> = calls.iter().map(|call| call.function.as_str()).collect();
+        assert_eq!(functions, [transom_compose::environment::FUNCTION, second]);
+        let input = calls[0].request.input.as_ref().unwrap().as_value();
+        assert_eq!(
+            input,
+            &json!({"defaultData": {"a": 1}, "environmentConfigs": [{"ref": {"name": "e"}}],
+                "policy": {"resolution": "Optional"}})
+        );
+        assert_eq!(calls[1].request.context.as_ref().unwrap().as_value()["made"], true);
+        let patches = calls[1].request.input.as_ref().map(|i| i.as_value()["environment"]["patches"].clone());
+        let ignored =
+            plan.events.iter().any(|e| e.message.contains("spec.environment.patches has no effect"));
+        match second {
+            "f" => assert!(patches.is_none() && ignored),
+            _ => assert!(patches == Some(json!([{"fromFieldPath": "spec.a"}])) && !ignored),
+        }
+        assert_eq!(plan.prunes_undeclared, second != "f");
+    }
+}
+
+#[tokio::test]
+async fn an_external_secret_store_is_refused() {
+    let store = |name: &str| {
+        let reference = json!({"name": name});
+        Case::new(&json!({"pipeline": [{"step": "one", "functionRef": {"name": "f"}}],
+            "publishConnectionDetailsWithStoreConfigRef": reference}))
+    };
+    let script = Script::new().then(|r| wanting(r, "db", "Db"));
+    assert!(store("default").run(&script).await.is_ok());
+    let failure = store("vault").run(&script).await.unwrap_err().to_string();
+    assert!(
+        failure.contains("\"vault\"") && failure.contains("writeConnectionSecretsToNamespace"),
+        "{failure}"
+    );
+}
