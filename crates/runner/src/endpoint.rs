@@ -4,6 +4,8 @@ use std::time::Duration;
 use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Identity};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait when all that is asked is whether somebody listens.
+const REACH_TIMEOUT: Duration = Duration::from_secs(2);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// The address of a function, as gRPC writes it: `host:port`, `dns:///host:port` or `unix:///path`.
@@ -54,6 +56,27 @@ impl Endpoint {
 
     /// A channel that connects when it is first used, and again whenever it has to.
     pub(crate) fn channel(&self) -> Result<Channel, EndpointError> {
+        Ok(self.transport()?.connect_lazy())
+    }
+
+    /// Whether somebody listens there, with the certificates that are expected; otherwise why not.
+    pub(crate) async fn reach(&self) -> Result<(), String> {
+        let transport = self.transport().map_err(|e| e.to_string())?;
+        let connecting = tokio::time::timeout(REACH_TIMEOUT, transport.connect());
+        let problem = match connecting.await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => {
+                let mut words: Vec<String> =
+                    causes(&error).filter(|words| words != "transport error").collect();
+                words.dedup();
+                words.join(": ")
+            }
+            Err(_) => format!("no answer within {} s", REACH_TIMEOUT.as_secs()),
+        };
+        Err(format!("nobody can be reached at {}: {problem}", self.address))
+    }
+
+    fn transport(&self) -> Result<transport::Endpoint, EndpointError> {
         let failed = |why: String| EndpointError { address: self.address.clone(), why };
         let target = ["dns:///", "passthrough:///", "dns:", "passthrough:"]
             .iter()
@@ -81,7 +104,7 @@ impl Endpoint {
                 .domain_name(host);
             endpoint = endpoint.tls_config(config).map_err(|e| failed(chain(&e)))?;
         }
-        Ok(endpoint.connect_lazy())
+        Ok(endpoint)
     }
 }
 

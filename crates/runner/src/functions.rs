@@ -3,7 +3,8 @@
 use crate::account::{Account, Call, Nobody, severity};
 use crate::endpoint::{Endpoint, EndpointError, causes, chain};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::{Code, Status};
@@ -43,7 +44,12 @@ pub struct Functions {
     account: Arc<dyn Account>,
     /// The packages that a Function can be installed from without anything else, by the usual name of the Function.
     packages: BTreeMap<String, String>,
+    /// Called with the name of a function that calls begin or cease to reach.
+    changed: OnceLock<Changed>,
 }
+
+/// Is told the name of a function.
+type Changed = Arc<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
 struct Routes {
@@ -63,7 +69,12 @@ struct Route {
 #[derive(Clone)]
 enum Place {
     InProcess(Arc<dyn Function>),
-    Remote { endpoint: Endpoint, client: FunctionClient },
+    Remote {
+        endpoint: Endpoint,
+        client: FunctionClient,
+        /// Whether the last call or the last attempt to connect got through.
+        reached: Arc<AtomicBool>,
+    },
 }
 
 impl Place {
@@ -92,7 +103,13 @@ impl Default for Functions {
 
 impl Functions {
     pub fn new(options: Options) -> Self {
-        Self { routes: RwLock::default(), options, account: Arc::new(Nobody), packages: BTreeMap::new() }
+        Self {
+            routes: RwLock::default(),
+            options,
+            account: Arc::new(Nobody),
+            packages: BTreeMap::new(),
+            changed: OnceLock::new(),
+        }
     }
 
     /// Counts what is called, how it ends and how long it takes.
@@ -150,7 +167,7 @@ impl Functions {
         }
         let client =
             FunctionClient::new(endpoint.channel()?).with_max_message_size(self.options.max_message_size);
-        self.set(name, Place::Remote { endpoint, client });
+        self.set(name, Place::Remote { endpoint, client, reached: Arc::new(AtomicBool::new(true)) });
         Ok(())
     }
 
@@ -161,6 +178,35 @@ impl Functions {
         if let Some(route) = routes.by_name.get_mut(name).filter(|route| *route.package != *package) {
             (route.package, route.generation) = (package.into(), generation);
             routes.generation = generation;
+        }
+    }
+
+    /// Whether a function can be reached where it is said to listen; otherwise why not. It is not called.
+    pub async fn reach(&self, name: &str) -> Result<(), String> {
+        match self.route(name).map(|route| route.place) {
+            Some(Place::Remote { endpoint, reached, .. }) => {
+                let outcome = endpoint.reach().await;
+                reached.store(outcome.is_ok(), Ordering::Relaxed);
+                outcome
+            }
+            Some(Place::InProcess(_)) => Ok(()),
+            None => Err("no such Function is installed".to_owned()),
+        }
+    }
+
+    /// Calls back when calls begin or cease to reach a function. Only the first who asks is called.
+    pub fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
+        let _ = self.changed.set(changed);
+    }
+
+    /// Notes whether a call got through, and tells of it if the one before did not end alike.
+    fn note(&self, function: &str, place: &Place, code: Code) {
+        let Place::Remote { reached, .. } = place else { return };
+        let got_through = code != Code::Unavailable;
+        if reached.swap(got_through, Ordering::Relaxed) != got_through
+            && let Some(changed) = self.changed.get()
+        {
+            changed(function);
         }
     }
 
@@ -243,6 +289,7 @@ impl FunctionRunner for Functions {
             Err(_) => (Code::DeadlineExceeded, "Normal"),
         };
         call.ended(&*self.account, code, severity, started.elapsed());
+        self.note(step.function, &route.place, code);
         match outcome {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(status)) => Err(failed(function, &route.place, &status)),

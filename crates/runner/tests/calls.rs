@@ -268,3 +268,32 @@ async fn certificates_are_shown_both_ways() {
     functions.call_at("f", Endpoint::plaintext(&target)).unwrap();
     assert!(functions.run(step("f"), request("echo")).await.is_err());
 }
+
+#[tokio::test]
+async fn calls_that_begin_or_cease_to_get_through_are_told_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let patience = Duration::from_millis(20);
+    let functions = Functions::new(Options { patience, ..Options::default() });
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = told.clone();
+    functions.on_change(Arc::new(move |name: &str| heard.lock().unwrap().push(name.to_owned())));
+    functions.call_at("remote", Endpoint::plaintext(address.to_string())).unwrap();
+    functions.run_in_process("local", Arc::new(Actor));
+    for _ in 0..2 {
+        functions.run(step("remote"), request("")).await.unwrap_err();
+        functions.run(step("local"), request("")).await.unwrap();
+    }
+    assert_eq!(*told.lock().unwrap(), ["remote"], "the second failure is no news");
+    let why = functions.reach("remote").await.unwrap_err();
+    assert!(why.contains(&address.to_string()) && why.contains("refused"), "{why}");
+    assert_eq!(functions.reach("local").await, Ok(()));
+    assert!(functions.reach("none").await.is_err());
+    let options = ServeOptions { insecure: true, address: address.to_string(), ..ServeOptions::default() };
+    let server = Server::bind(&options).await.expect("the port is free");
+    tokio::spawn(server.run(Actor, std::future::pending()));
+    assert_eq!(functions.reach("remote").await, Ok(()));
+    functions.run(step("remote"), request("")).await.unwrap();
+    assert_eq!(told.lock().unwrap().len(), 1, "whoever asked knows already");
+}
