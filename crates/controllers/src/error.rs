@@ -46,6 +46,19 @@ impl Error {
         }
     }
 
+    /// What the server answered, without what was attempted.
+    pub(crate) fn answer(&self) -> Option<&str> {
+        match self.root() {
+            Self::Refused { message, .. } => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Whether trying again cannot help until the objects or the rights are changed.
+    pub(crate) fn is_verdict(&self) -> bool {
+        matches!(self.root(), Self::Unfit(_)) || self.is_invalid() || self.is_forbidden()
+    }
+
     pub fn is_not_found(&self) -> bool {
         self.refusal().is_some_and(|(code, _)| code == 404)
     }

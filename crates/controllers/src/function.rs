@@ -1,4 +1,5 @@
-//! Functions: makes those that a pipeline may name callable, and says on the object whether they are.
+//! Functions: makes those that a pipeline may name callable, and says on the object whether they are, and whether they
+//! can be reached. One that cannot be is tried again with growing pauses until it can.
 //!
 //! Where a function runs is a [`FunctionRuntime`]'s business: in this process, at an address, or (with a package
 //! manager) wherever a package says.
@@ -25,6 +26,14 @@ pub trait FunctionRuntime: Send + Sync + 'static {
 
     /// Forgets a function.
     fn remove(&self, name: &str);
+
+    /// Whether an installed function can be reached where it runs, or why it cannot be. It is not called.
+    fn reach<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, std::result::Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Has `changed` called with the name of a function that calls begin or cease to reach.
+    fn on_change(&self, _changed: Arc<dyn Fn(&str) + Send + Sync>) {}
 }
 
 /// The controller of Functions.
@@ -43,6 +52,8 @@ impl FunctionController {
         let queue = Arc::new(Queue::new(Pace::default()));
         let subscription =
             plane.watches.subscribe(&kinds::function(), Depth::Header, wake_itself(queue.clone()));
+        let calls = queue.clone();
+        runtime.on_change(Arc::new(move |name| calls.wake(&Key::new("", name))));
         let functions = Functions { plane: plane.clone(), runtime };
         let running = start(Arc::new(functions), queue, plane.metrics.clone());
         Self { running, _subscription: subscription }
@@ -65,19 +76,24 @@ impl Functions {
             return Ok(Next::Wait);
         }
         let function = Function::deserialize(&object).map_err(|e| Error::unfit(e.to_string()))?;
-        let health = match self.runtime.install(&function) {
-            Ok(()) => [
-                Condition::new(condition::INSTALLED, "True", reason::ACTIVE_PACKAGE_REVISION)
-                    .with_message(function.without_effect().unwrap_or_default()),
-                Condition::new(condition::HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION),
-            ],
-            Err(why) => [
-                Condition::new(condition::INSTALLED, "False", reason::INACTIVE_PACKAGE_REVISION)
-                    .with_message(why.clone()),
-                Condition::new(condition::HEALTHY, "False", reason::UNHEALTHY_PACKAGE_REVISION)
-                    .with_message(why),
-            ],
+        let installed = self.runtime.install(&function);
+        // Looked at when it is installed and when calls begin or cease to get through, never at intervals.
+        let reached = match &installed {
+            Ok(()) => self.runtime.reach(&key.name).await,
+            Err(why) => Err(why.clone()),
         };
+        let next = if installed.is_ok() && reached.is_err() { Next::Backoff } else { Next::Wait };
+        let health = [
+            match installed {
+                Ok(()) => Condition::package_active().with_message(function.without_effect().unwrap_or_default()),
+                Err(why) => Condition::package_inactive().with_message(why),
+            },
+            match reached {
+                Ok(()) => Condition::new(condition::HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION),
+                Err(why) => Condition::new(condition::HEALTHY, "False", reason::UNHEALTHY_PACKAGE_REVISION)
+                    .with_message(why),
+            },
+        ];
         let before = object.get("status").cloned();
         conditions::mark_observed(&mut object, health, self.plane.clock.now());
         if object.get("status") != before.as_ref() {
@@ -86,7 +102,7 @@ impl Functions {
             }
             self.plane.update_status(pass, &mut object).await.to("cannot update Function status")?;
         }
-        Ok(Next::Wait)
+        Ok(next)
     }
 }
 

@@ -3,8 +3,8 @@
 //! A revision is a Composition's labels, annotations and spec at some time, recognised by their hash. A Composition
 //! that returns to an earlier state gets no third revision: the earlier one is numbered anew.
 
-use crate::composition::{Composition, CompositionRevision, CompositionSpec};
-use crate::conditions;
+use crate::composition::{Composition, CompositionRevision, CompositionSpec, LabelMatch};
+use crate::conditions::{self, Condition};
 use crate::constants::{condition, kind, label};
 use crate::metadata::{AlreadyControlled, controller_reference};
 use serde_json::{Value, json};
@@ -87,6 +87,18 @@ pub fn latest<'a>(
         .reduce(|best, r| if r.spec.revision > best.spec.revision { r } else { best })
 }
 
+/// Whether the revision of the Composition as it is now, which carries these labels, is not there yet.
+pub fn is_awaited<'a>(
+    composition: &Composition,
+    labels: &LabelMatch,
+    revisions: impl IntoIterator<Item = &'a CompositionRevision>,
+) -> bool {
+    let hash = hash(composition);
+    let is_current =
+        |r: &CompositionRevision| r.metadata.label(label::COMPOSITION_HASH) == Some(hash_label(&hash));
+    labels.matches(&composition.metadata.label_map()) && !revisions.into_iter().any(is_current)
+}
+
 /// What to do so that the Composition has its revisions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -144,9 +156,16 @@ pub struct InvalidPipeline {
     pub message: String,
 }
 
-/// Whether a revision may run: only when its pipeline is explicitly marked valid.
-pub fn must_be_valid(revision: &CompositionRevision) -> Result<(), InvalidPipeline> {
-    let valid = conditions::get(&revision.status.conditions, condition::VALID_PIPELINE);
+/// Whether a revision may run: what its status says or, as long as that says nothing, `verdict`. A revision is there
+/// before its status is, and that alone is no failure.
+pub fn must_be_valid(
+    revision: &CompositionRevision,
+    verdict: impl FnOnce() -> Condition,
+) -> Result<(), InvalidPipeline> {
+    let mut valid = conditions::get(&revision.status.conditions, condition::VALID_PIPELINE);
+    if valid.status == "Unknown" {
+        valid = verdict();
+    }
     if valid.is_true() {
         return Ok(());
     }
@@ -259,14 +278,28 @@ mod tests {
     #[test]
     fn only_a_valid_pipeline_runs() {
         let mut revision = revision("a", "", 1, None);
-        let problem = |r: &CompositionRevision| must_be_valid(r).unwrap_err().to_string();
+        let (fine, incapable) = (Condition::valid_pipeline, || Condition::missing_capabilities("not yet"));
+        assert_eq!(must_be_valid(&revision, fine), Ok(()), "a status that is not there yet is no failure");
         assert_eq!(
-            problem(&revision),
-            "selected CompositionRevision a does not have a valid function pipeline: pipeline status unknown"
+            must_be_valid(&revision, incapable).unwrap_err().to_string(),
+            "selected CompositionRevision a does not have a valid function pipeline: not yet"
         );
-        revision.status.conditions = vec![conditions::Condition::missing_capabilities("no")];
-        assert!(problem(&revision).ends_with(": no"));
-        revision.status.conditions = vec![conditions::Condition::valid_pipeline()];
-        assert_eq!(must_be_valid(&revision), Ok(()));
+        revision.status.conditions = vec![Condition::missing_capabilities("no")];
+        assert!(must_be_valid(&revision, fine).unwrap_err().to_string().ends_with(": no"));
+        revision.status.conditions = vec![Condition::valid_pipeline()];
+        assert_eq!(must_be_valid(&revision, incapable), Ok(()));
+    }
+
+    #[test]
+    fn a_revision_is_awaited_until_it_is_there() {
+        let composition = composition(&json!({"channel": "dev"}));
+        let hash = hash(&composition);
+        let labels =
+            |value: &str| LabelMatch { match_labels: [("channel".to_owned(), value.to_owned())].into() };
+        let old = revision("a", "old", 1, Some("c"));
+        assert!(is_awaited(&composition, &labels("dev"), [&old]));
+        assert!(!is_awaited(&composition, &labels("prod"), [&old]), "it will not have these labels");
+        let current = revision("b", hash_label(&hash), 2, Some("c"));
+        assert!(!is_awaited(&composition, &LabelMatch::default(), [&old, &current]));
     }
 }

@@ -77,6 +77,7 @@ impl Claims {
         }
         let ready = conditions::get(&conditions::of(&xr.object), condition::READY).is_true();
         if ready {
+            self.explain_missing_secret(claim, &xr);
             let propagated = self.propagate(pass, claim, &xr).await;
             let propagated = propagated.to("cannot propagate connection details from composite resource");
             if propagated.map_err(|e| (event::claim::PROPAGATE, e))? {
@@ -198,6 +199,21 @@ impl Claims {
             }
         }
         Err(Error::Transport("cannot generate a name that is not taken".to_owned()))
+    }
+
+    /// A claim that asks for connection details gets none when its composite resource publishes none.
+    fn explain_missing_secret(&self, claim: &Value, xr: &Composite) {
+        let Some(secret) = claim::connection_secret_name(claim) else { return };
+        if xr.connection_secret_ref().is_some() {
+            return;
+        }
+        let (kind, name) = (meta::kind(&xr.object), meta::name(&xr.object));
+        let composition = xr.composition_ref().unwrap_or_default().name;
+        let words = format!(
+            "no connection details are copied to Secret {secret:?}, because {kind} {name:?} publishes none: set \
+             spec.writeConnectionSecretsToNamespace in Composition {composition:?}"
+        );
+        self.plane.events.warning(&self.name, claim, event::claim::PROPAGATE, words);
     }
 
     /// Copies the connection secret. Says whether that is news: it was written, or whoever wrote it died before it could

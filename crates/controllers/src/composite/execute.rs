@@ -6,6 +6,7 @@
 
 use super::Composites;
 use super::prepare::Stored;
+use super::undeclared::{Applied, warning as undeclared};
 use crate::cluster::Deletion;
 use crate::engine::Pass;
 use crate::error::{Attempt, Error, Result, found};
@@ -100,10 +101,12 @@ impl Composites {
             for (Application { name, object, .. }, outcome) in some.iter().zip(join_all(applying).await) {
                 let answer = outcome.as_ref().err().map(ToString::to_string);
                 match outcome.to(format!("cannot apply composed resource {name:?}")) {
-                    Ok(None) => {}
-                    Ok(Some(changed)) => {
-                        executed.changed = true;
-                        executed.applied.insert(name.clone(), changed);
+                    Ok((changed, warning)) => {
+                        executed.events.extend(warning);
+                        if let Some(object) = changed {
+                            executed.changed = true;
+                            executed.applied.insert(name.clone(), object);
+                        }
                     }
                     Err(e) if e.is_invalid() => {
                         executed.unsynced.insert(name.clone(), answer.unwrap_or_default());
@@ -181,26 +184,33 @@ impl Composites {
         Ok(())
     }
 
-    /// Applies a composed resource unless that would change nothing. Returns it if it changed.
+    /// Applies a composed resource unless that would change nothing. Returns it if it changed, and a warning about what
+    /// was left out.
     async fn apply(
         &self,
         pass: &Pass,
         plan: &Plan,
         application: &Application,
         observed: Option<&ObservedResource>,
-    ) -> Result<Option<Value>> {
+    ) -> Result<(Option<Value>, Option<Event>)> {
         // What is observed may be of another kind, and then is another object.
         let observed = observed.filter(|_| application.reason == Reason::Wanted);
         if observed.is_some_and(|o| is_settled(&o.object, &application.object, &plan.field_owner, "")) {
-            return Ok(None);
+            return Ok((None, None));
         }
         let before = observed.map(|o| meta::resource_version(&o.object));
-        let after = self.plane.cluster.apply(&application.object, &plan.field_owner).await?;
-        if before == Some(meta::resource_version(&after)) {
-            return Ok(None);
+        let applied = match self.plane.cluster.apply(&application.object, &plan.field_owner).await {
+            Err(refused) if plan.prunes_undeclared => {
+                self.apply_declared(application, &plan.field_owner, observed, refused).await?
+            }
+            applied => Applied { object: Some(applied?), undeclared: Vec::new() },
+        };
+        let warning = (!applied.undeclared.is_empty()).then(|| undeclared(application, &applied.undeclared));
+        let changed = applied.object.filter(|after| before != Some(meta::resource_version(after)));
+        if let Some(after) = &changed {
+            pass.wrote(after);
         }
-        pass.wrote(&after);
-        Ok(Some(after))
+        Ok((changed, warning))
     }
 }
 

@@ -15,6 +15,7 @@ mod reconcile;
 mod report;
 mod rights;
 mod status;
+mod undeclared;
 mod world;
 
 pub(crate) use nesting::Nesting;
@@ -28,6 +29,7 @@ use crate::error::Result;
 use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,8 +38,9 @@ use transom_compose::Requirements;
 use transom_object::GroupVersionKind;
 use transom_xapi::CompositionRevision;
 use transom_xapi::composite::{Composite, Schema};
+use transom_xapi::constants::condition;
 use transom_xapi::definition::Definition;
-use transom_xapi::selection;
+use transom_xapi::{conditions, selection};
 use world::Watching;
 
 /// The controller of one definition's composite resources; it stops when dropped.
@@ -115,9 +118,12 @@ fn wake_followers(
 ) -> impl Observer {
     move |change: &Change<'_>| {
         let Some(seen) = change.after else { return };
-        let Ok(revision) = <CompositionRevision as serde::Deserialize>::deserialize(&*seen.object) else {
+        let Ok(revision) = CompositionRevision::deserialize(&*seen.object) else { return };
+        // A verdict that only confirms what composing did not wait for is no news.
+        let before = change.before.and_then(|b| CompositionRevision::deserialize(&*b.object).ok());
+        if before.is_some_and(|before| confirms(&before, &revision)) {
             return;
-        };
+        }
         let of = &revision.spec.composition.composite_type_ref;
         if of.api_version != gvk.api_version() || of.kind != gvk.kind {
             return;
@@ -132,6 +138,16 @@ fn wake_followers(
             }
         }
     }
+}
+
+/// Whether a revision is what it was, and valid where nothing was known about that.
+fn confirms(before: &CompositionRevision, after: &CompositionRevision) -> bool {
+    let valid =
+        |r: &CompositionRevision| conditions::get(&r.status.conditions, condition::VALID_PIPELINE).status;
+    let unchanged = before.spec == after.spec
+        && before.metadata.labels == after.metadata.labels
+        && before.metadata.owner_references == after.metadata.owner_references;
+    unchanged && (valid(before) == valid(after) || (valid(before) == "Unknown" && valid(after) == "True"))
 }
 
 impl Composites {

@@ -9,12 +9,12 @@ use crate::error::{Attempt, Error, Result};
 use crate::settled::same;
 use serde_json::Value;
 use std::sync::Arc;
-use transom_xapi::CompositionRevision;
 use transom_xapi::composite::Composite;
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::{event, finalizer};
 use transom_xapi::metadata as notes;
 use transom_xapi::selection::{self, CompositionChoice, RevisionChoice};
+use transom_xapi::{CompositionRevision, revision};
 
 /// How a composite resource is stored, as far as that differs from what the run has.
 pub(super) struct Stored {
@@ -23,12 +23,13 @@ pub(super) struct Stored {
     pub(super) unsaved: bool,
 }
 
-/// Settles it in memory. The caller saves it, also when a later step fails: what was decided stays decided.
+/// Settles it in memory. The caller saves it, also when a later step fails: what was decided stays decided. Returns the
+/// revision to compose by; none while the first one of the Composition is still being made.
 pub(super) fn prepare(
     composites: &Composites,
     xr: &mut Composite,
     stored: &mut Stored,
-) -> Result<Arc<CompositionRevision>, Trouble> {
+) -> Result<Option<Arc<CompositionRevision>>, Trouble> {
     let before = xr.object.clone();
     notes::add_finalizer(&mut xr.object, finalizer::COMPOSITE);
     let decided = decide(composites, xr);
@@ -36,7 +37,7 @@ pub(super) fn prepare(
     decided
 }
 
-fn decide(composites: &Composites, xr: &mut Composite) -> Result<Arc<CompositionRevision>, Trouble> {
+fn decide(composites: &Composites, xr: &mut Composite) -> Result<Option<Arc<CompositionRevision>>, Trouble> {
     select_composition(composites, xr)
         .to("cannot select Composition")
         .blame(event::composite::SELECT_COMPOSITION)?;
@@ -48,14 +49,15 @@ fn decide(composites: &Composites, xr: &mut Composite) -> Result<Arc<Composition
     if let Some(ignored) = selection::ignored_revision_selector(xr, &composites.definition) {
         composites.warning(xr, event::composite::IGNORED, ignored);
     }
-    let revision =
+    let selected =
         select_revision(composites, xr).to("cannot fetch Composition").blame(event::composite::COMPOSE)?;
+    let Some(revision) = selected else { return Ok(None) };
     let configuration = selection::configure(xr, &revision)
         .map_err(|e| Error::unfit(e.to_string()))
         .to("cannot configure composite resource")
         .blame(event::composite::COMPOSE)?;
     configuration.apply(xr);
-    Ok(revision)
+    Ok(Some(revision))
 }
 
 fn select_composition(composites: &Composites, xr: &mut Composite) -> Result<()> {
@@ -82,7 +84,7 @@ fn select_composition(composites: &Composites, xr: &mut Composite) -> Result<()>
     Ok(())
 }
 
-fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Arc<CompositionRevision>> {
+fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Option<Arc<CompositionRevision>>> {
     let catalog = &composites.plane.catalog;
     let not_found = |kind: &str, name: &str| Error::Refused {
         code: 404,
@@ -94,7 +96,8 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Arc<Co
             let pinned = catalog.revisions.get(&name);
             return pinned
                 .ok_or_else(|| not_found("compositionrevisions", &name))
-                .to("cannot get CompositionRevision");
+                .to("cannot get CompositionRevision")
+                .map(Some);
         }
         RevisionChoice::Latest(labels) => labels,
     };
@@ -103,8 +106,14 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Arc<Co
     let composition =
         composition.ok_or_else(|| not_found("compositions", &name)).to("cannot get Composition")?;
     let revisions = catalog.revisions.of(&name);
-    let latest = selection::latest(&composition, &labels, revisions.iter().map(|r| &**r))
-        .map_err(|e| Error::unfit(e.to_string()))?;
+    let latest = match selection::latest(&composition, &labels, revisions.iter().map(|r| &**r)) {
+        Ok(latest) => latest,
+        // A Composition is seen before its revision is: that is no failure.
+        Err(_) if revision::is_awaited(&composition, &labels, revisions.iter().map(|r| &**r)) => {
+            return Ok(None);
+        }
+        Err(e) => return Err(Error::unfit(e.to_string())),
+    };
     let chosen = &latest.metadata.name;
     if xr.composition_revision_ref().is_none_or(|current| current.name != *chosen) {
         xr.set_composition_revision_ref(chosen);
@@ -116,6 +125,7 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Arc<Co
         .find(|r| r.metadata.name == *chosen)
         .cloned()
         .ok_or_else(|| not_found("compositionrevisions", chosen))
+        .map(Some)
 }
 
 impl Composites {

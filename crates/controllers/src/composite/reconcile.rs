@@ -9,11 +9,13 @@ use super::rights::Missing;
 use super::status::{functions_see_the_same, record_watched};
 use super::world::Reading;
 use super::{Composites, prepare};
+use crate::composition::verdict;
 use crate::engine::{Dependency, Key, Next, Pass};
 use crate::error::{Attempt, Error, Result};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_compose::{Application, Cause, Failure, Inputs, Observation, Observed, Outcome, Plan};
@@ -154,15 +156,12 @@ impl Composites {
     ) -> Result<Next, Trouble> {
         let nesting = self.plane.nesting.check(&self.plane.cluster, &xr.object).await;
         nesting.to("cannot compose resources").blame(event::composite::COMPOSE)?;
-        let revision = prepare::prepare(self, xr, stored).and_then(|revision| {
-            let valid = revision::must_be_valid(&revision).map_err(|e| Error::unfit(e.to_string()));
-            valid.blame(event::composite::COMPOSE).map(|()| revision)
-        });
-        let revision = match revision {
-            Ok(revision) => revision,
-            Err(trouble) => {
+        let revision = match self.choose_revision(xr, stored) {
+            Ok(Some(revision)) => revision,
+            undecided => {
                 self.save(pass, xr, stored).await.blame(event::composite::INIT)?;
-                return Err(trouble);
+                // The revision wakes it once it is there; that alone is nothing to report.
+                return undecided.map(|_| Next::Backoff);
             }
         };
         let composed = xr.resource_refs().into_iter().map(|mut reference| {
@@ -194,6 +193,19 @@ impl Composites {
                 self.fail(key, pass, xr, &stored.status, &failure, Some(*refused), &reading).await
             }
         }
+    }
+
+    /// The revision to compose by, if it is valid; none while the first one of the Composition is still being made.
+    fn choose_revision(
+        &self,
+        xr: &mut Composite,
+        stored: &mut Stored,
+    ) -> Result<Option<Arc<CompositionRevision>>, Trouble> {
+        let Some(revision) = prepare::prepare(self, xr, stored)? else { return Ok(None) };
+        revision::must_be_valid(&revision, || verdict(&self.plane.catalog, &revision))
+            .map_err(|e| Error::unfit(e.to_string()))
+            .blame(event::composite::COMPOSE)?;
+        Ok(Some(revision))
     }
 
     /// Observes, decides and does. What was just applied is looked at once more before anyone is told: most composed

@@ -4,6 +4,8 @@
 mod revisions;
 mod validity;
 
+pub(crate) use validity::verdict;
+
 use crate::catalog::kinds;
 use crate::engine::{Change, Depth, Key, Pace, Queue, Running, Subscription, start, wake_itself};
 use crate::plane::Plane;

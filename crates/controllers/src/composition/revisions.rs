@@ -46,7 +46,12 @@ impl Compositions {
             .map_err(|e| Error::unfit(e.to_string()))
             .to("cannot own CompositionRevision");
         for step in self.tell(&object, event::composition::UPDATE_REVISION, steps)? {
+            let is_new = matches!(step, Step::Create { .. });
             self.take(pass, &object, &listed, step).await?;
+            for ignored in composition.spec.ignored().into_iter().filter(|_| is_new) {
+                let reason = event::composition::CREATE_REVISION;
+                self.plane.events.warning(NAME, &object, reason, ignored);
+            }
         }
         Ok(Next::Wait)
     }

@@ -1,6 +1,6 @@
 //! Whether the functions of a revision's pipeline can run in it.
 
-use crate::catalog::kinds;
+use crate::catalog::{Catalog, kinds};
 use crate::engine::{Key, Next, Pass, Reconciler};
 use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
@@ -14,6 +14,14 @@ use transom_xapi::{CompositionRevision, Condition, conditions};
 
 const NAME: &str = "revision/compositionrevision.apiextensions.crossplane.io";
 
+/// Whether the functions that are installed can run in a revision's pipeline.
+pub(crate) fn verdict(catalog: &Catalog, revision: &CompositionRevision) -> Condition {
+    let functions: Vec<&str> = revision.spec.composition.function_names().collect();
+    let installed: Vec<FunctionRevision> =
+        catalog.function_revisions.all().iter().map(|r| (**r).clone()).collect();
+    function::pipeline_condition(&functions, &installed)
+}
+
 pub(super) struct Revisions {
     pub(super) plane: Arc<Plane>,
 }
@@ -26,10 +34,7 @@ impl Revisions {
             return Ok(Next::Wait);
         }
         let revision = CompositionRevision::deserialize(&object).map_err(|e| Error::unfit(e.to_string()))?;
-        let functions: Vec<&str> = revision.spec.composition.function_names().collect();
-        let installed = self.plane.catalog.function_revisions.all();
-        let installed: Vec<FunctionRevision> = installed.iter().map(|r| (**r).clone()).collect();
-        let mut valid = function::pipeline_condition(&functions, &installed);
+        let mut valid = verdict(&self.plane.catalog, &revision);
         let without_effect = revision.spec.composition.without_effect().filter(|_| valid.is_true());
         if let Some(fields) = &without_effect {
             valid.message.clone_from(fields);

@@ -4,6 +4,7 @@
 //! its controller, *offered* does the same for the claim. They share one procedure, [`side::Side`] is all they differ
 //! in. A definition is deleted from the inside out: instances, controller, CRD, finalizer.
 
+mod refusal;
 mod side;
 
 use crate::catalog::kinds;
@@ -12,13 +13,14 @@ use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Run
 use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
+use refusal::Refusal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use side::{Live, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_object::meta;
-use transom_xapi::conditions;
+use transom_xapi::conditions::{self, Condition};
 use transom_xapi::constants::owner;
 use transom_xapi::definition::{Definition, is_established};
 use transom_xapi::derive;
@@ -151,9 +153,43 @@ impl Definitions {
         if meta::is_deleting(&xrd) {
             return self.terminate(key, pass, &mut xrd, &definition).await;
         }
-        let derived = self.side.derive(&definition).map_err(|e| Error::unfit(e.to_string()));
-        let derived = self.tell(&xrd, self.side.render_reason(), derived.to(self.side.cannot_render()))?;
-        self.establish(key, pass, &mut xrd, definition, derived).await
+        if let Some(refusal) = Refusal::of_definition(&definition) {
+            return self.refuse(pass, &mut xrd, self.side.render_reason(), "", refusal).await;
+        }
+        match self.side.derive(&definition) {
+            Ok(derived) => self.establish(key, pass, &mut xrd, definition, derived).await,
+            Err(error) => {
+                let refusal = Refusal::of_derivation(&error);
+                self.refuse(pass, &mut xrd, self.side.render_reason(), "", refusal).await
+            }
+        }
+    }
+
+    /// Says in a condition and an event why the kind is not served as the definition says, and fails. A kind that is
+    /// served already stays as it is. The event begins with what was attempted.
+    async fn refuse(
+        &self,
+        pass: &Pass,
+        xrd: &mut Value,
+        event: &str,
+        attempt: &str,
+        Refusal { reason, message }: Refusal,
+    ) -> Result<Next> {
+        self.mark(pass, xrd, self.side.refused(reason, &message)).await?;
+        let words = if attempt.is_empty() { message } else { format!("{attempt}: {message}") };
+        self.plane.events.warning(self.side.controller(), xrd, event, words.clone());
+        Err(Error::unfit(words))
+    }
+
+    /// Sets a condition of the definition, unless it is set already.
+    async fn mark(&self, pass: &Pass, xrd: &mut Value, condition: Condition) -> Result<()> {
+        let before = xrd.get("status").cloned();
+        conditions::mark_observed(xrd, [condition], self.plane.clock.now());
+        if xrd.get("status") != before.as_ref() {
+            let updated = self.plane.update_status(pass, xrd).await;
+            updated.to("cannot update status of CompositeResourceDefinition")?;
+        }
+        Ok(())
     }
 
     async fn establish(
@@ -169,13 +205,19 @@ impl Definitions {
             let updated = self.plane.update(pass, xrd).await.to(side.cannot("add", "finalizer"));
             self.tell(xrd, side.establish_reason(), updated)?;
         }
-        let applied = self.apply_crd(pass, xrd, derived).await.to(side.cannot_apply());
-        let (crd, changed) = self.tell(xrd, side.establish_reason(), applied)?;
+        let applied = self.apply_crd(pass, xrd, derived).await;
+        if let Some(refusal) = applied.as_ref().err().and_then(|e| Refusal::of_write(side, e)) {
+            return self.refuse(pass, xrd, side.establish_reason(), &side.cannot_apply(), refusal).await;
+        }
+        let (crd, changed) = self.tell(xrd, side.establish_reason(), applied.to(side.cannot_apply()))?;
         if changed {
             let words = format!("Applied {} CustomResourceDefinition: {}", side.what(), meta::name(&crd));
             self.normal(xrd, side.establish_reason(), words);
         }
         if !is_established(&crd) {
+            if let Some(refusal) = Refusal::of_names(side, &crd) {
+                return self.refuse(pass, xrd, side.establish_reason(), "", refusal).await;
+            }
             let words = format!("waiting for {} CustomResourceDefinition to be established", side.what());
             self.normal(xrd, side.establish_reason(), words);
             return Ok(Next::Backoff);
@@ -219,7 +261,8 @@ impl Definitions {
         let written = match live {
             None => self.plane.cluster.create(&derived, owner::DEFAULT).await?,
             Some(live) => {
-                must_be_controllable_by(&live, meta::uid(xrd)).map_err(|e| Error::unfit(e.to_string()))?;
+                must_be_controllable_by(&live, meta::uid(xrd))
+                    .map_err(|_| refusal::belongs_to_another(&live))?;
                 if !derive::needs_update(&live, &derived) {
                     return Ok((live, false));
                 }
@@ -244,12 +287,7 @@ impl Definitions {
             self.stop(key);
             return Ok(Next::Wait);
         }
-        let before = xrd.get("status").cloned();
-        conditions::mark_observed(xrd, [side.terminating()], self.plane.clock.now());
-        if xrd.get("status") != before.as_ref() {
-            let updated = self.plane.update_status(pass, xrd).await;
-            updated.to("cannot update status of CompositeResourceDefinition")?;
-        }
+        self.mark(pass, xrd, side.terminating()).await?;
         let name = side.crd_name(definition);
         let read = self.plane.read(pass, &kinds::crd(), "", &name).await;
         let crd =

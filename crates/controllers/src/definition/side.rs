@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use transom_object::GroupVersionKind;
 use transom_xapi::Condition;
-use transom_xapi::constants::{event, finalizer};
+use transom_xapi::constants::{condition, event, finalizer};
 use transom_xapi::definition::Definition;
 use transom_xapi::derive::{self, Extensions};
 
@@ -69,12 +69,19 @@ impl Side {
         self.pick("defined composite resources", "composite resource claims")
     }
 
-    pub(super) fn cannot(self, verb: &str, thing: &str) -> String {
-        format!("cannot {verb} {} {thing}", self.what())
+    /// The field of a definition that names the kind.
+    pub(super) fn names(self) -> &'static str {
+        self.pick("spec.names", "spec.claimNames")
     }
 
-    pub(super) fn cannot_render(self) -> String {
-        self.cannot("render", "CustomResourceDefinition")
+    /// The condition of a definition whose kind cannot be served as it says.
+    pub(super) fn refused(self, reason: &str, message: &str) -> Condition {
+        let kind = self.pick(condition::ESTABLISHED, condition::OFFERED);
+        Condition::new(kind, "False", reason).with_message(message)
+    }
+
+    pub(super) fn cannot(self, verb: &str, thing: &str) -> String {
+        format!("cannot {verb} {} {thing}", self.what())
     }
 
     pub(super) fn cannot_apply(self) -> String {

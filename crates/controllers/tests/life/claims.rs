@@ -221,3 +221,21 @@ async fn custom_conditions_and_events_reach_the_claim() {
     let claim = plane.until_true(CLAIM, "default/one", "DatabaseUp").await;
     assert_eq!(reason_of(&claim, "DatabaseUp"), "Seen");
 }
+
+#[tokio::test]
+async fn a_claim_whose_secret_is_not_published_is_told_why() {
+    let plane = with_things("LegacyCluster", true).await;
+    plane.apply(&claim("one", "{size: small, writeConnectionSecretToRef: {name: wanted}}")).await;
+    bound(&plane, "one").await;
+    plane.apply(&claim("two", "{size: small}")).await;
+    bound(&plane, "two").await;
+    plane.settle().await;
+    let why = |events: Vec<String>| -> Vec<String> {
+        events.into_iter().filter(|e| e.starts_with("Warning PropagateConnectionSecret")).collect()
+    };
+    let told = why(plane.events_of("one").await);
+    assert_eq!(told.len(), 1, "{told:#?}");
+    let remedy = "set spec.writeConnectionSecretsToNamespace in Composition \"things\"";
+    assert!(told[0].contains("\"wanted\"") && told[0].ends_with(remedy), "{told:#?}");
+    assert_eq!(why(plane.events_of("two").await), Vec::<String>::new(), "it asks for none");
+}

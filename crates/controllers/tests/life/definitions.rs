@@ -71,7 +71,12 @@ async fn a_definition_does_not_take_over_a_foreign_crd() {
         events.iter().any(|e| e.starts_with("Warning EstablishComposite: cannot apply rendered")),
         "{events:#?}"
     );
-    assert_ne!(status_of(&plane.get(XRD, "xthings.example.org").await.unwrap(), "Established"), "True");
+    let refused = plane.get(XRD, "xthings.example.org").await.unwrap();
+    assert_eq!(
+        (status_of(&refused, "Established"), reason_of(&refused, "Established")),
+        ("False", "NamesNotAccepted")
+    );
+    assert!(message_of(&refused, "Established").contains("controlled by ConfigMap \"x\""), "{refused:#}");
     plane.delete(XRD, "xthings.example.org").await;
     plane.until_gone(XRD, "xthings.example.org").await;
 }
@@ -123,4 +128,69 @@ async fn a_claim_goes_although_the_kind_of_its_composite_resource_is_gone() {
     plane.apply(&claim("false")).await;
     plane.until_gone(XRD, "xthings.example.org").await;
     plane.until_gone(CRD, "things.example.org").await;
+}
+
+#[tokio::test]
+async fn a_definition_that_cannot_work_says_why_and_recovers() {
+    let plane = Plane::new().await;
+    sizer(&plane).await;
+    let good = definition("LegacyCluster", true);
+    let bad = good.replace("size: {type: string}", "size: {type: intger}");
+    plane.apply(&bad).await;
+    for condition in ["Established", "Offered"] {
+        let refused = plane.until(XRD, "xthings.example.org", |o| status_of(o, condition) == "False").await;
+        assert_eq!(reason_of(&refused, condition), "InvalidDefinition");
+        let message = message_of(&refused, condition);
+        assert!(
+            message
+                .contains("spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[size].type")
+                && message.contains("\"intger\""),
+            "{message}"
+        );
+        assert!(!message.contains(" is invalid: ") && !message.contains("{\""), "{message}");
+    }
+    assert!(plane.get(CRD, "xthings.example.org").await.is_none());
+    plane.apply(&good).await;
+    things(&plane, &["sizer"]).await;
+    let offered = plane.until_true(XRD, "xthings.example.org", "Offered").await;
+    assert_eq!((status_of(&offered, "Established"), message_of(&offered, "Established")), ("True", ""));
+    plane.apply(&xr("one", "small")).await;
+    plane.until_true(XR, "one", "Ready").await;
+    // A change for the worse is reported, and what is served stays.
+    plane.apply(&bad).await;
+    plane.until(XRD, "xthings.example.org", |o| status_of(o, "Established") == "False").await;
+    plane.apply(&xr("one", "large")).await;
+    plane.until(XR, "one", |o| o["status"]["size"] == "large").await;
+    plane.apply(&good).await;
+    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    plane.until_true(XRD, "xthings.example.org", "Offered").await;
+}
+
+#[tokio::test]
+async fn a_definition_whose_kind_is_taken_says_so_until_it_is_free() {
+    let plane = Plane::new().await;
+    plane
+        .apply(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: others.example.org}\n\
+             spec:\n  group: example.org\n  scope: Cluster\n  names: {kind: XThing, plural: others}\n  \
+             versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n",
+        )
+        .await;
+    plane.apply(&definition("Cluster", false)).await;
+    let refused = plane.until(XRD, "xthings.example.org", |o| status_of(o, "Established") == "False").await;
+    assert_eq!(reason_of(&refused, "Established"), "NamesNotAccepted");
+    assert!(message_of(&refused, "Established").starts_with("spec.names: "), "{refused:#}");
+    plane.delete(CRD, "others.example.org").await;
+    plane.until_true(XRD, "xthings.example.org", "Established").await;
+}
+
+#[tokio::test]
+async fn a_keyword_of_the_wrong_type_is_named() {
+    let plane = Plane::new().await;
+    plane.apply(&definition("Cluster", false).replace("size: {type: string}", "size: {type: 5}")).await;
+    let refused = plane.until(XRD, "xthings.example.org", |o| status_of(o, "Established") == "False").await;
+    assert_eq!(
+        message_of(&refused, "Established"),
+        "spec.versions: schema.openAPIV3Schema.properties.spec.properties.size.type: must be a string, not number"
+    );
 }

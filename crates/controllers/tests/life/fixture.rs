@@ -1,9 +1,13 @@
 //! A control plane in this process: API server, store, controllers and functions, with a layer between the
 //! controllers and the server that counts their writes and can cut them off.
 
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::client::Body;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,7 +26,7 @@ use transom_controllers::{Clock, Controllers, FunctionRuntime, Notice, Options, 
 use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
-use transom_runner::Functions;
+use transom_runner::{Endpoint, Functions};
 use transom_store::Store;
 
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -137,6 +141,10 @@ pub struct Shelf {
 
 impl FunctionRuntime for Shelf {
     fn install(&self, function: &transom_xapi::Function) -> Result<(), String> {
+        if let Some(address) = function.metadata.annotation("transom.io/endpoint") {
+            let called = self.functions.call_at(&*function.metadata.name, Endpoint::plaintext(address));
+            return called.map_err(|e| e.to_string());
+        }
         let name = function.repository_name();
         let scripted = self.scripted.lock().unwrap().get(name).cloned();
         let found = scripted.or_else(|| transom_builtins::find(name));
@@ -147,6 +155,14 @@ impl FunctionRuntime for Shelf {
 
     fn remove(&self, name: &str) {
         self.functions.remove(name);
+    }
+
+    fn reach<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.functions.reach(name))
+    }
+
+    fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
+        self.functions.on_change(changed);
     }
 }
 
@@ -318,6 +334,33 @@ impl Plane {
 
     pub async fn try_apply(&self, yaml: &str) -> transom_controllers::Result<Value> {
         self.user.apply(&documents(yaml)[0], "kubectl").await
+    }
+
+    /// Collects every state of the objects of a kind from now on.
+    pub async fn record(&self, kind: &str, plural: &str) -> Arc<Mutex<Vec<Value>>> {
+        let user = self.server.clone().map_request(|mut request: Request<Body>| {
+            request.extensions_mut().insert(Identity::admin("user"));
+            request
+        });
+        let gvk = gvk(kind);
+        let resource = ApiResource {
+            group: gvk.group.to_string(),
+            version: gvk.version.to_string(),
+            api_version: gvk.api_version(),
+            kind: gvk.kind.to_string(),
+            plural: plural.to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(kube::Client::new(user, "default"), &resource);
+        let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let events = api.watch(&WatchParams::default().timeout(290), "0").await.expect("it can be watched");
+        let recorded = seen.clone();
+        tokio::spawn(events.for_each(move |event| {
+            if let Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) = event {
+                recorded.lock().unwrap().push(json!(object));
+            }
+            std::future::ready(())
+        }));
+        seen
     }
 
     /// An object, by `apiVersion/kind` and `name` or `namespace/name`.

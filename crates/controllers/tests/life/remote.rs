@@ -8,8 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use transom_function::testing::serve;
-use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_function::{
+    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
+};
 use transom_object::meta;
 use transom_runner::{Endpoint, Functions, Options};
 
@@ -138,4 +142,50 @@ async fn an_answer_that_is_just_not_too_large_is_taken() {
     plane.apply(&xr("one", "small")).await;
     let ready = plane.until_true(XR, "one", "Ready").await;
     assert!(plane.get("v1/ConfigMap", &composed_name(&ready)).await.is_some());
+}
+
+#[tokio::test]
+async fn a_function_that_cannot_be_reached_is_not_healthy_until_it_can_be() {
+    const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
+    let plane = impatient().await;
+    // A port that nobody listens on.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    let installed = |address: SocketAddr| {
+        format!(
+            "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: remote, annotations: \
+             {{transom.io/endpoint: '{address}'}}}}\nspec: {{package: example.org/remote:v1}}\n"
+        )
+    };
+    plane.apply(&installed(address)).await;
+    let ill = plane.until(FUNCTION, "remote", |o| status_of(o, "Healthy") == "False").await;
+    assert_eq!(
+        (status_of(&ill, "Installed"), reason_of(&ill, "Healthy")),
+        ("True", "UnhealthyPackageRevision")
+    );
+    assert!(message_of(&ill, "Healthy").contains(&address.to_string()), "{ill:#}");
+    // It comes up, and that is noticed without anybody touching the Function.
+    let (stop, stopped) = listening(address).await;
+    plane.until_true(FUNCTION, "remote", "Healthy").await;
+    things(&plane, &["remote"]).await;
+    plane.apply(&xr("one", "small")).await;
+    plane.until_true(XR, "one", "Ready").await;
+    // It goes: the first call that fails tells.
+    drop(stop);
+    stopped.await.expect("it ends");
+    poke(&plane, "nobody is there").await;
+    plane.until(FUNCTION, "remote", |o| status_of(o, "Healthy") == "False").await;
+    let _listening = listening(address).await;
+    plane.until_true(FUNCTION, "remote", "Healthy").await;
+    plane.until_true(XR, "one", "Synced").await;
+}
+
+/// A function that listens there until what is returned is dropped.
+async fn listening(address: SocketAddr) -> (oneshot::Sender<()>, JoinHandle<()>) {
+    let options = ServeOptions { insecure: true, address: address.to_string(), ..ServeOptions::default() };
+    let server = Server::bind(&options).await.expect("the port is free");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = server.run(Remote::Well, async move { drop(stopped.await) });
+    (stop, tokio::spawn(async move { drop(running.await) }))
 }

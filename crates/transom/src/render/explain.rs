@@ -4,7 +4,7 @@ use super::{Job, documents};
 use crate::failure::Failure;
 use serde_json::Value;
 use transom_builtins::Review;
-use transom_compose::Cause;
+use transom_compose::{Cause, environment};
 use transom_object::{fieldpath, meta};
 
 /// The input of a step, and what is wrong with it.
@@ -63,6 +63,10 @@ impl Job<'_> {
     /// A failure that points at a step, or at the part of it that is to blame.
     fn at_step(&self, failure: &transom_compose::Failure, index: Option<usize>) -> Failure {
         let what = format!("cannot render {}: {failure}", meta::name(self.xr));
+        if failure.step() == Some(environment::STEP) {
+            let remedy = "give the EnvironmentConfigs with --required-resources";
+            return self.manifest.wrong("/spec/environment", what).remedy(remedy);
+        }
         let Some(index) = index else { return Failure::new(what) };
         let pointer = format!("/spec/pipeline/{index}");
         let input = format!("{pointer}/input");

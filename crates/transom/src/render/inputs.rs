@@ -20,7 +20,7 @@ pub(crate) struct Inputs {
     pub(crate) functions: Option<Vec<Manifest>>,
     pub(crate) definition: Option<Defined>,
     pub(crate) observed: Vec<Value>,
-    /// The resources that functions may require, as given.
+    /// The resources that functions may require.
     pub(crate) required: Vec<Value>,
     /// Observed and required resources, credentials and schemas.
     pub(crate) world: Objects,
@@ -41,7 +41,7 @@ impl Inputs {
         let mut world = Objects::new();
         let mut required = Vec::new();
         for path in &options.required_resources {
-            required.extend(objects(path, "required resources")?);
+            required.extend(objects(path, "required resources")?.into_iter().flat_map(in_every_version));
         }
         world.extend(required.iter().cloned());
         if let Some(path) = &options.function_credentials {
@@ -103,6 +103,21 @@ impl Inputs {
         };
         Err(xr.wrong(&format!("/{field}"), what).remedy(remedy))
     }
+}
+
+/// An object in the versions that an API server serves it in. Only EnvironmentConfigs have two.
+fn in_every_version(object: Value) -> Vec<Value> {
+    const VERSIONS: [&str; 2] =
+        ["apiextensions.crossplane.io/v1alpha1", "apiextensions.crossplane.io/v1beta1"];
+    if meta::kind(&object) != "EnvironmentConfig" || !VERSIONS.contains(&meta::api_version(&object)) {
+        return vec![object];
+    }
+    let served = |version: &str| {
+        let mut object = object.clone();
+        object["apiVersion"] = version.into();
+        object
+    };
+    VERSIONS.map(served).into()
 }
 
 fn objects(path: &Path, what: &str) -> Result<Vec<Value>, Failure> {

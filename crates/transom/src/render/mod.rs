@@ -102,6 +102,9 @@ impl<'a> Job<'a> {
         let simulation = Simulation { xr, schema, composition, observed, context, now };
         match simulate(&simulation, &self.runtime.functions, &inputs.world).await {
             Ok(simulated) => {
+                for ignored in composition.spec.ignored() {
+                    anstream::eprintln!("warning: {ignored}");
+                }
                 warn(&simulated.plan);
                 Ok(documents::documents(options, xr, simulated))
             }

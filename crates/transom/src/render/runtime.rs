@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use transom_compose::resources_mode;
+use transom_compose::{environment, resources_mode};
 use transom_object::{meta, suggest};
 use transom_runner::{Endpoint, Functions, Options};
 use transom_xapi::Composition;
@@ -61,6 +61,9 @@ pub(crate) fn resolve(
     let mut runtime = Runtime { functions: Functions::new(options), built_in: BTreeMap::new(), genuine };
     if spec.spec.is_resources_mode() {
         runtime.functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
+    }
+    if spec.spec.environment.is_some() {
+        runtime.functions.run_in_process(environment::FUNCTION, transom_builtins::environment());
     }
     for (index, step) in spec.spec.pipeline.iter().enumerate() {
         let pointer = format!("/spec/pipeline/{index}/functionRef/name");

@@ -1,10 +1,11 @@
 //! Functions in the embedded plane: built in, or listening somewhere.
 
+use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use transom_builtins::{Explained, GoTemplating, Lasting};
-use transom_compose::{FunctionRunner, resources_mode};
+use transom_compose::{FunctionRunner, environment, resources_mode};
 use transom_controllers::FunctionRuntime;
 use transom_controllers::metrics::Metrics;
 use transom_runner::{Account, CacheOptions, Cached, Endpoint, Functions, Tls};
@@ -49,6 +50,7 @@ impl Embedded {
         let functions = Functions::default().counting(Arc::new(Counted(metrics))).offering(packages);
         let functions = Arc::new(functions);
         functions.run_in_process(resources_mode::FUNCTION, Arc::new(Lasting(transom_builtins::templates())));
+        functions.run_in_process(environment::FUNCTION, Arc::new(Lasting(transom_builtins::environment())));
         Ok(Self { functions, cache: None, templates, tls })
     }
 
@@ -131,6 +133,14 @@ impl FunctionRuntime for Embedded {
 
     fn remove(&self, name: &str) {
         self.functions.remove(name);
+    }
+
+    fn reach<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.functions.reach(name))
+    }
+
+    fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
+        self.functions.on_change(changed);
     }
 }
 

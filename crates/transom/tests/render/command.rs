@@ -184,3 +184,84 @@ fn the_help_lists_what_users_need_first() {
     let order = ["render", "up", "function", "db", "bench", "completion", "version"].map(place);
     assert!(order.is_sorted(), "{help}");
 }
+
+const ENVIRONMENT: &str = r"apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata:
+  name: templates
+spec:
+  compositeTypeRef:
+    apiVersion: example.org/v1
+    kind: App
+  mode: Resources
+  publishConnectionDetailsWithStoreConfigRef:
+    name: default
+  environment:
+    defaultData:
+      zone: a
+    environmentConfigs:
+    - type: Reference
+      ref:
+        name: shared
+  resources:
+  - name: map
+    base:
+      apiVersion: v1
+      kind: ConfigMap
+    patches:
+    - type: FromEnvironmentFieldPath
+      fromFieldPath: region
+      toFieldPath: data.region
+    - type: FromEnvironmentFieldPath
+      fromFieldPath: zone
+      toFieldPath: data.zone
+";
+
+#[test]
+fn environments_of_the_first_version_are_rendered() {
+    let files = Files::new();
+    files.write("templates.yaml", ENVIRONMENT);
+    for version in ["v1alpha1", "v1beta1"] {
+        files.write(
+            "env.yaml",
+            &format!(
+                "apiVersion: apiextensions.crossplane.io/{version}\nkind: EnvironmentConfig\nmetadata:\n  name: shared\n\
+                 data:\n  region: eu\n"
+            ),
+        );
+        let printed = files.render(&["xr.yaml", "templates.yaml", "-e", "env.yaml"]);
+        assert_eq!(printed[1]["data"], json!({"region": "eu", "zone": "a"}), "{version}");
+    }
+    let (said, code) = files.fail(&["xr.yaml", "templates.yaml"]);
+    assert_eq!(code, 1);
+    assert!(said.contains("\"shared\" not found") && said.contains("templates.yaml:11"), "{said}");
+    files.write("typo.yaml", &ENVIRONMENT.replace("defaultData", "defaultDate"));
+    let (said, _) = files.fail(&["xr.yaml", "typo.yaml"]);
+    assert!(said.contains("did you mean \"defaultData\"?"), "{said}");
+    files.write("store.yaml", &ENVIRONMENT.replace("name: default", "name: vault"));
+    let (said, _) = files.fail(&["xr.yaml", "store.yaml"]);
+    assert!(said.contains("writeConnectionSecretsToNamespace"), "{said}");
+}
+
+#[test]
+fn what_the_mode_of_a_composition_ignores_is_said() {
+    let files = Files::new();
+    let steps =
+        "  pipeline:\n  - step: ready\n    functionRef:\n      name: function-auto-ready\n  resources:";
+    files.write(
+        "both.yaml",
+        &ENVIRONMENT.replace("  resources:", steps).replace("name: shared", "name: none"),
+    );
+    files.change(
+        "both.yaml",
+        "fine.yaml",
+        "    environmentConfigs:\n    - type: Reference\n      ref:\n        name: none\n",
+        "",
+    );
+    let output = files.run(&["render", "xr.yaml", "fine.yaml"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("warning: spec.pipeline has no effect in mode Resources"),
+        "{said}"
+    );
+}

@@ -229,13 +229,16 @@ async fn case_28_an_invalid_revision_composes_nothing() {
     user.until_true(REVISION, name, "ValidPipeline").await;
     until_well(&user, "one").await;
 
-    // Nobody judges a revision that is being deleted.
+    // Nobody judges a revision that is being deleted; what its functions can do is known all the same.
     user.patch(REVISION, name, json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
     user.delete(REVISION, name, None).await;
     let mut unjudged = user.until(REVISION, name, meta::is_deleting).await;
     unjudged["status"] = json!({"conditions": []});
     user.cluster.update_status(&unjudged, "kubectl").await.expect("it can be told");
+    capable_of("operation").await;
     user.patch(THING, "one", json!({"spec": {"coolField": "again"}})).await;
-    until_wrong(&user, "one", "ComposeResources", &invalid("pipeline status unknown")).await;
+    until_wrong(&user, "one", "ComposeResources", &invalid(why)).await;
     assert_eq!(user.composed(MAP, "one").await.len(), 1, "what is composed stays");
+    capable_of("composition").await;
+    until_well(&user, "one").await;
 }

@@ -127,14 +127,13 @@ async fn case_69_a_crd_that_is_not_established_is_waited_for() {
     let user = User::new().await;
     user.apply(&foreign("Thing", "others")).await;
     user.apply(&definition("Thing", "Cluster", "")).await;
-    user.until_told(
-        NAME,
-        "Normal EstablishComposite waiting for composite resource CustomResourceDefinition to be established",
-    )
-    .await;
+    let taken = user.until(XRD, NAME, |o| status_of(o, "Established") == "False").await;
+    assert_eq!(reason_of(&taken, "Established"), "NamesNotAccepted");
+    let why = message_of(&taken, "Established");
+    assert!(why.starts_with("spec.names: ") && why.contains("\"Thing\""), "{why}");
+    user.until_told(NAME, &format!("Warning EstablishComposite {why}")).await;
     let crd = user.get(CRD, NAME).await.unwrap();
     assert_eq!(reason_of(&crd, "NamesAccepted"), "KindConflict");
-    assert_eq!(status_of(&user.get(XRD, NAME).await.unwrap(), "Established"), "");
     assert_eq!(user.counted(STARTED, "composite/things").await, 0);
     user.delete(CRD, "others.example.org", None).await;
     let xrd = user.until_true(XRD, NAME, "Established").await;

@@ -1,0 +1,156 @@
+//! Why a definition cannot be what it says, in terms of the definition: users write XRDs, not CRDs.
+
+use super::side::Side;
+use crate::error::Error;
+use serde_json::Value;
+use transom_object::{conditions, meta};
+use transom_xapi::constants::reason;
+use transom_xapi::definition::Definition;
+use transom_xapi::derive::{self, SchemaError};
+
+/// A reason and a message for the condition of the definition.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    /// What the definition itself says that can never work; the server need not be asked.
+    pub(super) fn of_definition(definition: &Definition) -> Option<Self> {
+        let problems = definition.problems();
+        let refusal = Self { reason: reason::INVALID_DEFINITION, message: problems.join("; ") };
+        (!problems.is_empty()).then_some(refusal)
+    }
+
+    /// A CRD that cannot be derived.
+    pub(super) fn of_derivation(error: &derive::Error) -> Self {
+        let message = match error {
+            derive::Error::Version { source: SchemaError::Malformed(why), .. } => misfit(why),
+            _ => None,
+        };
+        Self { reason: reason::INVALID_DEFINITION, message: message.unwrap_or_else(|| error.to_string()) }
+    }
+
+    /// A CRD that cannot be written. `None` when it may be the next time.
+    pub(super) fn of_write(side: Side, error: &Error) -> Option<Self> {
+        if !error.is_verdict() {
+            return None;
+        }
+        let (reason, message) = match error.answer() {
+            Some(answer) if error.is_invalid() => (reason::INVALID_DEFINITION, translated(side, answer)),
+            Some(answer) => (reason::CANNOT_APPLY_CRD, answer.to_owned()),
+            None => (reason::NAMES_NOT_ACCEPTED, format!("{}: {error}", side.names())),
+        };
+        Some(Self { reason, message })
+    }
+
+    /// A CRD whose names other kinds have. `None` when the server has not decided yet.
+    pub(super) fn of_names(side: Side, crd: &Value) -> Option<Self> {
+        let list = crd.pointer("/status/conditions").and_then(Value::as_array)?;
+        if !conditions::has_status(list, "NamesAccepted", "False") {
+            return None;
+        }
+        let accepted = list.iter().find(|c| c["type"] == "NamesAccepted")?;
+        let why = accepted["message"].as_str().unwrap_or("they are taken");
+        Some(Self { reason: reason::NAMES_NOT_ACCEPTED, message: format!("{}: {why}", side.names()) })
+    }
+}
+
+/// Another object defines the kind that the CRD is of.
+pub(super) fn belongs_to_another(crd: &Value) -> Error {
+    let owner = meta::controller_of(crd).map(|c| format!("{} {:?}", c.kind, c.name)).unwrap_or_default();
+    Error::unfit(format!(
+        "CustomResourceDefinition {:?} exists, and is controlled by {owner}",
+        meta::name(crd)
+    ))
+}
+
+/// A keyword of a schema that has a value of the wrong type, which is told in terms of Go.
+fn misfit(why: &str) -> Option<String> {
+    let (found, rest) =
+        why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go struct field JSONSchemaProps.")?;
+    let (field, wanted) = rest.split_once(" of type ")?;
+    let wanted = match wanted {
+        "string" => "a string",
+        "bool" => "a boolean",
+        "int64" => "an integer",
+        "float64" => "a number",
+        list if list.starts_with("[]") => "a list",
+        _ => "an object",
+    };
+    Some(format!("spec.versions: schema.openAPIV3Schema.{field}: must be {wanted}, not {found}"))
+}
+
+/// The answer to a CRD, with the fields that the definition has instead and without the values that only the CRD has.
+fn translated(side: Side, answer: &str) -> String {
+    let answer = answer.split_once(" is invalid: ").map_or(answer, |(_, problems)| problems);
+    // A schema that all versions share is reported as one.
+    let answer = answer.replace("spec.validation.openAPIV3Schema", "spec.versions[0].schema.openAPIV3Schema");
+    let answer = answer.replace("spec.names.", &format!("{}.", side.names()));
+    without_structures(&answer)
+}
+
+/// Leaves out objects and lists that are quoted as values.
+fn without_structures(text: &str) -> String {
+    const VALUE: &str = "Invalid value: ";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(VALUE) {
+        out.push_str(before);
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(Value::Object(_) | Value::Array(_))) => {
+                let after = after.get(values.byte_offset()..).unwrap_or_default();
+                rest = after.strip_prefix(": ").unwrap_or(after);
+            }
+            _ => {
+                out.push_str(VALUE);
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_in_terms_of_the_definition() {
+        let answer = "CustomResourceDefinition.apiextensions.k8s.io \"a.b\" is invalid: \
+                      [spec.validation.openAPIV3Schema.properties[spec].type: Unsupported value: \"int\", \
+                      spec.names.kind: Invalid value: \"a b\": must be a name, \
+                      spec.versions: Invalid value: [{\"Name\":\"v1\"},{\"Name\":\"v2\"}]: must have one]";
+        assert_eq!(
+            translated(Side::Offered, answer),
+            "[spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Unsupported value: \"int\", \
+             spec.claimNames.kind: Invalid value: \"a b\": must be a name, spec.versions: must have one]"
+        );
+        assert_eq!(translated(Side::Defined, "odd"), "odd");
+    }
+
+    #[test]
+    fn misfits_are_told_without_types_of_go() {
+        let why = "json: cannot unmarshal number into Go struct field JSONSchemaProps.properties.spec.type of type string";
+        let source = SchemaError::Malformed(why.to_owned());
+        let error = derive::Error::Version { what: "Composite Resource", name: "a".to_owned(), source };
+        assert_eq!(
+            Refusal::of_derivation(&error).message,
+            "spec.versions: schema.openAPIV3Schema.properties.spec.type: must be a string, not number"
+        );
+    }
+
+    #[test]
+    fn only_what_cannot_succeed_later_is_a_refusal() {
+        let refused =
+            |code| Error::Refused { code, reason: String::new(), message: "x is invalid: spec.a: no".into() };
+        let refusal = Refusal::of_write(Side::Defined, &refused(422)).unwrap();
+        assert_eq!((refusal.reason, refusal.message.as_str()), (reason::INVALID_DEFINITION, "spec.a: no"));
+        assert_eq!(Refusal::of_write(Side::Defined, &refused(403)).unwrap().reason, reason::CANNOT_APPLY_CRD);
+        assert_eq!(Refusal::of_write(Side::Defined, &refused(500)), None);
+        assert_eq!(Refusal::of_write(Side::Defined, &Error::Transport(String::new())), None);
+    }
+}
