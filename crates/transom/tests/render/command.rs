@@ -234,7 +234,7 @@ fn environments_of_the_first_version_are_rendered() {
     }
     let (said, code) = files.fail(&["xr.yaml", "templates.yaml"]);
     assert_eq!(code, 1);
-    assert!(said.contains("\"shared\" not found") && said.contains("templates.yaml:11"), "{said}");
+    assert!(said.contains("\"shared\" not found") && said.contains("templates.yaml:12"), "{said}");
     files.write("typo.yaml", &ENVIRONMENT.replace("defaultData", "defaultDate"));
     let (said, _) = files.fail(&["xr.yaml", "typo.yaml"]);
     assert!(said.contains("did you mean \"defaultData\"?"), "{said}");

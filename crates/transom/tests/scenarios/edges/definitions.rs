@@ -38,7 +38,10 @@ async fn case_67_a_definition_whose_crd_is_foreign_can_go() {
     .await;
     let xrd = user.get(XRD, NAME).await.unwrap();
     assert_eq!(meta::finalizers(&xrd), ["defined.apiextensions.crossplane.io"]);
-    assert_eq!(status_of(&xrd, "Established"), "");
+    assert_eq!(
+        (status_of(&xrd, "Established"), reason_of(&xrd, "Established")),
+        ("False", "NamesNotAccepted")
+    );
     user.delete(XRD, NAME, None).await;
     user.until_gone(XRD, NAME).await;
     let left = user.get(CRD, NAME).await.expect("it is someone else's");
@@ -56,7 +59,7 @@ async fn case_67_a_definition_whose_claim_crd_is_foreign_can_go() {
     )
     .await;
     let xrd = user.until_true(XRD, NAME, "Established").await;
-    assert_eq!(status_of(&xrd, "Offered"), "", "the one side works without the other");
+    assert_eq!(reason_of(&xrd, "Offered"), "NamesNotAccepted", "the one side works without the other");
     user.delete(XRD, NAME, None).await;
     user.until_gone(XRD, NAME).await;
     user.until_gone(CRD, NAME).await;
