@@ -85,7 +85,9 @@ impl Functions {
         let next = if installed.is_ok() && reached.is_err() { Next::Backoff } else { Next::Wait };
         let health = [
             match installed {
-                Ok(()) => Condition::package_active().with_message(function.without_effect().unwrap_or_default()),
+                Ok(()) => {
+                    Condition::package_active().with_message(function.without_effect().unwrap_or_default())
+                }
                 Err(why) => Condition::package_inactive().with_message(why),
             },
             match reached {
