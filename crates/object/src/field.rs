@@ -223,16 +223,32 @@ fn show_value(value: &Value) -> String {
     }
 }
 
-/// The shortest form, with an exponent of at least two digits below 1e-4 and from 1e21 on.
+/// A number as Go holds it after decoding JSON (an `int64`, or else a `float64`) and prints it with `%v`.
 pub(crate) fn go_number(n: &Number) -> String {
-    let Some(f) = n.as_f64().filter(|_| n.is_f64()) else { return n.to_string() };
-    if f == 0.0 || (1e-4..1e21).contains(&f.abs()) {
-        return f.to_string();
+    match (n.as_i64(), n.as_f64()) {
+        (Some(i), _) => i.to_string(),
+        (None, Some(f)) => go_float(f),
+        (None, None) => n.to_string(),
+    }
+}
+
+/// A double as Go prints it with `%v` and `%g`: the fewest digits that read back the same, with an exponent of at least
+/// two digits below 1e-4 and from 1e6 on.
+pub fn go_float(f: f64) -> String {
+    if f.is_nan() {
+        return "NaN".to_owned();
+    }
+    if f.is_infinite() {
+        return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
     let shown = format!("{f:e}");
-    let Some((mantissa, exponent)) = shown.split_once('e') else { return shown };
-    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-    format!("{mantissa}e{sign}{digits:0>2}")
+    let (mantissa, exponent) = shown.split_once('e').unwrap_or((&shown, "0"));
+    let power: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&power) {
+        return f.to_string();
+    }
+    let sign = if power < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", power.abs())
 }
 
 impl fmt::Display for Error {
@@ -272,6 +288,10 @@ mod tests {
             (Error::invalid(&p, 3.0, ""), "Invalid value: 3"),
             (Error::invalid(&p, 1e-5, ""), "Invalid value: 1e-05"),
             (Error::invalid(&p, 1.5e300, ""), "Invalid value: 1.5e+300"),
+            (Error::invalid(&p, 123_456.7, ""), "Invalid value: 123456.7"),
+            (Error::invalid(&p, 2_147_483_648.0, ""), "Invalid value: 2.147483648e+09"),
+            (Error::invalid(&p, u64::MAX, ""), "Invalid value: 1.8446744073709552e+19"),
+            (Error::invalid(&p, 0.00001, ""), "Invalid value: 1e-05"),
             (Error::invalid(&p, Value::Null, ""), "Invalid value: null"),
             (Error::duplicate(&p, 7), "Duplicate value: 7"),
             (

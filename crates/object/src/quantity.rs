@@ -1,11 +1,13 @@
 //! `resource.Quantity`: `100m`, `1.5Gi`, `2e3`.
 //!
 //! A quantity is an exact decimal with a preferred way of writing it. Upstream keeps small amounts as an `int64` and
-//! a scale and the rest as a big decimal, and lets the difference show (`as_i64` knows only the former), so both
-//! forms exist here. The big form holds 38 digits; where upstream grows without bound, we report an overflow.
+//! a scale and the rest as a big decimal, and lets the difference show (`as_i64` knows only the former, `as_f64` rounds
+//! differently), so both forms exist here and are chosen as upstream chooses them. Where upstream grows without bound,
+//! we report an overflow beyond [`MOST_DIGITS`].
 
 mod parse;
 
+use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
@@ -34,11 +36,14 @@ pub enum ParseError {
 pub const NANO: i32 = -9;
 pub const MILLI: i32 = -3;
 
+/// The most digits that an amount may have: `1e999999999` is short to write and long to add one to.
+pub const MOST_DIGITS: u32 = 10_000;
+
 /// `value × 10^exponent`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Amount {
     Small { value: i64, exponent: i32 },
-    Big { value: i128, exponent: i32 },
+    Big { value: BigInt, exponent: i32 },
 }
 
 #[derive(Clone, Debug)]
@@ -59,8 +64,8 @@ impl Quantity {
         Self { amount: Amount::Small { value, exponent }, format: Format::DecimalSi, text: None }
     }
 
-    pub fn decimal(value: i128, exponent: i32, format: Format) -> Self {
-        Self { amount: Amount::Big { value, exponent }, format, text: None }
+    pub fn decimal(value: impl Into<BigInt>, exponent: i32, format: Format) -> Self {
+        Self { amount: Amount::Big { value: value.into(), exponent }, format, text: None }
     }
 
     pub fn parse(s: &str) -> Result<Self, ParseError> {
@@ -77,23 +82,23 @@ impl Quantity {
         Self { format, text: None, ..self }
     }
 
-    fn parts(&self) -> (i128, i32) {
-        match self.amount {
-            Amount::Small { value, exponent } => (value.into(), exponent),
-            Amount::Big { value, exponent } => (value, exponent),
+    fn parts(&self) -> (BigInt, i32) {
+        match &self.amount {
+            Amount::Small { value, exponent } => ((*value).into(), *exponent),
+            Amount::Big { value, exponent } => (value.clone(), *exponent),
         }
     }
 
     pub fn sign(&self) -> i8 {
-        match self.parts().0.cmp(&0) {
-            Ordering::Less => -1,
-            Ordering::Equal => 0,
-            Ordering::Greater => 1,
-        }
+        let order = match &self.amount {
+            Amount::Small { value, .. } => value.cmp(&0),
+            Amount::Big { value, .. } => value.sign().cmp(&Sign::NoSign),
+        };
+        order as i8
     }
 
     pub fn is_zero(&self) -> bool {
-        self.parts().0 == 0
+        self.sign() == 0
     }
 
     /// The amount, if upstream holds it as a whole number: `1.0` and `1.5Gi` are none, for it.
@@ -104,7 +109,7 @@ impl Quantity {
         }
     }
 
-    /// The nearest whole number away from zero; 0 when it is out of range.
+    /// The nearest whole number away from zero; nothing sensible when it is out of range.
     pub fn value(&self) -> i64 {
         self.scaled_value(0)
     }
@@ -115,86 +120,105 @@ impl Quantity {
 
     /// How many `10^exponent` fit in, rounded up, with upstream's way of overflowing.
     pub fn scaled_value(&self, exponent: i32) -> i64 {
-        match self.amount {
-            Amount::Small { value, exponent: e } if e < exponent => {
-                i64::try_from(round_away(value.into(), e.abs_diff(exponent)).0).unwrap_or_default()
+        match &self.amount {
+            Amount::Small { value, exponent: e } if *e < exponent => {
+                round_away_i64(*value, e.abs_diff(exponent)).0
             }
-            Amount::Small { value, exponent: e } => scale_up(value, e.abs_diff(exponent)).unwrap_or_default(),
-            Amount::Big { value, exponent: e } => scaled_big(value, e, exponent),
+            Amount::Small { value, exponent: e } => scale_up_or_wrap(*value, e.abs_diff(exponent)),
+            Amount::Big { value, exponent: e } => scaled_big(value, *e, exponent),
         }
     }
 
     /// Rounds away from zero to a multiple of `10^exponent`; says whether that changed nothing.
     pub fn round_up(&mut self, exponent: i32) -> bool {
-        let (value, e) = self.parts();
-        if e >= exponent {
-            return true;
-        }
-        self.text = None;
-        let (rounded, exact) = round_away(value, e.abs_diff(exponent));
-        self.amount = match self.amount {
-            Amount::Small { .. } => {
-                Amount::Small { value: i64::try_from(rounded).unwrap_or_default(), exponent }
+        let (amount, exact) = match &self.amount {
+            Amount::Small { exponent: e, .. } | Amount::Big { exponent: e, .. } if *e >= exponent => {
+                return true;
             }
-            Amount::Big { .. } => Amount::Big { value: rounded, exponent },
+            Amount::Small { value, exponent: e } => {
+                let (value, exact) = round_away_i64(*value, e.abs_diff(exponent));
+                (Amount::Small { value, exponent }, exact)
+            }
+            Amount::Big { value, exponent: e } => {
+                let (value, exact) = round_away(value, e.abs_diff(exponent));
+                (Amount::Big { value, exponent }, exact)
+            }
         };
+        (self.text, self.amount) = (None, amount);
         exact
     }
 
-    /// `None` when the sum needs more than 38 digits. Zero takes over the format of what is added.
+    /// `None` when the sum needs more than [`MOST_DIGITS`]. Zero takes over the format of what is added.
     #[must_use]
     pub fn checked_add(&self, other: &Self) -> Option<Self> {
-        let format = if self.is_zero() { other.format } else { self.format };
-        let amount = match (self.amount, other.amount) {
-            (Amount::Small { value: a, exponent: ea }, Amount::Small { value: b, exponent: eb }) => {
-                add_small((a, ea), (b, eb))
-            }
-            _ => None,
-        };
-        let amount = match amount {
-            Some(small) => small,
-            None => add_big(self.parts(), other.parts())?,
-        };
-        Some(Self { amount, format, text: None })
+        self.combined(other, |n| n, |a, b| a + b)
     }
 
     #[must_use]
     pub fn checked_sub(&self, other: &Self) -> Option<Self> {
-        self.checked_add(&other.checked_neg()?)
+        // Upstream negates without looking: -2^63 stays as it is, and is added instead of subtracted.
+        self.combined(other, i64::wrapping_neg, |a, b| a - b)
     }
 
-    #[must_use]
-    pub fn checked_neg(&self) -> Option<Self> {
-        let (value, exponent) = self.parts();
-        let negated = value.checked_neg()?;
-        let amount = match (self.amount, i64::try_from(negated)) {
-            (Amount::Small { .. }, Ok(value)) => Amount::Small { value, exponent },
-            _ => Amount::Big { value: negated, exponent },
+    fn combined(
+        &self,
+        other: &Self,
+        small: impl Fn(i64) -> i64,
+        big: impl Fn(BigInt, BigInt) -> BigInt,
+    ) -> Option<Self> {
+        let format = if self.is_zero() { other.format } else { self.format };
+        let sum = match (&self.amount, &other.amount) {
+            (Amount::Small { value: a, exponent: ea }, Amount::Small { value: b, exponent: eb }) => {
+                add_small((*a, *ea), (small(*b), *eb))
+            }
+            _ => None,
         };
-        Some(Self { amount, format: self.format, text: None })
+        let amount = match sum {
+            Some(small) => small,
+            None => {
+                let ((a, ea), (b, eb)) = (self.parts(), other.parts());
+                let exponent = ea.min(eb);
+                let value = big(shifted(a, ea.abs_diff(exponent))?, shifted(b, eb.abs_diff(exponent))?);
+                Amount::Big { value, exponent }
+            }
+        };
+        Some(Self { amount, format, text: None })
+    }
+
+    /// As upstream, which leaves the least small amount as it is: it has no counterpart.
+    #[must_use]
+    pub fn negated(&self) -> Self {
+        let amount = match &self.amount {
+            Amount::Small { value, exponent } => {
+                Amount::Small { value: value.wrapping_neg(), exponent: *exponent }
+            }
+            Amount::Big { value, exponent } => Amount::Big { value: -value.clone(), exponent: *exponent },
+        };
+        Self { amount, format: self.format, text: None }
     }
 
     #[must_use]
-    pub fn checked_mul(&self, factor: i64) -> Option<Self> {
-        let (value, exponent) = self.parts();
-        let product = value.checked_mul(factor.into())?;
+    pub fn times(&self, factor: i64) -> Self {
         let small = match self.amount {
-            Amount::Small { .. } => i64::try_from(product)
-                .ok()
-                .filter(|p| exponent <= 0 || scale_up(*p, exponent.unsigned_abs()).is_some()),
+            Amount::Small { value, exponent } => mul_small(value, exponent, factor),
             Amount::Big { .. } => None,
         };
-        let amount = match small {
-            Some(value) => Amount::Small { value, exponent },
-            None => Amount::Big { value: product, exponent },
-        };
-        Some(Self { amount, format: self.format, text: None })
+        let amount = small.unwrap_or_else(|| {
+            let (value, exponent) = self.parts();
+            Amount::Big { value: value * factor, exponent }
+        });
+        Self { amount, format: self.format, text: None }
     }
 
+    /// The amount as a double, as upstream computes it: `0.3` is 0.30000000000000004, three times a tenth.
     pub fn as_f64(&self) -> f64 {
-        let (value, exponent) = self.parts();
-        // The parser rounds correctly, whatever the size of the parts.
-        format!("{value}e{exponent}").parse().unwrap_or(f64::NAN)
+        let (value, exponent) = match &self.amount {
+            #[expect(clippy::cast_precision_loss, reason = "rounded to the nearest, as Go does")]
+            Amount::Small { value, exponent } => (*value as f64, *exponent),
+            // The parser rounds correctly, whatever the size of the number.
+            Amount::Big { value, exponent } => (value.to_string().parse().unwrap_or(f64::NAN), *exponent),
+        };
+        if exponent == 0 { value } else { value * power_of_ten(exponent) }
     }
 
     /// The canonical number and suffix, whatever text the quantity was read from.
@@ -207,40 +231,45 @@ impl Quantity {
         {
             return text;
         }
-        let (mut value, exponent) = self.parts();
-        let mut exponent = i64::from(exponent);
-        while value % 10 == 0 {
-            value /= 10;
-            exponent += 1;
-        }
+        let (value, mut exponent) = self.parts();
+        let digits = value.to_string();
+        let significant = digits.trim_end_matches('0');
+        let trailing = i32::try_from(digits.len() - significant.len()).unwrap_or(i32::MAX);
+        exponent = exponent.wrapping_add(trailing);
         // The exponent of a suffix is a multiple of three.
-        let zeros = exponent.rem_euclid(3);
-        let zeros = if zeros == 0 { "" } else { &"00"[..usize::from(zeros == 2) + 1] };
-        exponent -= exponent.rem_euclid(3);
+        let mut zeros = "";
+        if exponent % 3 != 0 {
+            let rest = exponent.rem_euclid(3);
+            zeros = if rest == 1 { "0" } else { "00" };
+            exponent = exponent.wrapping_sub(rest);
+        }
         let suffix = match self.format {
             Format::DecimalExponent if exponent == 0 => String::new(),
             Format::DecimalExponent => format!("e{exponent}"),
             // As upstream: beyond exa there is no suffix, and it is left out.
             _ => DECIMAL.iter().find(|(_, e)| *e == exponent).map_or("", |(s, _)| s).to_owned(),
         };
-        format!("{value}{zeros}{suffix}")
+        format!("{significant}{zeros}{suffix}")
     }
 
     /// `None` for what is better written in decimals: fractions and less than 1Ki.
     fn canonical_binary(&self) -> Option<String> {
         let (value, exponent) = self.parts();
         let mut whole = if exponent >= 0 {
-            value.checked_mul(10_i128.checked_pow(exponent.unsigned_abs())?)?
+            shifted(value, exponent.unsigned_abs())?
         } else {
-            let (whole, exact) = round_away(value, exponent.unsigned_abs());
+            let (whole, exact) = round_away(&value, exponent.unsigned_abs());
             exact.then_some(whole)?
         };
-        if whole.abs() < 1024 {
+        let factor = BigInt::from(1024);
+        if *whole.magnitude() < *factor.magnitude() {
             return None;
         }
         let mut power = 0;
-        while whole % 1024 == 0 {
-            whole /= 1024;
+        // Upstream finds no factors in the least small amount, since it cannot make it positive.
+        let least = matches!(self.amount, Amount::Small { value: i64::MIN, exponent: 0 });
+        while !least && (&whole % &factor).sign() == Sign::NoSign {
+            whole /= &factor;
             power += 1;
         }
         let suffix = BINARY.get(power).copied().unwrap_or_default();
@@ -249,7 +278,7 @@ impl Quantity {
 }
 
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-const DECIMAL: [(&str, i64); 10] =
+const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
 /// `value × 10^power`, if it fits.
@@ -260,9 +289,50 @@ fn scale_up(value: i64, power: u32) -> Option<i64> {
     10_i64.checked_pow(power).and_then(|p| value.checked_mul(p))
 }
 
+/// `value × 10^power`. Upstream multiplies by the powers of its suffixes at once and forgets to look at the overflow;
+/// other powers give zero.
+fn scale_up_or_wrap(value: i64, power: u32) -> i64 {
+    match scale_up(value, power) {
+        Some(product) => product,
+        None if value != i64::MIN && matches!(power, 1 | 2 | 3 | 6 | 9) => {
+            value.wrapping_mul(10_i64.pow(power))
+        }
+        None => 0,
+    }
+}
+
+/// `10^power`, unless it has too many digits.
+fn ten_to_the(power: u32) -> Option<BigInt> {
+    (power <= MOST_DIGITS).then(|| BigInt::from(10).pow(power))
+}
+
+/// `value × 10^power`, unless that has too many digits. Zero stays zero.
+fn shifted(value: BigInt, power: u32) -> Option<BigInt> {
+    if value.sign() == Sign::NoSign || power == 0 {
+        return Some(value);
+    }
+    ten_to_the(power).map(|factor| value * factor)
+}
+
 /// `value ÷ 10^power`, rounded away from zero, and whether nothing was lost.
-fn round_away(value: i128, power: u32) -> (i128, bool) {
-    let Some(divisor) = 10_i128.checked_pow(power) else {
+fn round_away(value: &BigInt, power: u32) -> (BigInt, bool) {
+    let sign = match value.sign() {
+        Sign::Minus => -1,
+        Sign::NoSign => return (BigInt::ZERO, true),
+        Sign::Plus => 1,
+    };
+    // A divisor longer than the number leaves nothing of it but the rest.
+    if u64::from(power) > value.bits() {
+        return (sign.into(), false);
+    }
+    let divisor = BigInt::from(10).pow(power);
+    let exact = (value % &divisor).sign() == Sign::NoSign;
+    let quotient = value / divisor;
+    (if exact { quotient } else { quotient + sign }, exact)
+}
+
+fn round_away_i64(value: i64, power: u32) -> (i64, bool) {
+    let Some(divisor) = 10_i64.checked_pow(power) else {
         return (value.signum(), value == 0);
     };
     let (quotient, rest) = (value / divisor, value % divisor);
@@ -282,43 +352,76 @@ fn add_small(a: (i64, i32), b: (i64, i32)) -> Option<Amount> {
     }
 }
 
-fn add_big(a: (i128, i32), b: (i128, i32)) -> Option<Amount> {
-    let (high, low) = if a.1 >= b.1 { (a, b) } else { (b, a) };
-    let high_value =
-        if high.0 == 0 { 0 } else { high.0.checked_mul(10_i128.checked_pow(high.1.abs_diff(low.1))?)? };
-    Some(Amount::Big { value: high_value.checked_add(low.0)?, exponent: low.1 })
+/// `None` when the product does not fit, or when upstream would rather hold it as a big decimal: it keeps those small
+/// that are whole numbers.
+fn mul_small(value: i64, exponent: i32, factor: i64) -> Option<Amount> {
+    if value == 0 {
+        return Some(Amount::Small { value, exponent });
+    }
+    if factor == 0 {
+        return Some(Amount::Small { value: 0, exponent: 0 });
+    }
+    let product = value.checked_mul(factor)?;
+    let fits = match exponent {
+        0.. => scale_up(product, exponent.unsigned_abs()).is_some(),
+        _ => round_away_i64(product, exponent.unsigned_abs()).1,
+    };
+    fits.then_some(Amount::Small { value: product, exponent })
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "upstream takes the low 64 bits of a big integer")]
-fn scaled_big(value: i128, exponent: i32, wanted: i32) -> i64 {
+/// The low 64 bits, as upstream takes them from a big integer.
+fn low_bits(value: &BigInt) -> i64 {
+    let low = value.iter_u64_digits().next().unwrap_or_default().cast_signed();
+    if value.sign() == Sign::Minus { low.wrapping_neg() } else { low }
+}
+
+fn scaled_big(value: &BigInt, exponent: i32, wanted: i32) -> i64 {
     let power = exponent.abs_diff(wanted);
-    if exponent >= wanted {
-        return (value as i64).wrapping_mul(10_i64.checked_pow(power).unwrap_or(i64::MIN));
+    if power == 0 {
+        return low_bits(value);
+    }
+    if exponent > wanted {
+        return low_bits(value).wrapping_mul(10_i64.checked_pow(power).unwrap_or(i64::MIN));
     }
     // Small amounts go through truncating division and one more for any rest, which is upwards only when positive.
-    if value < i64::MAX.into() && power < 19 {
-        let (value, divisor) = (value as i64, 10_i64.pow(power));
+    if *value < i64::MAX.into() && power < 19 {
+        let (value, divisor) = (low_bits(value), 10_i64.pow(power));
         return value / divisor + i64::from(value % divisor != 0);
     }
-    match 10_i128.checked_pow(power) {
-        Some(divisor) => value.div_euclid(divisor) as i64 + i64::from(value.rem_euclid(divisor) != 0),
-        None => i64::from(value > 0),
+    let (rounded, exact) = round_away(value, power);
+    // Upstream rounds down, then adds one.
+    if value.sign() == Sign::Minus && !exact {
+        return low_bits(&rounded).wrapping_add(1);
+    }
+    low_bits(&rounded)
+}
+
+/// Go's `math.Pow10`: the product or quotient of two powers that doubles hold well, which differs from the nearest
+/// double in a few places.
+fn power_of_ten(exponent: i32) -> f64 {
+    let nearest = |power: i32| format!("1e{power}").parse().unwrap_or(f64::NAN);
+    match exponent {
+        309.. => f64::INFINITY,
+        0..=308 => nearest(exponent / 32 * 32) * nearest(exponent % 32),
+        -323..=-1 => nearest(exponent / 32 * 32) / nearest(-exponent % 32),
+        _ => 0.0,
     }
 }
 
 impl Ord for Quantity {
     fn cmp(&self, other: &Self) -> Ordering {
-        let ((a, ea), (b, eb)) = (self.parts(), other.parts());
-        if a.signum() != b.signum() || a == 0 {
-            return a.signum().cmp(&b.signum());
+        let sign = self.sign();
+        if sign != other.sign() || sign == 0 {
+            return sign.cmp(&other.sign());
         }
-        let (da, db) = (a.unsigned_abs().to_string(), b.unsigned_abs().to_string());
+        let ((a, ea), (b, eb)) = (self.parts(), other.parts());
+        let (da, db) = (a.magnitude().to_string(), b.magnitude().to_string());
         // First the position of the leading digit, then the digits from there on.
         let leading = |digits: &str, e: i32| digits.len() as i64 + i64::from(e);
         let significant = |digits: &str| digits.trim_end_matches('0').to_owned();
         let magnitude =
             leading(&da, ea).cmp(&leading(&db, eb)).then_with(|| significant(&da).cmp(&significant(&db)));
-        if a < 0 { magnitude.reverse() } else { magnitude }
+        if sign < 0 { magnitude.reverse() } else { magnitude }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading quantities: number, suffix, and the choice between the two forms of an amount.
 
-use super::{Amount, BINARY, DECIMAL, Format, NANO, ParseError, Quantity};
+use super::{Amount, BINARY, DECIMAL, Format, MOST_DIGITS, NANO, ParseError, Quantity, round_away, shifted};
+use num_bigint::{BigInt, Sign};
 
 /// `-1.025Ti` taken apart.
 struct Pieces<'a> {
@@ -43,7 +44,7 @@ fn split(s: &str) -> Result<Pieces<'_>, ParseError> {
 /// Base (2 or 10), exponent and format of a suffix.
 fn interpret(suffix: &str) -> Option<(u8, i32, Format)> {
     if let Some((_, exponent)) = DECIMAL.iter().find(|(s, _)| *s == suffix) {
-        return Some((10, i32::try_from(*exponent).ok()?, Format::DecimalSi));
+        return Some((10, *exponent, Format::DecimalSi));
     }
     if let Some(power) = BINARY.iter().position(|s| *s == suffix) {
         return Some((2, i32::try_from(power).ok()? * 10, Format::BinarySi));
@@ -79,7 +80,7 @@ fn parse_small(text: &str, pieces: &Pieces<'_>, exponent: i32, format: Format) -
         if digits > 18 {
             return None;
         }
-        (1, exponent.checked_sub(i32::try_from(pieces.fraction.len()).ok()?)?)
+        (1, exponent.wrapping_sub(i32::try_from(pieces.fraction.len()).ok()?))
     };
     if scale < NANO {
         return None;
@@ -99,52 +100,40 @@ fn parse_small(text: &str, pieces: &Pieces<'_>, exponent: i32, format: Format) -
 }
 
 fn parse_big(pieces: &Pieces<'_>, base: u8, exponent: i32, format: Format) -> Result<Quantity, ParseError> {
-    if !pieces.has_digits {
+    if !pieces.has_digits || pieces.whole.len() + pieces.fraction.len() > MOST_DIGITS as usize {
         return Err(ParseError::Numeric);
     }
-    let fraction = pieces.fraction.trim_end_matches('0');
-    let number = format!("{}{fraction}", pieces.whole);
-    let mut value: i128 = number.parse().map_err(|_| ParseError::Numeric)?;
-    let mut scale = -i64::try_from(fraction.len()).map_err(|_| ParseError::Numeric)?;
+    let number = format!("{}{}", pieces.whole, pieces.fraction);
+    let mut value: BigInt = number.parse().map_err(|_| ParseError::Numeric)?;
+    let mut scale = i32::try_from(pieces.fraction.len()).map_err(|_| ParseError::Numeric)?.wrapping_neg();
     if base == 10 {
-        scale += i64::from(exponent);
+        scale = scale.wrapping_add(exponent);
     } else {
-        value = match value.checked_mul(1_i128 << exponent) {
-            Some(product) => product,
-            // More than 38 digits before the point: beyond the limit below.
-            None if fraction.is_empty() => i128::MAX,
-            None => return Err(ParseError::Numeric),
+        value <<= exponent;
+    }
+    // Upstream writes all but zero down to the nano, which shows in later arithmetic.
+    if value.sign() != Sign::NoSign {
+        let power = scale.abs_diff(NANO);
+        value = if scale < NANO {
+            round_away(&value, power).0
+        } else {
+            shifted(value, power).ok_or(ParseError::Numeric)?
         };
+        scale = NANO;
     }
-    let nano = i64::from(NANO);
-    if value != 0 && scale < nano {
-        let power = u32::try_from(nano - scale).unwrap_or(u32::MAX);
-        value = super::round_away(value, power).0;
-        scale = nano;
-    }
-    let mut exponent = i32::try_from(scale).map_err(|_| ParseError::Numeric)?;
-    // Upstream writes all of these down to the nano, which shows in later arithmetic.
-    if exponent > NANO
-        && let Some(finer) = 10_i128.checked_pow(exponent.abs_diff(NANO)).and_then(|p| value.checked_mul(p))
-    {
-        (value, exponent) = (finer, NANO);
-    }
-    // The canonical form has an exponent that three divides; what it could not be read back from is not read.
-    if 10_i128.checked_pow(exponent.rem_euclid(3).unsigned_abs()).and_then(|p| value.checked_mul(p)).is_none()
-    {
-        return Err(ParseError::Numeric);
-    }
-    let mut quantity = Quantity { amount: Amount::Big { value, exponent }, format, text: None };
+    let mut quantity = Quantity::decimal(value, scale, format);
     if format == Format::BinarySi {
         if quantity > Quantity::new(i64::MAX, format) {
             quantity.amount = Amount::Big { value: i64::MAX.into(), exponent: 0 };
         }
-        if value > 0 && quantity < Quantity::new(1, format) {
+        if !quantity.is_zero() && quantity < Quantity::new(1, format) {
             quantity.format = Format::DecimalSi;
         }
     }
-    if pieces.negative {
-        quantity = quantity.checked_neg().ok_or(ParseError::Numeric)?;
+    // The canonical form may have two digits more; what it could not be read back from is not read.
+    let most = MOST_DIGITS as usize;
+    if number.len() + 2 > most && quantity.canonical().len() > most {
+        return Err(ParseError::Numeric);
     }
-    Ok(quantity)
+    Ok(if pieces.negative { quantity.negated() } else { quantity })
 }
