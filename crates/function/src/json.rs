@@ -109,33 +109,45 @@ impl<E: Named> Enumerations<E> {
 
 /// Serializes maps of bytes in base64.
 pub mod bytes_by_key {
+    use base64::DecodeError;
     use base64::alphabet::{STANDARD, URL_SAFE};
-    use base64::engine::{DecodePaddingMode, Engine, GeneralPurpose, GeneralPurposeConfig};
+    use base64::engine::{DecodePaddingMode, Engine, GeneralPurpose, GeneralPurposeConfig, general_purpose};
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
     use std::collections::BTreeMap;
 
-    const LENIENT: GeneralPurposeConfig =
-        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    const PLAIN: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
-    const FOR_URLS: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT);
+    // As Go's protojson: the last symbol may have bits that stand for nothing, line breaks are skipped, and padding is
+    // required of texts whose length four divides and refused in others.
+    const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+    const PADDED: GeneralPurposeConfig =
+        LENIENT.with_decode_padding_mode(DecodePaddingMode::RequireCanonical);
+    const BARE: GeneralPurposeConfig = LENIENT.with_decode_padding_mode(DecodePaddingMode::RequireNone);
+
+    fn decode(text: &str) -> Result<Vec<u8>, DecodeError> {
+        let alphabet = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
+        let config = if text.len().is_multiple_of(4) { PADDED } else { BARE };
+        let engine = GeneralPurpose::new(alphabet, config);
+        if text.contains(['\r', '\n']) {
+            engine.decode(text.replace(['\r', '\n'], ""))
+        } else {
+            engine.decode(text)
+        }
+    }
 
     /// Writes standard base64.
     pub fn serialize<S: Serializer>(
         map: &BTreeMap<String, Vec<u8>>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(map.iter().map(|(key, bytes)| (key, PLAIN.encode(bytes))))
+        serializer.collect_map(map.iter().map(|(key, bytes)| (key, general_purpose::STANDARD.encode(bytes))))
     }
 
-    /// Reads either alphabet, padded or not.
+    /// Reads either alphabet, padded or not, as Go does.
     pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<BTreeMap<String, Vec<u8>>, D::Error> {
         let decoded = |(key, text): (String, String)| {
-            let engine = if text.contains(['-', '_']) { &FOR_URLS } else { &PLAIN };
-            let bytes = engine.decode(&text);
-            bytes.map_or_else(
+            decode(&text).map_or_else(
                 |e| Err(D::Error::custom(format!("{key}: {e}"))),
                 |bytes| Ok((key.clone(), bytes)),
             )
@@ -258,6 +270,33 @@ mod tests {
                 "requiredSchemas": {"s": {"openapiV3": {}}},
             })
         );
+    }
+
+    #[test]
+    fn bytes_are_read_as_go_reads_them() {
+        let read = |text: &str| {
+            response(json!({"desired": {"composite": {"connectionDetails": {"k": text}}}}))
+                .map(|read| read["desired"]["composite"]["connectionDetails"]["k"].clone())
+        };
+        for (text, canonical) in [
+            ("", ""),
+            ("dg==", "dg=="),
+            ("dg", "dg=="),
+            // Bits of the last symbol that stand for nothing.
+            ("dh==", "dg=="),
+            ("dh", "dg=="),
+            ("dmb", "dmY="),
+            ("__", "/w=="),
+            ("_-8=", "/+8="),
+            ("dm\n9\r2\n\n", "dm92"),
+        ] {
+            assert_eq!(read(text), Ok(json!(canonical)), "{text:?}");
+        }
+        for bad in
+            ["d", "dg=", "dg===", "d===", "=", "====", "dg==dg==", "_/8=", "dg\n\n", "dg==\n", "dm9 ", "?"]
+        {
+            assert!(read(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]
