@@ -91,6 +91,44 @@ fn strategic_table_of_our_own() {
             "retainKeysMap: {$retainKeys: [name, other], other: c}",
             "retainKeysMap: {name: a, other: c}",
         ),
+        // order: an element that is deleted makes room for a new one, which then counts as if it had been there
+        (
+            "mergingList: [{name: a}, {name: b}, {name: c}]",
+            "{$setElementOrder/mergingList: [{name: d}], mergingList: [{name: a, $patch: delete}, {name: d}]}",
+            "mergingList: [{name: b}, {name: c}, {name: d}]",
+        ),
+        (
+            "mergingList: [{name: a}, {name: b}, {name: c}]",
+            "{$setElementOrder/mergingList: [{name: d}], mergingList: [{name: d}]}",
+            "mergingList: [{name: d}, {name: a}, {name: b}, {name: c}]",
+        ),
+        (
+            "mergingList: [{name: a}, {name: b}]",
+            "{$setElementOrder/mergingList: [{name: x}, {name: a}], mergingList: [{name: a, $patch: delete}, {name: x}, {name: a}]}",
+            "mergingList: [{name: b}, {name: x}, {name: a}]",
+        ),
+        // an empty order names nothing: new elements come last, in reverse
+        (
+            "mergingList: [{name: a}, {name: b}]",
+            "{$setElementOrder/mergingList: [], mergingList: [{name: p}, {name: q}]}",
+            "mergingList: [{name: a}, {name: b}, {name: q}, {name: p}]",
+        ),
+        (
+            "{}",
+            "{$setElementOrder/mergingIntList: [], mergingIntList: [1, 2, 3]}",
+            "mergingIntList: [3, 2, 1]",
+        ),
+        // repeated scalars: the last element takes the place of one that is removed
+        ("mergingIntList: [1, 1, 2, 3]", "mergingIntList: []", "mergingIntList: [1, 3, 2]"),
+        ("mergingIntList: [1, 1, 2, 3]", "mergingIntList: [4]", "mergingIntList: [4, 1, 2, 3]"),
+        // what is no list of scalars is merged, or left alone
+        ("mergingIntList: [1]", "$deleteFromPrimitiveList/mergingIntList: 1", "mergingIntList: [1]"),
+        ("value: a", "$deleteFromPrimitiveList/value: b", "value: b"),
+        (
+            "mergingList: [{name: a}]",
+            "$deleteFromPrimitiveList/mergingList: [{name: a, value: 1}]",
+            "mergingList: [{name: a, value: 1}]",
+        ),
         // order: elements only the server has keep their neighbours
         (
             "mergingIntList: [1, 4, 2, 3]",
@@ -133,7 +171,17 @@ fn strategic_refusals() {
         ("mergingList: [{name: 1}]", "mergingList: [x]", "list element types are not identical"),
         ("{}", "{$retainKeys: x}", "invalid patch format of retainKeys"),
         ("{}", "{$retainKeys: [a], b: 1}", "invalid patch format of retainKeys"),
-        ("{}", "{$setElementOrder/mergingIntList: x}", "invalid patch format of setElementOrder list"),
+        ("{}", "{$setElementOrder/mergingIntList: x}", "expected a list, but received x"),
+        ("{}", "{$setElementOrder/unheardOf: []}", "unable to find api field"),
+        ("nonMergingList: [{name: 1}]", "$setElementOrder/nonMergingList: [{name: 1}]", "cannot be compared"),
+        ("mergingIntList: [1]", "mergingIntList: [1.5]", "list element types are not identical"),
+        ("mergingIntList: [null]", "mergingIntList: [null]", "is null"),
+        (
+            "mergingList: [{name: 1}]",
+            "{$setElementOrder/mergingList: [{name: 1}], mergingList: [{name: 1}, {$patch: replace}]}",
+            "doesn't match",
+        ),
+        ("{}", "{$retainKeys: [{}]}", "names no fields"),
         ("{}", "{$setElementOrder: []}", "invalid patch format of setElementOrder list"),
         ("{}", "{$deleteFromPrimitiveList: []}", "invalid patch format of primitive list"),
         (

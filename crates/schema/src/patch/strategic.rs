@@ -12,10 +12,14 @@
 //! among those of the patch as well as that is possible. Look-ups go through maps, so that a hostile patch
 //! of long lists costs no more than sorting them.
 
+mod lists;
+mod stable;
+
 use super::PatchError;
 use crate::model::{PatchStrategy, Schema};
+use lists::{Elements, check_order, identity, interleave, merge_lists};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -53,7 +57,7 @@ fn merge_object(
     for (key, change) in patch {
         if key.starts_with(DELETE_FROM_LIST) {
             let field = directed_field(&key, DELETE_FROM_LIST)?;
-            delete_scalars(&mut original, field, change)?;
+            delete_scalars(&mut original, field, change, schema)?;
         } else {
             merge_field(&mut original, key, change, schema)?;
         }
@@ -75,7 +79,7 @@ fn merge_field(
             Some(Value::Object(merge_object(before, change, field.schema)?))
         }
         (Some(Value::Array(before)), Value::Array(change)) if field.merges() => {
-            Some(Value::Array(merge_lists(before, change, &field)?))
+            Some(Value::Array(merge_lists(before, change, &field)?.items))
         }
         (Some(Value::Array(_)), change @ Value::Array(_)) => Some(change),
         (_, change) => without_directives(without_nulls(change)),
@@ -119,8 +123,11 @@ impl<'s> Field<'s> {
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(directive) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let malformed = || PatchError::Malformed("invalid patch format of retainKeys".to_owned());
-    let retained: HashSet<&str> =
-        directive.as_array().ok_or_else(malformed)?.iter().filter_map(Value::as_str).collect();
+    let named = directive.as_array().ok_or_else(malformed)?;
+    if named.iter().any(|name| name.is_object() || name.is_array()) {
+        return Err(inapplicable(format!("{} names no fields", go_text(&directive))));
+    }
+    let retained: HashSet<&str> = named.iter().filter_map(Value::as_str).collect();
     let directed = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(ELEMENT_ORDER);
     if patch.iter().any(|(key, v)| !v.is_null() && !directed(key) && !retained.contains(key.as_str())) {
         return Err(malformed());
@@ -138,21 +145,46 @@ fn directed_field<'k>(key: &'k str, prefix: &str) -> Result<&'k str, PatchError>
     })
 }
 
-fn delete_scalars(original: &mut Object, field: &str, change: Value) -> Result<(), PatchError> {
-    match (original.get_mut(field), change) {
-        (_, Value::Null) => {
-            original.remove(field);
-        }
-        (Some(Value::Array(items)), Value::Array(unwanted)) => {
-            let unwanted: HashSet<String> = unwanted.iter().map(Value::to_string).collect();
-            items.retain(|item| !unwanted.contains(&item.to_string()));
-        }
-        (Some(Value::Array(_)), _) => {
-            return Err(PatchError::Malformed("invalid patch format of primitive list".to_owned()));
-        }
-        _ => {}
+/// As upstream: what is not a list of scalars is merged as if the directive were not there, unless the two are of
+/// different types.
+fn delete_scalars(
+    original: &mut Object,
+    field: &str,
+    change: Value,
+    schema: Option<&Schema>,
+) -> Result<(), PatchError> {
+    let Some(live) = original.get_mut(field) else { return Ok(()) };
+    if change.is_null() {
+        original.remove(field);
+        return Ok(());
     }
-    Ok(())
+    match (live, change) {
+        (Value::Array(live), Value::Array(unwanted)) => {
+            if live.is_empty() && unwanted.is_empty() {
+                return Ok(());
+            }
+            if Elements::of(live.iter().chain(&unwanted))? == Elements::Objects {
+                let merged = merge_lists(std::mem::take(live), unwanted, &Field::of(schema, field))?;
+                *live = merged.items;
+                return Ok(());
+            }
+            let unwanted: HashSet<String> =
+                unwanted.iter().map(|item| identity(item, None)).collect::<Result<_, _>>()?;
+            live.retain(|item| identity(item, None).is_ok_and(|id| !unwanted.contains(&id)));
+            Ok(())
+        }
+        (live, change) if same_type(live, &change) => merge_field(original, field.to_owned(), change, schema),
+        _ => Ok(()),
+    }
+}
+
+/// Whether Go holds two values in the same type.
+fn same_type(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Null, _) => false,
+        (Value::Number(a), Value::Number(b)) => a.as_i64().is_some() == b.as_i64().is_some(),
+        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
 }
 
 /// Merges and orders every list for which the patch has a `$setElementOrder`.
@@ -164,228 +196,60 @@ fn set_element_orders(
     let directives: Vec<String> =
         patch.keys().filter(|key| key.starts_with(ELEMENT_ORDER)).cloned().collect();
     for directive in directives {
-        let Some(Value::Array(order)) = patch.remove(&directive) else {
-            return Err(PatchError::Malformed("invalid patch format of setElementOrder list".to_owned()));
+        let order = match patch.remove(&directive) {
+            Some(Value::Array(order)) => order,
+            other => return Err(not_a_list(&other.unwrap_or_default())),
         };
         let name = directed_field(&directive, ELEMENT_ORDER)?;
-        let field = Field::of(schema, name);
         let live = list_of(original.get(name))?;
         let change = list_of(patch.get(name))?;
+        let field = Field::of(schema, name);
+        if schema.is_some() && field.schema.is_none() {
+            return Err(inapplicable(format!("unable to find api field for the json field {name:?}")));
+        }
         check_order(change.as_deref().unwrap_or_default(), &order, field.merge_key())?;
-        let merged = match (live.clone(), change.clone()) {
-            (None, None) => continue,
-            (Some(live), None) => live,
-            (None, Some(change)) => change.into_iter().filter_map(without_directives).collect(),
-            (Some(live), Some(change)) if field.merges() => merge_lists(live, change, &field)?,
-            (Some(_), Some(change)) => change,
-        };
-        let live = live.unwrap_or_default();
-        let elements = Elements::of(live.iter().chain(change.iter().flatten()))?;
-        let ordered = interleave(merged, &order, &live, elements.key(field.merge_key()))?;
-        original.insert(name.to_owned(), Value::Array(ordered));
-        patch.remove(name);
+        if let Some(list) = ordered(live, change, &order, &field)? {
+            original.insert(name.to_owned(), Value::Array(list));
+            patch.remove(name);
+        }
     }
     Ok(())
+}
+
+/// The list that a live one and a patch make, in the order that a directive asks for. `None` if there is neither.
+fn ordered(
+    live: Option<Vec<Value>>,
+    change: Option<Vec<Value>>,
+    order: &[Value],
+    field: &Field<'_>,
+) -> Result<Option<Vec<Value>>, PatchError> {
+    let (merged, live, change) = match (live, change) {
+        (None, None) => return Ok(None),
+        (Some(live), None) => (live.clone(), live, Vec::new()),
+        (None, Some(change)) => {
+            (change.iter().cloned().filter_map(without_directives).collect(), Vec::new(), change)
+        }
+        (Some(live), Some(change)) if field.merges() => {
+            let merged = merge_lists(live, change.clone(), field)?;
+            (merged.items, merged.live, change)
+        }
+        (Some(live), Some(change)) => (change.clone(), live, change),
+    };
+    let list = interleave(merged, order, &live, field.merge_key())?;
+    Elements::of(live.iter().chain(&change))?;
+    Ok(Some(list))
 }
 
 fn list_of(value: Option<&Value>) -> Result<Option<Vec<Value>>, PatchError> {
     match value {
         None => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items.clone())),
-        Some(other) => Err(inapplicable(format!("expected a list, but received {other}"))),
+        Some(other) => Err(not_a_list(other)),
     }
 }
 
-/// The elements of a patch must stand in the order that the directive asks for, and all be named by it.
-fn check_order(change: &[Value], order: &[Value], merge_key: Option<&str>) -> Result<(), PatchError> {
-    if change.is_empty() || order.is_empty() {
-        return Ok(());
-    }
-    let mut named = order.iter();
-    for item in change.iter().filter(|item| item.get(PATCH).is_none()) {
-        let wanted = identity(item, merge_key)?;
-        let mut found = false;
-        for candidate in named.by_ref() {
-            if identity(candidate, merge_key)? == wanted {
-                found = true;
-                break;
-            }
-        }
-        if !found {
-            let change = Value::from(change);
-            let order = Value::from(order);
-            return Err(inapplicable(format!(
-                "The order in patch list:\n{change}\n doesn't match {ELEMENT_ORDER} list:\n{order}\n"
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// What the elements of lists that shall merge are. They must be alike, and no lists.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Elements {
-    Objects,
-    Scalars(std::mem::Discriminant<Value>),
-}
-
-impl Elements {
-    fn of<'v>(items: impl Iterator<Item = &'v Value>) -> Result<Self, PatchError> {
-        let mut kind = None;
-        for item in items {
-            let this = match item {
-                Value::Array(_) => return Err(inapplicable("lists of lists are not supported".to_owned())),
-                Value::Object(_) => Self::Objects,
-                scalar => Self::Scalars(std::mem::discriminant(scalar)),
-            };
-            if *kind.get_or_insert(this) != this {
-                return Err(inapplicable(format!("list element types are not identical: {item} differs")));
-            }
-        }
-        kind.ok_or_else(|| inapplicable("no elements in any of the given slices".to_owned()))
-    }
-
-    /// Scalars are their own identity.
-    fn key(self, merge_key: Option<&str>) -> Option<&str> {
-        merge_key.filter(|_| self == Self::Objects)
-    }
-}
-
-/// What makes an element itself: the value of its merge key, or the scalar.
-fn identity(item: &Value, merge_key: Option<&str>) -> Result<String, PatchError> {
-    let Some(key) = merge_key else { return Ok(item.to_string()) };
-    let value = item.get(key);
-    let value = value.ok_or_else(|| {
-        inapplicable(format!("map: {} does not contain declared merge key: {key}", go_text(item)))
-    });
-    value.map(Value::to_string)
-}
-
-fn merge_lists(live: Vec<Value>, change: Vec<Value>, field: &Field<'_>) -> Result<Vec<Value>, PatchError> {
-    if live.is_empty() && change.is_empty() {
-        return Ok(live);
-    }
-    match Elements::of(live.iter().chain(&change))? {
-        Elements::Scalars(_) => {
-            let mut seen = HashSet::new();
-            let both =
-                live.iter().chain(&change).filter(|item| seen.insert(item.to_string())).cloned().collect();
-            interleave(both, &change, &live, None)
-        }
-        Elements::Objects => {
-            let Some(key) = field.merge_key() else {
-                return Err(inapplicable("cannot merge lists without merge key".to_owned()));
-            };
-            let (live, change) = element_directives(live, change, key)?;
-            let merged = merge_elements(live.clone(), &change, key, field.element())?;
-            interleave(merged, &change, &live, Some(key))
-        }
-    }
-}
-
-/// Carries out `$patch` in elements; what is left of the live list and of the patch.
-fn element_directives(
-    live: Vec<Value>,
-    change: Vec<Value>,
-    key: &str,
-) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
-    let mut replace = false;
-    let mut deleted = HashSet::new();
-    let mut plain = Vec::with_capacity(change.len());
-    for item in change {
-        let directive = item.get(PATCH).map(|directive| directive.as_str().unwrap_or_default());
-        match directive {
-            None => plain.push(item),
-            Some("delete") => {
-                deleted.insert(identity(&item, Some(key))?);
-            }
-            Some("replace") => replace = true,
-            Some("merge") => {
-                return Err(inapplicable("merging lists cannot yet be specified in the patch".to_owned()));
-            }
-            Some(_) => return Err(unknown_directive(&item[PATCH], &item)),
-        }
-    }
-    if replace {
-        return Ok((plain, Vec::new()));
-    }
-    let kept =
-        live.into_iter().filter(|item| item.get(key).is_none_or(|v| !deleted.contains(&v.to_string())));
-    Ok((kept.collect(), plain))
-}
-
-fn merge_elements(
-    mut merged: Vec<Value>,
-    change: &[Value],
-    key: &str,
-    schema: Option<&Schema>,
-) -> Result<Vec<Value>, PatchError> {
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for (i, item) in merged.iter().enumerate() {
-        if let Some(value) = item.get(key) {
-            places.entry(value.to_string()).or_insert(i);
-        }
-    }
-    for item in change {
-        let id = identity(item, Some(key))?;
-        match (places.get(&id), item) {
-            (Some(&place), Value::Object(patch)) => {
-                let before = match std::mem::take(&mut merged[place]) {
-                    Value::Object(before) => before,
-                    _ => Object::new(),
-                };
-                merged[place] = Value::Object(merge_object(before, patch.clone(), schema)?);
-            }
-            _ => {
-                places.insert(id, merged.len());
-                merged.push(item.clone());
-            }
-        }
-    }
-    Ok(merged)
-}
-
-/// Orders a merged list: elements that `order` names in that order, the others as in the live list, and each
-/// of these before the first named element that it precedes there.
-fn interleave(
-    merged: Vec<Value>,
-    order: &[Value],
-    live: &[Value],
-    merge_key: Option<&str>,
-) -> Result<Vec<Value>, PatchError> {
-    let wanted = ranks(order, merge_key)?;
-    let before = ranks(live, merge_key)?;
-    let mut named: BTreeMap<(usize, usize), (Option<usize>, Value)> = BTreeMap::new();
-    let mut others: BTreeMap<(usize, usize), (Option<usize>, Value)> = BTreeMap::new();
-    for (i, item) in merged.into_iter().enumerate() {
-        let id = identity(&item, merge_key)?;
-        let rank = before.get(&id).copied();
-        match wanted.get(&id) {
-            Some(&place) => named.insert((place, i), (rank, item)),
-            None => others.insert((rank.unwrap_or(usize::MAX), i), (rank, item)),
-        };
-    }
-    let mut result = Vec::with_capacity(named.len() + others.len());
-    let mut others = others.into_values().peekable();
-    for (rank, item) in named.into_values() {
-        while let Some((Some(other), _)) = others.peek()
-            && rank.is_some_and(|rank| *other < rank)
-        {
-            result.extend(others.next().map(|(_, item)| item));
-        }
-        result.push(item);
-    }
-    result.extend(others.map(|(_, item)| item));
-    Ok(result)
-}
-
-/// The first position of every element.
-fn ranks(list: &[Value], merge_key: Option<&str>) -> Result<HashMap<String, usize>, PatchError> {
-    let mut ranks = HashMap::with_capacity(list.len());
-    for (i, item) in list.iter().enumerate() {
-        ranks.entry(identity(item, merge_key)?).or_insert(i);
-    }
-    Ok(ranks)
+fn not_a_list(value: &Value) -> PatchError {
+    inapplicable(format!("expected a list, but received {}", go_text(value)))
 }
 
 /// A value that the patch brings in, without directives. `None` if it is a directive itself.
