@@ -133,7 +133,9 @@ fn checks(props: Props<'_>, path: &Path, defaults: Defaults, errors: &mut Vec<fi
         max_length: props.integer("maxLength"),
         min_length: props.integer("minLength"),
         pattern: Some(props.text("pattern")).filter(|p| !p.is_empty()).map(Pattern::new),
-        format: Format::from_name(props.text("format")),
+        // Other types have formats of their own, and no others.
+        format: Format::from_name(props.text("format"))
+            .filter(|_| matches!(props.text("type"), "" | "string")),
         max_items: props.integer("maxItems"),
         min_items: props.integer("minItems"),
         unique_items: props.flag("uniqueItems"),

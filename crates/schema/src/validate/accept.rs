@@ -14,7 +14,7 @@ pub(super) fn accepts(value: &Value, schema: &Schema) -> bool {
         && logic_accepts(value, &schema.checks)
         && match value {
             Value::String(s) => string_accepts(s, &schema.checks),
-            Value::Number(n) => Num::of(n).fits(schema) && number_accepts(n, &schema.checks),
+            Value::Number(n) => Num::of(n).fits(schema) && number_accepts(n, schema),
             Value::Array(items) => array_accepts(items, schema),
             Value::Object(fields) => object_accepts(fields, schema),
             Value::Null | Value::Bool(_) => true,
@@ -78,10 +78,11 @@ fn length_accepts(text: &str, checks: &Checks) -> bool {
         && checks.min_length.is_none_or(|min| count(min).is_le())
 }
 
-fn number_accepts(number: &Number, checks: &Checks) -> bool {
-    let number = Num::of(number);
-    checks.maximum.is_none_or(|max| number.below_or_at(max, checks.exclusive_maximum))
-        && checks.minimum.is_none_or(|min| number.above_or_at(min, checks.exclusive_minimum))
+fn number_accepts(number: &Number, schema: &Schema) -> bool {
+    let (number, checks) = (Num::of(number), &schema.checks);
+    let fits = |bound| Num::Float(bound).fits(schema);
+    checks.maximum.is_none_or(|max| fits(max) && number.below_or_at(max, checks.exclusive_maximum))
+        && checks.minimum.is_none_or(|min| fits(min) && number.above_or_at(min, checks.exclusive_minimum))
         && checks.multiple_of.is_none_or(|factor| number.is_multiple_of(factor).unwrap_or(false))
 }
 

@@ -262,13 +262,7 @@ impl Walk<'_> {
         let (checks, trail) = (&self.schema.checks, self.trail);
         let num = Num::of(number);
         let fail = |message| Failure::invalid(trail, number.clone(), message);
-        if let Some(format) = numeric_format(self.schema)
-            && !num.fits(self.schema)
-        {
-            let ty = self.schema.ty.name();
-            let message = format!("Checked value must be of type {ty} with format {format} in {trail}");
-            outcome.fail(Failure { field: None, ..Failure::invalid(trail, "", message) });
-        }
+        self.in_format("Checked", num, outcome);
         if let Some(factor) = checks.multiple_of {
             let bound = num.print_bound(factor);
             match num.is_multiple_of(factor) {
@@ -280,20 +274,34 @@ impl Walk<'_> {
                 }
             }
         }
-        if let Some(min) = checks.minimum
-            && !num.above_or_at(min, checks.exclusive_minimum)
-        {
-            let or_equal = if checks.exclusive_minimum { "" } else { " or equal to" };
-            let bound = num.print_bound(min);
-            outcome.fail(fail(format!("{trail} in body should be greater than{or_equal} {bound}")));
+        if let Some(min) = checks.minimum {
+            self.in_format("Minimum boundary", Num::Float(min), outcome);
+            let num = num.against(min, self.schema);
+            if !num.above_or_at(min, checks.exclusive_minimum) {
+                let or_equal = if checks.exclusive_minimum { "" } else { " or equal to" };
+                let bound = num.print_bound(min);
+                let message = format!("{trail} in body should be greater than{or_equal} {bound}");
+                outcome.fail(Failure { value: num.to_json(), ..fail(message) });
+            }
         }
-        if let Some(max) = checks.maximum
-            && !num.below_or_at(max, checks.exclusive_maximum)
-        {
-            let or_equal = if checks.exclusive_maximum { "" } else { " or equal to" };
-            let bound = num.print_bound(max);
-            outcome.fail(fail(format!("{trail} in body should be less than{or_equal} {bound}")));
+        if let Some(max) = checks.maximum {
+            self.in_format("Maximum boundary", Num::Float(max), outcome);
+            let num = num.against(max, self.schema);
+            if !num.below_or_at(max, checks.exclusive_maximum) {
+                let or_equal = if checks.exclusive_maximum { "" } else { " or equal to" };
+                let bound = num.print_bound(max);
+                let message = format!("{trail} in body should be less than{or_equal} {bound}");
+                outcome.fail(Failure { value: num.to_json(), ..fail(message) });
+            }
         }
+    }
+
+    /// A number with a format must fit it, and so must its bounds: one that does not makes every value invalid.
+    fn in_format(&self, what: &str, num: Num, outcome: &mut Outcome) {
+        let Some(format) = numeric_format(self.schema).filter(|_| !num.fits(self.schema)) else { return };
+        let (ty, trail) = (self.schema.ty.name(), self.trail);
+        let message = format!("{what} value must be of type {ty} with format {format} in {trail}");
+        outcome.fail(Failure { field: None, ..Failure::invalid(trail, "", message) });
     }
 
     fn array(&self, items: &[Value], outcome: &mut Outcome) {

@@ -3,6 +3,7 @@
 
 use crate::model::{Schema, Type};
 use serde_json::{Number, Value};
+use transom_object::field::go_float;
 
 /// A JSON number as the Go decoder would hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,12 +53,13 @@ impl Num {
 
     /// Whether a number fits into the machine type that a schema's type and format stand for.
     pub(super) fn fits(self, schema: &Schema) -> bool {
+        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
         let format = numeric_format(schema);
         match schema.ty {
             Type::Integer if format.is_some() => {
                 let whole = match self {
                     Num::Int(i) => Some(i),
-                    Num::Float(f) => (f.fract() == 0.0 && f.abs() < 9.2e18).then_some(f as i64),
+                    Num::Float(f) => (f.fract() == 0.0 && (-LIMIT..LIMIT).contains(&f)).then_some(f as i64),
                 };
                 whole.is_some_and(|i| format != Some("int32") || i32::try_from(i).is_ok())
             }
@@ -69,11 +71,27 @@ impl Num {
         }
     }
 
+    /// The number in the type in which it is compared with a bound: one that does not fit the format is compared as a
+    /// float.
+    pub(super) fn against(self, bound: f64, schema: &Schema) -> Self {
+        match self {
+            Num::Int(i) if !Num::Float(bound).fits(schema) => Num::Float(i as f64),
+            number => number,
+        }
+    }
+
+    pub(super) fn to_json(self) -> Value {
+        match self {
+            Num::Int(i) => i.into(),
+            Num::Float(f) => f.into(),
+        }
+    }
+
     /// A bound in the type it is compared in, as Go's `%v` prints it.
     pub(super) fn print_bound(self, bound: f64) -> String {
         match self {
             Num::Int(_) => (bound as i64).to_string(),
-            Num::Float(_) => print_float(bound),
+            Num::Float(_) => go_float(bound),
         }
     }
 }
@@ -99,21 +117,6 @@ pub(super) fn is_integral(f: f64) -> bool {
     f == whole || (whole != 0.0 && (f - whole).abs() / (f.abs() + whole.abs()) < 1e-9)
 }
 
-/// Go's `%v` of a float64: shortest digits, with an exponent outside 1e-4 … 1e21.
-pub(super) fn print_float(f: f64) -> String {
-    let magnitude = f.abs();
-    if magnitude != 0.0 && !(1e-4..1e21).contains(&magnitude) {
-        let text = format!("{f:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = match exponent.strip_prefix('-') {
-            Some(e) => ('-', e),
-            None => ('+', exponent),
-        };
-        return format!("{digits}e{sign}{exponent:0>2}");
-    }
-    format!("{f}")
-}
-
 /// Whether an enum admits a value: equal, or equal once a number is converted to the type of the enum's.
 pub(super) fn enum_admits(allowed: &Value, value: &Value) -> bool {
     match (allowed, value) {
@@ -134,21 +137,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_print_as_in_go() {
-        for (f, text) in [
-            (1.0, "1"),
-            (0.1, "0.1"),
-            (1e21, "1e+21"),
-            (1e20, "100000000000000000000"),
-            (1e-5, "1e-05"),
-            (1.5e300, "1.5e+300"),
-            (0.0, "0"),
-        ] {
-            assert_eq!(print_float(f), text);
-        }
-    }
-
-    #[test]
     fn formats_bound_numbers() {
         let schema = |ty, format: &str| Schema { ty, format: Some(format.into()), ..Schema::default() };
         let int32 = schema(Type::Integer, "int32");
@@ -157,6 +145,9 @@ mod tests {
         assert!(Num::Int(1 << 31).fits(&schema(Type::Integer, "unheard-of")));
         assert!(!Num::Float(1e300).fits(&schema(Type::Number, "float")));
         assert!(Num::Float(1e300).fits(&schema(Type::Number, "double")));
+        let int64 = schema(Type::Integer, "int64");
+        assert!(Num::Float(9.22e18).fits(&int64) && Num::Float(-9_223_372_036_854_775_808.0).fits(&int64));
+        assert!(!Num::Float(9_223_372_036_854_775_808.0).fits(&int64));
     }
 
     #[test]

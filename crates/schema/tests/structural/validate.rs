@@ -138,3 +138,35 @@ fn list_types_on_updates_of_the_status() {
         equal(&found.is_empty(), &(case.inputs["isValid"] == true))
     });
 }
+
+/// Formats of other types say nothing, and bounds must fit the format of their number.
+#[test]
+fn formats_of_numbers() {
+    let wrong = |property: Value, value: Value| {
+        let below = serde_json::json!({"type": "object", "additionalProperties": property});
+        let doc = serde_json::json!({"type": "object", "properties": {"a": below}});
+        errors(&serde_json::json!({"a": {"b": value}}), None, &doc)
+    };
+    let integer = |format: &str| serde_json::json!({"type": "integer", "format": format});
+    for format in ["foo", "uint32", "date", "byte", "INT32", ""] {
+        assert!(wrong(integer(format), i64::MAX.into()).is_empty(), "{format}");
+        let found = wrong(integer(format), "x".into());
+        assert_eq!(found, [r#"a.b: Invalid value: "string": a.b in body must be of type integer: "string""#]);
+    }
+    assert_eq!(
+        wrong(integer("int32"), 2_147_483_648_u64.into()),
+        [r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in a.b"#]
+    );
+    let bounded = serde_json::json!({"type": "integer", "format": "int32", "maximum": 2_147_483_648.0});
+    let boundary = r#"<nil>: Invalid value: "": Maximum boundary value must be of type integer with format int32 in a.b"#;
+    assert_eq!(wrong(bounded, 1.into()), [boundary]);
+    let fraction = serde_json::json!({"type": "integer", "format": "int64", "minimum": 1.5});
+    let found = wrong(fraction, (-3_000_000).into());
+    assert_eq!(found[1], "a.b: Invalid value: -3e+06: a.b in body should be greater than or equal to 1.5");
+    let number = serde_json::json!({"type": "number", "maximum": 2_147_483_647});
+    let found = wrong(number, 3e9.into());
+    assert_eq!(
+        found,
+        ["a.b: Invalid value: 3e+09: a.b in body should be less than or equal to 2.147483647e+09"]
+    );
+}
