@@ -38,5 +38,6 @@ pub use opaque::Opaque;
 pub use program::{Bindings, CompileError, Env, Program};
 pub use rules::{Limits, Report, RuleCost, RuleError, Rules};
 pub use source::Issue;
+pub use time::Instant;
 pub use types::{Object, Type};
 pub use value::{EvalError, Key, List, Map, Message, Text, Value};

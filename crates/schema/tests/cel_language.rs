@@ -56,6 +56,16 @@ fn these_are_true() {
         "timestamp('2024-01-01T00:00:00Z') + duration('1h') > timestamp('2024-01-01T00:30:00Z')",
         "string(1.0) == '1' && string(duration('1500ms')) == '1.5s' && int('12') == 12 && double('1.5') == x.f",
         "type(1) == int && type('') == string && type([]) == list && type(null) == null_type",
+        "!optional.ofNonZeroValue(timestamp('0001-01-01T01:00:00+01:00')).hasValue()",
+        "optional.ofNonZeroValue(timestamp(0)).hasValue() && optional.ofNonZeroValue(optional.none()).hasValue()",
+        "cel.bind(v, 1 / 0, 5) == 5 && optional.of(0).optMap(v, 7).value() == 7",
+        "string(timestamp('2024-01-01T05:00:00.50+05:30')) == '2024-01-01T05:00:00.5+05:30'",
+        "string(timestamp('2024-01-01T05:00:00+05:30') + duration('1h')) == '2024-01-01T06:00:00+05:30'",
+        "timestamp('2024-01-01T05:00:00+05:30').getDate() == 31 && timestamp('9999-12-31T23:59:59Z').getMonth() == 11",
+        "string(1e6) == '1e+06' && string(123456.7) == '123456.7' && string(-1.0 / 0.0) == '-Inf' && string(-0.0) == '-0'",
+        "string(duration('9223372036854775807ns')) == '9223372036.854776s'",
+        "quantity('0.3').asApproximateFloat() != 0.3 && sign(quantity('1').sub(-9223372036854775808)) == -1",
+        "!format.byte().validate('YR==').hasValue() && format.byte().validate('Y').hasValue()",
         "quantity('1.5Gi').isGreaterThan(quantity('1G')) && quantity('1k').asInteger() == 1000",
         "semver('1.2.3-rc.1').isLessThan(semver('1.2.3')) && isSemver('v1.2', true) && !isSemver('1.2')",
         "ip('10.0.0.1').family() == 4 && cidr('10.0.0.0/8').containsIP('10.1.2.3') && !isIP('::ffff:1.2.3.4')",
@@ -113,6 +123,51 @@ fn these_fail_when_evaluated() {
         let error = holds(source, &x).unwrap_err();
         assert!(error.contains(wanted), "{source}: {error}");
     }
+}
+
+/// What upstream says, and what it charges: the target of `optMap` is evaluated twice, and a value only where it is used.
+#[test]
+fn failures_and_costs_are_upstreams() {
+    let evaluated = |source: &str| {
+        let program = Program::compile(source, &Env::new()).expect(source);
+        let (result, cost) = program.eval_metered(&Bindings::new(), PER_CALL_LIMIT);
+        (result.map(drop).map_err(|e| e.to_string()), cost)
+    };
+    for (source, cost) in [
+        ("optional.of(1).optMap(x, x)", 6),
+        ("optional.of(1).optFlatMap(x, optional.none())", 3),
+        ("optional.of(1).optMap(x, x).optMap(x, x)", 16),
+        ("optional.none().optMap(x, x)", 3),
+        ("optional.of('0123456789a') == optional.of('0123456789a')", 4),
+        ("optional.of([]) == optional.none()", 2),
+    ] {
+        assert_eq!(evaluated(source), (Ok(()), cost), "{source}");
+    }
+    for (source, why) in [
+        (
+            "ip('1.2.3.')",
+            r#"IP Address "1.2.3." parse error during conversion from string: ParseAddr("1.2.3."): IPv4 field must have at least one digit (at ".")"#,
+        ),
+        ("ip('fe80::1%eth0')", r#"IP address "fe80::1%eth0" with zone value is not allowed"#),
+        (
+            "cidr('::/x')",
+            "network address parse error during conversion from string: network address parse error during conversion \
+             from string: netip.ParsePrefix(\"::/x\"): bad bits after slash: \"x\"",
+        ),
+        ("cidr('10.0.0.0/8').containsIP('x')", "no such overload"),
+        ("duration(1 + 1)", "type conversion error from 'int' to 'google.protobuf.Duration'"),
+        ("timestamp('0000-01-01T00:00:00Z' + '')", "timestamp overflow"),
+        ("double('1e40' + '0')", "type conversion error from 'string' to 'double'"),
+        ("uint('+' + '1')", "type conversion error from 'string' to 'uint'"),
+        ("timestamp('9999-12-31T00:00:00Z') - timestamp('0001-01-01T00:00:00Z')", "integer overflow"),
+    ] {
+        assert_eq!(evaluated(source).0, Err(why.to_owned()), "{source}");
+    }
+    let refused = |source: &str| Program::compile(source, &Env::new()).map(drop).unwrap_err().to_string();
+    assert!(refused("duration(5)").contains("invalid duration argument"));
+    assert!(refused("uint(dyn(false))").contains("no such overload: uint(bool)"));
+    let chain = format!("optional.of(1){}", ".optMap(x, x)".repeat(40));
+    assert!(refused(&chain).contains("too large"), "doubling must end");
 }
 
 #[test]

@@ -14,7 +14,14 @@ pub(crate) struct Evaluation<'e, 'a> {
     pub variables: &'e [Option<Value<'a>>],
     pub names: &'e [String],
     pub meter: &'e mut Meter,
-    locals: Vec<Out<'a>>,
+    locals: Vec<Local<'a>>,
+}
+
+/// What a slot holds: a result, or what computes it when it is first needed.
+#[derive(Clone)]
+enum Local<'a> {
+    Known(Out<'a>),
+    Pending(Arc<Node>),
 }
 
 impl<'e, 'a> Evaluation<'e, 'a> {
@@ -50,9 +57,8 @@ impl<'e, 'a> Evaluation<'e, 'a> {
             Node::Map(entries) => self.map(entries),
             Node::Loop(fold) => self.run_loop(fold),
             Node::Bind { value, body } => {
-                // A failed value only matters if the body uses it.
-                let value = unless_exceeded(self.eval(value))?;
-                self.locals.push(value);
+                // What the body does not use is not evaluated: it neither fails nor costs.
+                self.locals.push(Local::Pending(value.clone()));
                 let result = self.eval(body);
                 self.locals.pop();
                 result
@@ -80,9 +86,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
     fn attribute(&mut self, attribute: &Attribute, charged: bool) -> Out<'a> {
         let (base, costs) = match &attribute.base {
             Base::Variable(index) => (self.variable(*index), charged),
-            Base::Local(slot) => {
-                (self.locals.get(*slot).cloned().unwrap_or_else(|| Err(EvalError::overload())), charged)
-            }
+            Base::Local(slot) => (self.local(*slot), charged),
             Base::Value(node) => (self.eval(node), charged && !attribute.qualifiers.is_empty()),
             Base::Choice { condition, then, otherwise } => {
                 let branch = match self.eval(condition)? {
@@ -101,6 +105,21 @@ impl<'e, 'a> Evaluation<'e, 'a> {
             self.meter.charge(1)?;
         }
         if attribute.qualifiers.is_empty() { base } else { self.qualify(base?, attribute) }
+    }
+
+    fn local(&mut self, slot: usize) -> Out<'a> {
+        match self.locals.get(slot).cloned() {
+            Some(Local::Known(value)) => value,
+            Some(Local::Pending(node)) => {
+                // It was planned where only the slots before its own existed.
+                let after = self.locals.split_off(slot);
+                let value = self.eval(&node);
+                self.locals.push(Local::Known(value.clone()));
+                self.locals.extend(after.into_iter().skip(1));
+                value
+            }
+            None => Err(EvalError::overload()),
+        }
     }
 
     fn variable(&self, index: usize) -> Out<'a> {
@@ -302,7 +321,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
         let depth = self.locals.len();
         let range = self.eval(&fold.range)?;
         let init = unless_exceeded(self.eval(&fold.init))?;
-        self.locals.push(init);
+        self.locals.push(Local::Known(init));
         let outcome = self.iterate(fold, &range, depth);
         self.locals.truncate(depth + 1);
         let result = outcome.and_then(|()| self.eval(&fold.result));
@@ -349,14 +368,14 @@ impl<'e, 'a> Evaluation<'e, 'a> {
     ) -> Result<bool, EvalError> {
         self.meter.work.spend(1)?;
         self.locals.truncate(slot + 1);
-        self.locals.push(first);
-        self.locals.push(second);
+        self.locals.push(Local::Known(first));
+        self.locals.push(Local::Known(second));
         if matches!(unless_exceeded(self.eval(&fold.cond))?, Ok(Value::Bool(false))) {
             return Ok(false);
         }
         let next = unless_exceeded(self.eval(&fold.step))?;
         if let Some(accu) = self.locals.get_mut(slot) {
-            *accu = next;
+            *accu = Local::Known(next);
         }
         Ok(true)
     }
@@ -364,8 +383,8 @@ impl<'e, 'a> Evaluation<'e, 'a> {
     /// Takes the accumulator out of its slot, so that it can be changed in place.
     fn take(&mut self, slot: usize) -> Out<'a> {
         match self.locals.get_mut(slot) {
-            Some(accu) => std::mem::replace(accu, Ok(Value::Null)),
-            None => Err(EvalError::overload()),
+            Some(Local::Known(accu)) => std::mem::replace(accu, Ok(Value::Null)),
+            _ => Err(EvalError::overload()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! `x-kubernetes-validations`: strings, lists, sets, regex, urls, ip, cidr, quantity, semver, format and
 //! optionals. The authorizer library is absent: it belongs to admission policies, not to schemas.
 
+mod address;
 pub(crate) mod convert;
 pub(crate) mod format;
 mod lists;

@@ -5,7 +5,7 @@ use super::ast::{Expr, Kind, Literal};
 use super::check::Checked;
 use super::library;
 use super::source::Issue;
-use super::time;
+use super::time::{self, Instant};
 use super::types::Type;
 
 /// All problems of a checked expression. `homogeneous` asks for lists and maps of one type.
@@ -46,8 +46,10 @@ impl Pass<'_> {
         let Some(Expr { kind: Kind::Literal(literal), pos, .. }) = arg else { return };
         let valid = match (function, literal) {
             ("duration", Literal::String(s)) => time::parse_duration(s).is_some(),
-            ("timestamp", Literal::String(s)) => time::parse_timestamp(s).is_some(),
-            ("timestamp", Literal::Int(n)) => time::from_seconds(*n).is_some(),
+            // Declared, but not implemented upstream.
+            ("duration", Literal::Int(_)) => false,
+            ("timestamp", Literal::String(s)) => Instant::parse(s).and_then(Instant::in_range).is_some(),
+            ("timestamp", Literal::Int(n)) => Instant::from_seconds(*n).is_some(),
             ("matches", Literal::String(s)) => library::compile_pattern(s).is_ok(),
             _ => true,
         };

@@ -1,13 +1,12 @@
 //! Macros: `has`, the comprehensions with one and two variables, `optMap`, `sortBy`, `cel.bind`.
 
-use super::ast::{Expr, Fold, Kind, Literal};
+use super::ast::{Expr, Fold, Kind, Literal, number};
 use super::source::Issue;
 
 /// The accumulator of every comprehension. Not a name that a rule can declare.
 pub(crate) const ACCU: &str = "__result__";
 const UNUSED: &str = "#unused";
 const SORT_INPUT: &str = "@__sortBy_input__";
-const OPTIONAL_TARGET: &str = "#opt_target";
 
 pub(crate) enum Expansion {
     Macro(Expr),
@@ -15,11 +14,13 @@ pub(crate) enum Expansion {
     Call(Option<Expr>, Vec<Expr>),
 }
 
+/// Expands a macro. `copies` is how many more nodes may be copied: `optMap` doubles what it is applied to.
 pub(crate) fn expand(
     pos: usize,
     target: Option<Expr>,
     function: &str,
     mut args: Vec<Expr>,
+    copies: &mut usize,
 ) -> Result<Expansion, Issue> {
     let Some(target) = target else {
         if function == "has" && args.len() == 1 {
@@ -50,7 +51,7 @@ pub(crate) fn expand(
             args.drain(..2);
             comprehension(pos, target, function, (first, Some(second)), args)
         }
-        ("optMap" | "optFlatMap", 2) => optional_map(pos, target, function, args)?,
+        ("optMap" | "optFlatMap", 2) => optional_map(pos, target, function, args, copies)?,
         ("sortBy", 2) => sort_by(pos, target, args)?,
         _ => return Ok(Expansion::Call(Some(target), args)),
     };
@@ -169,24 +170,31 @@ fn bind(pos: usize, name: &str, value: Expr, body: Expr) -> Expr {
     Expr::new(pos, Kind::Fold(Box::new(fold)))
 }
 
-/// `t.optMap(v, f)` is `t.hasValue() ? optional.of(cel.bind(v, t.value(), f)) : optional.none()`.
-fn optional_map(pos: usize, target: Expr, function: &str, args: Vec<Expr>) -> Result<Expr, Issue> {
+/// `t.optMap(v, f)` is `t.hasValue() ? optional.of(cel.bind(v, t.value(), f)) : optional.none()`, with the target twice:
+/// it costs twice, too, as it does upstream.
+fn optional_map(
+    pos: usize,
+    mut target: Expr,
+    function: &str,
+    args: Vec<Expr>,
+    copies: &mut usize,
+) -> Result<Expr, Issue> {
     let [name, body] = take(args)?;
     let variable = ident(&name).ok_or_else(|| {
         Issue::new(name.pos, format!("{function}() variable name must be a simple identifier"))
     })?;
-    let named = ident(&target);
-    let operand = || Expr::ident(pos, named.as_deref().unwrap_or(OPTIONAL_TARGET));
+    *copies = copies.checked_sub(number(&mut target)).ok_or_else(|| {
+        Issue::new(pos, format!("{function}() is applied to an expression that is too large"))
+    })?;
     let optional = |name| Expr::member(pos, Expr::ident(pos, "optional"), name, Vec::new());
-    let bound = bind(pos, &variable, Expr::member(pos, operand(), "value", Vec::new()), body);
+    let bound = bind(pos, &variable, Expr::member(pos, target.clone(), "value", Vec::new()), body);
     let then = if function == "optMap" {
         Expr::member(pos, Expr::ident(pos, "optional"), "of", vec![bound])
     } else {
         bound
     };
-    let has_value = Expr::member(pos, operand(), "hasValue", Vec::new());
-    let choice = Expr::call(pos, "_?_:_", vec![has_value, then, optional("none")]);
-    Ok(if named.is_some() { choice } else { bind(pos, OPTIONAL_TARGET, target, choice) })
+    let has_value = Expr::member(pos, target, "hasValue", Vec::new());
+    Ok(Expr::call(pos, "_?_:_", vec![has_value, then, optional("none")]))
 }
 
 /// `l.sortBy(v, key)` computes the keys once and sorts by them.

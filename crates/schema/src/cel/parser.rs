@@ -15,6 +15,8 @@ const MAX_DEPTH: usize = 250;
 const MAX_SIZE: usize = 100_000;
 /// How deep the tree as a whole may be.
 const MAX_TREE: usize = 500;
+/// How many nodes macros may copy.
+const MAX_COPIES: usize = 20_000;
 
 const OPERANDS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
                         STRING, BYTES, IDENTIFIER}";
@@ -32,7 +34,7 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, Vec<Issue>> {
         return Err(vec![Issue::new(usize::MAX, message)]);
     }
     let tokens = lex(source)?;
-    let mut parser = Parser { tokens, at: 0, depth: [0; 4], issues: Vec::new() };
+    let mut parser = Parser { tokens, at: 0, depth: [0; 4], issues: Vec::new(), copies: MAX_COPIES };
     let mut root = match parser.expr() {
         Ok(root) => root,
         Err(issue) => {
@@ -79,6 +81,8 @@ struct Parser {
     at: usize,
     depth: [usize; 4],
     issues: Vec<Issue>,
+    /// How many more nodes macros may copy.
+    copies: usize,
 }
 
 impl Parser {
@@ -282,7 +286,7 @@ impl Parser {
     }
 
     fn call(&mut self, pos: usize, target: Option<Expr>, function: &str, args: Vec<Expr>) -> Parse {
-        match macros::expand(pos, target, function, args)? {
+        match macros::expand(pos, target, function, args, &mut self.copies)? {
             macros::Expansion::Macro(expr) => Ok(expr),
             macros::Expansion::Call(target, args) => {
                 let target = target.map(Box::new);

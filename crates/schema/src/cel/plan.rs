@@ -5,7 +5,7 @@ use super::ast::{Expr, Fold, Kind, Literal};
 use super::check::Checked;
 use super::library::{self, Args, Body, Overload, Work};
 use super::types::{Type, named_type};
-use super::value::{Key, Map, Value};
+use super::value::{EvalError, Key, Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) enum Node {
     Map(Vec<(Node, Node, bool)>),
     Loop(Box<Loop>),
     Bind {
-        value: Box<Node>,
+        value: Arc<Node>,
         body: Box<Node>,
     },
     /// `accu + [item]`, in place.
@@ -246,8 +246,13 @@ impl Planner<'_> {
             && let Body::Call(run) = overload.body
         {
             let value: Const = value.clone();
-            let result = run(&mut Work::default(), Args(&[value]));
-            return result.map(Node::Const).map_err(|e| e.to_string());
+            let type_name = value.type_name();
+            return run(&mut Work::default(), Args(&[value])).map(Node::Const).map_err(|e| match e {
+                EvalError::NoSuchOverload(what) if what.is_empty() => {
+                    format!("no such overload: {}({type_name})", call.function)
+                }
+                other => other.to_string(),
+            });
         }
         if call.function == "@in"
             && call.overloads.len() == 1
@@ -309,7 +314,7 @@ impl Planner<'_> {
     fn fold(&mut self, fold: &Fold) -> Result<Node, String> {
         let depth = self.locals.len();
         if fold.is_binding() {
-            let value = Box::new(self.plan(&fold.init)?);
+            let value = Arc::new(self.plan(&fold.init)?);
             self.locals.push(fold.accu.clone());
             let body = Box::new(self.plan(&fold.result)?);
             self.locals.truncate(depth);

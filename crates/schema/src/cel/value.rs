@@ -2,6 +2,7 @@
 //! evaluating a rule never copies the object.
 
 use super::opaque::Opaque;
+use super::time::Instant;
 use super::view;
 use crate::Schema;
 use serde_json::Value as Json;
@@ -57,7 +58,7 @@ pub enum Value<'a> {
     Bytes(Arc<[u8]>),
     List(List<'a>),
     Map(Map<'a>),
-    Timestamp(jiff::Timestamp),
+    Timestamp(Instant),
     /// Nanoseconds.
     Duration(i64),
     /// A type, by its name.
@@ -370,6 +371,7 @@ impl<'a> Value<'a> {
             Self::List(l) => l.len(),
             Self::Map(m) => m.len(),
             Self::Opaque(o) => o.size(),
+            Self::Optional(Some(value)) => return value.size(),
             _ => 1,
         };
         u64::try_from(size).unwrap_or(u64::MAX)

@@ -1,10 +1,11 @@
 //! JSON documents seen through their schema: which CEL value a node is, and what of an object rules can see.
 
 use super::escaping::{escape, unescape};
-use super::time;
+use super::time::{self, Instant};
 use super::value::{EvalError, Identity, Items, List, Map, Text, Value};
 use crate::{Additional, ListType, Schema, Type};
-use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{Engine as _, GeneralPurpose, general_purpose};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use transom_object::json::go_type;
@@ -172,21 +173,28 @@ fn read_list<'a>(json: &'a Json, schema: &'a Schema) -> Result<Value<'a>, EvalEr
     Ok(Value::List(List { items: Items::Json(items, Some(item)), identity }))
 }
 
+/// Base64 as Go reads it: bits of the last symbol that stand for nothing and line breaks are skipped.
+fn decode(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    const LENIENT: GeneralPurpose =
+        GeneralPurpose::new(&alphabet::STANDARD, general_purpose::PAD.with_decode_allow_trailing_bits(true));
+    LENIENT.decode(text.replace(['\r', '\n'], ""))
+}
+
 fn read_string<'a>(s: &'a str, format: Option<&str>) -> Result<Value<'a>, EvalError> {
     match format {
         Some("duration") => match time::parse_schema_duration(s) {
             Some(nanos) => Ok(Value::Duration(nanos)),
             None => Err(EvalError::failed(format!("Invalid duration {s}: unable to parse {s} as duration"))),
         },
-        Some("date") => match time::parse_date(s) {
+        Some("date") => match Instant::parse_date(s) {
             Some(t) => Ok(Value::Timestamp(t)),
             None => Err(EvalError::failed(format!("Invalid date formatted string {s}"))),
         },
-        Some("date-time") => match time::parse_timestamp(s) {
+        Some("date-time") => match Instant::parse_lenient(s) {
             Some(t) => Ok(Value::Timestamp(t)),
             None => Err(EvalError::failed(format!("Invalid date-time formatted string {s}"))),
         },
-        Some("byte") => match base64::engine::general_purpose::STANDARD.decode(s) {
+        Some("byte") => match decode(s) {
             Ok(bytes) => Ok(Value::Bytes(Arc::from(bytes))),
             Err(e) => Err(EvalError::failed(format!("Invalid byte formatted string {s}: {e}"))),
         },

@@ -1,9 +1,9 @@
 //! Conversions between types: `int(x)`, `string(x)` and so on.
 
 use super::{Args, Out, Table};
-use crate::cel::time;
+use crate::cel::time::{self, Instant};
 use crate::cel::value::{EvalError, Value};
-use std::fmt::Write as _;
+use transom_object::field::go_float;
 
 fn refuse(v: &Value<'_>, to: &str) -> EvalError {
     EvalError::failed(format!("type conversion error from '{}' to '{to}'", v.type_name()))
@@ -23,9 +23,7 @@ fn to_int<'a>(args: Args<'_, 'a>) -> Out<'a> {
         }
         Value::Double(_) => return Err(overflow()),
         Value::String(s) => s.parse().map_err(|_| refuse(v, "int"))?,
-        Value::Timestamp(t) => {
-            i64::try_from(t.as_nanosecond().div_euclid(1_000_000_000)).map_err(|_| overflow())?
-        }
+        Value::Timestamp(t) => t.seconds(),
         Value::Duration(d) => *d,
         _ => return Err(EvalError::overload()),
     }))
@@ -40,9 +38,20 @@ fn to_uint<'a>(args: Args<'_, 'a>) -> Out<'a> {
         Value::Int(n) => u64::try_from(*n).map_err(|_| overflow())?,
         Value::Double(d) if *d >= 0.0 && *d < 1.844_674_407_370_955_2e19 => *d as u64,
         Value::Double(_) => return Err(overflow()),
-        Value::String(s) => s.parse().map_err(|_| refuse(v, "uint"))?,
+        // Unlike Rust, Go takes no sign here.
+        Value::String(s) if !s.starts_with('+') => s.parse().map_err(|_| refuse(v, "uint"))?,
+        Value::String(_) => return Err(refuse(v, "uint")),
         _ => return Err(EvalError::overload()),
     }))
+}
+
+/// A double as Go reads it: one that is too large is an error, and `nan` has no sign.
+fn parse_double(text: &str) -> Option<f64> {
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let named = unsigned.starts_with(|c: char| c.is_ascii_alphabetic());
+    let number: f64 = text.parse().ok()?;
+    let signed_nan = number.is_nan() && unsigned.len() < text.len();
+    (!signed_nan && (named || number.is_finite())).then_some(number)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the nearest double is the result")]
@@ -52,7 +61,7 @@ fn to_double<'a>(args: Args<'_, 'a>) -> Out<'a> {
         Value::Double(d) => *d,
         Value::Int(n) => *n as f64,
         Value::Uint(n) => *n as f64,
-        Value::String(s) => s.parse().map_err(|_| refuse(v, "double"))?,
+        Value::String(s) => parse_double(s).ok_or_else(|| refuse(v, "double"))?,
         _ => return Err(EvalError::overload()),
     }))
 }
@@ -82,7 +91,8 @@ fn to_duration<'a>(args: Args<'_, 'a>) -> Out<'a> {
     let v = args.get(0)?;
     match v {
         Value::Duration(d) => Ok(Value::Duration(*d)),
-        Value::Int(n) => Ok(Value::Duration(*n)),
+        // Declared, but not implemented upstream.
+        Value::Int(_) => Err(refuse(v, "google.protobuf.Duration")),
         Value::String(s) => {
             time::parse_duration(s).map(Value::Duration).ok_or_else(|| refuse(v, "google.protobuf.Duration"))
         }
@@ -94,34 +104,15 @@ fn to_timestamp<'a>(args: Args<'_, 'a>) -> Out<'a> {
     let v = args.get(0)?;
     match v {
         Value::Timestamp(t) => Ok(Value::Timestamp(*t)),
-        Value::Int(n) => time::from_seconds(*n)
+        Value::Int(n) => Instant::from_seconds(*n)
             .map(Value::Timestamp)
             .ok_or_else(|| EvalError::failed("timestamp overflow")),
-        Value::String(s) => time::parse_timestamp(s)
-            .map(Value::Timestamp)
-            .ok_or_else(|| refuse(v, "google.protobuf.Timestamp")),
+        Value::String(s) => {
+            let moment = Instant::parse(s).ok_or_else(|| refuse(v, "google.protobuf.Timestamp"))?;
+            moment.in_range().map(Value::Timestamp).ok_or_else(|| EvalError::failed("timestamp overflow"))
+        }
         _ => Err(EvalError::overload()),
     }
-}
-
-/// A double as Go prints it with `%g` and the fewest digits that read back the same.
-pub(crate) fn format_double(d: f64) -> String {
-    if d.is_nan() {
-        return "NaN".to_owned();
-    }
-    if d.is_infinite() {
-        return if d > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let scientific = format!("{d:e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..6).contains(&exponent) {
-        return format!("{d}");
-    }
-    let mut out = mantissa.to_owned();
-    let sign = if exponent < 0 { '-' } else { '+' };
-    let _ = write!(out, "e{sign}{:02}", exponent.abs());
-    out
 }
 
 /// What `string(v)` gives.
@@ -131,7 +122,7 @@ pub(crate) fn to_text(v: &Value<'_>) -> Result<String, EvalError> {
         Value::Bool(b) => b.to_string(),
         Value::Int(n) => n.to_string(),
         Value::Uint(n) => n.to_string(),
-        Value::Double(d) => format_double(*d),
+        Value::Double(d) => go_float(*d),
         Value::Bytes(b) => String::from_utf8(b.to_vec())
             .map_err(|_| EvalError::failed("invalid UTF-8 in bytes, cannot convert to string"))?,
         Value::Timestamp(t) => t.to_string(),

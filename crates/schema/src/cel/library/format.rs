@@ -3,9 +3,8 @@
 use super::url::Url;
 use super::{Out, Table, string};
 use crate::cel::opaque::Opaque;
-use crate::cel::time;
 use crate::cel::value::{EvalError, Value};
-use base64::Engine as _;
+use crate::validate::formats;
 use transom_object::names;
 
 /// A named format. `regex_size` stands for the length of its pattern in cost computations.
@@ -65,7 +64,7 @@ static TABLE: [(&str, Format); 13] = [
         "date",
         Format {
             name: "date",
-            check: |s| unless(time::parse_date(s).is_some(), "invalid date"),
+            check: |s| unless(formats::Format::Date.accepts(s), "invalid date"),
             regex_size: 133,
         },
     ),
@@ -73,7 +72,7 @@ static TABLE: [(&str, Format); 13] = [
         "datetime",
         Format {
             name: "datetime",
-            check: |s| unless(time::parse_timestamp(s).is_some(), "invalid datetime"),
+            check: |s| unless(formats::Format::DateTime.accepts(s), "invalid datetime"),
             regex_size: 133,
         },
     ),
@@ -100,7 +99,7 @@ fn uuid(s: &str) -> bool {
 }
 
 fn byte(s: &str) -> bool {
-    !s.is_empty() && base64::engine::general_purpose::STANDARD.decode(s).is_ok()
+    formats::Format::Byte.accepts(s)
 }
 
 fn validate<'a>(format: &Value<'a>, text: &Value<'a>) -> Out<'a> {

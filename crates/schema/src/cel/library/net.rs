@@ -1,10 +1,12 @@
 //! `ip`, `cidr` and what they offer.
 
+use super::address::{parse_address, parse_prefix};
 use super::{Args, Out, Table, string};
 use crate::cel::opaque::Opaque;
 use crate::cel::value::{EvalError, Value};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use transom_object::quote::quote;
 
 /// An address and how many of its leading bits name the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,69 +43,31 @@ fn mask(value: u128, width: u8, bits: u8) -> u128 {
     value.checked_shr(drop).unwrap_or(0).checked_shl(drop).unwrap_or(0)
 }
 
-/// Go's reason for refusing an address.
-fn refusal(text: &str) -> String {
-    let quoted = format!("{text:?}");
-    let why = if text.contains(':') {
-        "unable to parse IP"
-    } else if text.contains('.') {
-        let fields: Vec<&str> = text.split('.').collect();
-        match fields
-            .iter()
-            .find(|f| f.is_empty() || f.parse::<u8>().is_err() || (f.len() > 1 && f.starts_with('0')))
-        {
-            _ if fields.len() > 4 => "IPv4 address too long",
-            Some(&"") => "IPv4 field must have at least one digit",
-            Some(f) if f.starts_with('0') => "IPv4 field has octet with leading zero",
-            Some(f) if f.bytes().all(|b| b.is_ascii_digit()) => "IPv4 field has value >255",
-            Some(_) => "unexpected character",
-            None => "IPv4 address too short",
-        }
-    } else {
-        "unable to parse IP"
-    };
-    format!("ParseAddr({quoted}): {why}")
-}
-
 pub(crate) fn parse_ip(text: &str) -> Result<IpAddr, String> {
-    let (address, zone) = text.split_once('%').unwrap_or((text, ""));
-    let parsed: IpAddr = address.parse().map_err(|_| {
-        format!("IP Address {text:?} parse error during conversion from string: {}", refusal(text))
+    let (address, zone) = parse_address(text).map_err(|why| {
+        format!("IP Address {} parse error during conversion from string: {why}", quote(text))
     })?;
-    if text.contains('%') {
-        return Err(if zone.is_empty() || parsed.is_ipv4() {
-            format!("IP Address {text:?} parse error during conversion from string: {}", refusal(text))
-        } else {
-            format!("IP address {text:?} with zone value is not allowed")
-        });
+    if zone {
+        return Err(format!("IP address {} with zone value is not allowed", quote(text)));
     }
-    match parsed {
-        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
-            Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"))
-        }
-        ip => Ok(ip),
-    }
+    refuse_mapped(address, text)?;
+    Ok(address)
 }
 
 pub(crate) fn parse_cidr(text: &str) -> Result<Cidr, String> {
-    let context = "network address parse error during conversion from string";
-    let fail = |why: String| format!("{context}: netip.ParsePrefix({text:?}): {why}");
-    let (address, bits) = text.rsplit_once('/').ok_or_else(|| fail("no '/'".to_owned()))?;
-    let addr: IpAddr = address.parse().map_err(|_| fail(refusal(address)))?;
-    let canonical = bits.bytes().all(|b| b.is_ascii_digit()) && (bits.len() == 1 || !bits.starts_with('0'));
-    let limit = if addr.is_ipv4() { 32 } else { 128 };
-    let number: u32 = match bits.parse() {
-        Ok(n) if canonical => n,
-        _ => return Err(fail(format!("bad bits after slash: {bits:?}"))),
-    };
-    let bits = u8::try_from(number)
-        .ok()
-        .filter(|n| *n <= limit)
-        .ok_or_else(|| fail("prefix length out of range".to_owned()))?;
-    if matches!(addr, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
-        return Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"));
-    }
+    let (addr, bits) = parse_prefix(text)
+        .map_err(|why| format!("network address parse error during conversion from string: {why}"))?;
+    refuse_mapped(addr, text)?;
     Ok(Cidr { addr, bits })
+}
+
+fn refuse_mapped(address: IpAddr, text: &str) -> Result<(), String> {
+    match address {
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
+            Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn ip_of(v: &Value<'_>) -> Result<IpAddr, EvalError> {
@@ -198,7 +162,10 @@ pub(super) fn declare(t: &mut Table) {
     });
     for (id, other) in [("cidr_contains_ip_string", "string"), ("cidr_contains_ip_ip", "net.IP")] {
         t.member("containsIP", id, &format!("net.CIDR, {other}"), "bool", |_, a| {
-            Ok(Value::Bool(cidr_of(a.get(0)?)?.contains(ip_of(a.get(1)?)?)))
+            let cidr = cidr_of(a.get(0)?)?;
+            // As upstream, which loses what is wrong with the text of an address.
+            let ip = ip_of(a.get(1)?).map_err(|_| EvalError::overload())?;
+            Ok(Value::Bool(cidr.contains(ip)))
         });
     }
     for (id, other) in [("cidr_contains_cidr_string", "string"), ("cidr_contains_cidr", "net.CIDR")] {

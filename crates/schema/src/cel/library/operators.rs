@@ -2,7 +2,6 @@
 
 use super::{Args, Out, Table};
 use crate::cel::compare;
-use crate::cel::time;
 use crate::cel::value::{EvalError, Value};
 use std::cmp::Ordering;
 
@@ -16,10 +15,6 @@ fn unsigned_overflow() -> EvalError {
 
 fn timestamp_overflow() -> EvalError {
     EvalError::failed("timestamp overflow")
-}
-
-fn duration_overflow() -> EvalError {
-    EvalError::failed("duration overflow")
 }
 
 pub(crate) fn add<'a>(work: &mut super::Work, args: Args<'_, 'a>) -> Out<'a> {
@@ -36,11 +31,9 @@ pub(crate) fn add<'a>(work: &mut super::Work, args: Args<'_, 'a>) -> Out<'a> {
             Value::Bytes([&**a, &**b].concat().into())
         }
         (Value::List(a), Value::List(b)) => Value::List(compare::concat(a, b, work)?),
-        (Value::Duration(a), Value::Duration(b)) => {
-            Value::Duration(a.checked_add(*b).ok_or_else(duration_overflow)?)
-        }
+        (Value::Duration(a), Value::Duration(b)) => Value::Duration(a.checked_add(*b).ok_or_else(overflow)?),
         (Value::Timestamp(t), Value::Duration(d)) | (Value::Duration(d), Value::Timestamp(t)) => {
-            Value::Timestamp(time::add(*t, *d).ok_or_else(timestamp_overflow)?)
+            Value::Timestamp(t.plus(*d).ok_or_else(timestamp_overflow)?)
         }
         _ => return Err(EvalError::overload()),
     })
@@ -51,16 +44,12 @@ fn subtract<'a>(args: Args<'_, 'a>) -> Out<'a> {
         (Value::Int(a), Value::Int(b)) => Value::Int(a.checked_sub(*b).ok_or_else(overflow)?),
         (Value::Uint(a), Value::Uint(b)) => Value::Uint(a.checked_sub(*b).ok_or_else(unsigned_overflow)?),
         (Value::Double(a), Value::Double(b)) => Value::Double(a - b),
-        (Value::Duration(a), Value::Duration(b)) => {
-            Value::Duration(a.checked_sub(*b).ok_or_else(duration_overflow)?)
-        }
+        (Value::Duration(a), Value::Duration(b)) => Value::Duration(a.checked_sub(*b).ok_or_else(overflow)?),
         (Value::Timestamp(t), Value::Duration(d)) => {
-            let negated = d.checked_neg().ok_or_else(timestamp_overflow)?;
-            Value::Timestamp(time::add(*t, negated).ok_or_else(timestamp_overflow)?)
+            let negated = d.checked_neg().ok_or_else(overflow)?;
+            Value::Timestamp(t.plus(negated).ok_or_else(timestamp_overflow)?)
         }
-        (Value::Timestamp(a), Value::Timestamp(b)) => {
-            Value::Duration(time::between(*a, *b).ok_or_else(duration_overflow)?)
-        }
+        (Value::Timestamp(a), Value::Timestamp(b)) => Value::Duration(a.since(*b).ok_or_else(overflow)?),
         _ => return Err(EvalError::overload()),
     })
 }

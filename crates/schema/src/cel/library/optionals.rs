@@ -1,6 +1,7 @@
 //! Optional values.
 
 use super::{Out, Table};
+use crate::cel::time::Instant;
 use crate::cel::value::{EvalError, Map, Value};
 
 fn value<'a>(v: &Value<'a>) -> Out<'a> {
@@ -13,7 +14,7 @@ fn value<'a>(v: &Value<'a>) -> Out<'a> {
 
 fn is_zero(v: &Value<'_>) -> bool {
     match v {
-        Value::Null | Value::Optional(None) => true,
+        Value::Null => true,
         Value::Bool(b) => !b,
         Value::Int(n) => *n == 0,
         Value::Uint(n) => *n == 0,
@@ -23,6 +24,8 @@ fn is_zero(v: &Value<'_>) -> bool {
         Value::List(l) => l.len() == 0,
         Value::Map(m @ Map::Owned(_)) => m.len() == 0,
         Value::Duration(d) => *d == 0,
+        // Go's zero time is the first moment of the year 1, not the epoch.
+        Value::Timestamp(t) => *t == Instant::FIRST,
         _ => false,
     }
 }

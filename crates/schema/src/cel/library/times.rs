@@ -1,11 +1,10 @@
 //! What a timestamp or a duration consists of: `getHours()` and its kin.
 
 use super::{Args, Out, Table, string};
-use crate::cel::time;
+use crate::cel::time::{Civil, Zone};
 use crate::cel::value::{EvalError, Value};
-use jiff::Zoned;
 
-type Part = fn(&Zoned) -> i64;
+type Part = fn(&Civil) -> i64;
 
 /// Of a timestamp in UTC, or in the zone that the second argument names.
 fn part<'a>(args: Args<'_, 'a>, part: Part) -> Out<'a> {
@@ -13,11 +12,11 @@ fn part<'a>(args: Args<'_, 'a>, part: Part) -> Out<'a> {
     let zone = match args.get(1) {
         Ok(name) => {
             let name = string(name)?;
-            time::zone(name).ok_or_else(|| EvalError::failed(format!("unknown time zone {name}")))?
+            Zone::get(name).ok_or_else(|| EvalError::failed(format!("unknown time zone {name}")))?
         }
-        Err(_) => jiff::tz::TimeZone::UTC,
+        Err(_) => Zone::UTC,
     };
-    Ok(Value::Int(part(&t.to_zoned(zone))))
+    Ok(Value::Int(part(&t.at(&zone).civil())))
 }
 
 fn of_duration<'a>(args: Args<'_, 'a>, unit: i64) -> Out<'a> {
@@ -37,16 +36,16 @@ pub(super) fn declare(t: &mut Table) {
             });
         };
     }
-    accessor!("getFullYear", "year", |z| i64::from(z.year()));
-    accessor!("getMonth", "month", |z| i64::from(z.month()) - 1);
-    accessor!("getDayOfYear", "day_of_year", |z| i64::from(z.day_of_year()) - 1);
-    accessor!("getDayOfMonth", "day_of_month", |z| i64::from(z.day()) - 1);
-    accessor!("getDate", "day_of_month_1_based", |z| i64::from(z.day()));
-    accessor!("getDayOfWeek", "day_of_week", |z| i64::from(z.weekday().to_sunday_zero_offset()));
-    accessor!("getHours", "hours", |z| i64::from(z.hour()));
-    accessor!("getMinutes", "minutes", |z| i64::from(z.minute()));
-    accessor!("getSeconds", "seconds", |z| i64::from(z.second()));
-    accessor!("getMilliseconds", "milliseconds", |z| i64::from(z.millisecond()));
+    accessor!("getFullYear", "year", |c| c.year);
+    accessor!("getMonth", "month", |c| c.month - 1);
+    accessor!("getDayOfYear", "day_of_year", |c| c.day_of_year);
+    accessor!("getDayOfMonth", "day_of_month", |c| c.day - 1);
+    accessor!("getDate", "day_of_month_1_based", |c| c.day);
+    accessor!("getDayOfWeek", "day_of_week", |c| c.weekday);
+    accessor!("getHours", "hours", |c| c.hour);
+    accessor!("getMinutes", "minutes", |c| c.minute);
+    accessor!("getSeconds", "seconds", |c| c.second);
+    accessor!("getMilliseconds", "milliseconds", |c| c.nanosecond / 1_000_000);
     t.member("getHours", "duration_to_hours", "duration", "int", |_, a| of_duration(a, 3_600_000_000_000));
     t.member("getMinutes", "duration_to_minutes", "duration", "int", |_, a| of_duration(a, 60_000_000_000));
     t.member("getSeconds", "duration_to_seconds", "duration", "int", |_, a| of_duration(a, 1_000_000_000));
