@@ -83,6 +83,18 @@ def openapi():
     return _once(f"openapi-{key}", build) / "openapi"
 
 
+def golang():
+    """The program of the suite `golang`, which answers with the Go libraries of Kubernetes and Crossplane."""
+    source = HERE / "golang"
+    key = _fingerprint(source / "go.mod", source / "go.sum", *sorted(source.glob("*.go")))
+
+    def build(folder):
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-o", folder / "golang", ".", cwd=source,
+             log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
+
+    return _once(f"golang-{key}", build) / "golang"
+
+
 def crank():
     """The real `crossplane` command line, of the version that `render/go.mod` pins."""
     source = HERE / "render"
