@@ -43,20 +43,25 @@ impl Plan {
         for Application { name, ready, .. } in &self.apply {
             if unsynced.contains_key(name) {
                 outcome.unsynced.push(name.clone());
+                outcome.events.extend(about(std::slice::from_ref(name), "valid"));
             }
             if !ready {
                 outcome.unready.push(name.clone());
+                outcome.events.extend(about(std::slice::from_ref(name), "ready"));
             }
         }
-        outcome.events.extend(about(&outcome.unsynced, "valid"));
-        outcome.events.extend(about(&outcome.unready, "ready"));
         outcome.conditions.push(synced(&outcome.unsynced).into());
         outcome.conditions.push(ready(&outcome.unready, self.ready).into());
         outcome
     }
 
     /// The same outcome, whose conditions also name the causes, as far as they are known. Crossplane's words come first.
+    /// Composed resources that are not yet what they should be have one event for all of them: the cost of a reconcile
+    /// must not grow by a write for each.
     pub fn explain(&self, mut outcome: Outcome, unsynced: &Unsynced) -> Outcome {
+        outcome.events.truncate(self.events.len());
+        outcome.events.extend(about(&outcome.unsynced, "valid"));
+        outcome.events.extend(about(&outcome.unready, "ready"));
         let Outcome { conditions, unready, .. } = &mut outcome;
         for Condition { kind, status, message, .. } in conditions.iter_mut().map(|c| &mut c.condition) {
             match (kind.as_str(), status.as_str()) {
@@ -136,8 +141,7 @@ fn custom(conditions: &[TargetedCondition]) -> Vec<TargetedCondition> {
     conditions.iter().filter(|c| !conditions::is_system(&c.condition.kind)).cloned().collect()
 }
 
-/// One event about all composed resources that are not yet what they should be: the cost of a reconcile must not grow
-/// by a write for each of them.
+/// One event about composed resources that are not yet what they should be.
 fn about(names: &[String], what: &str) -> Option<Event> {
     let message = match names {
         [] => return None,

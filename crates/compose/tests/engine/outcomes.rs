@@ -172,8 +172,11 @@ async fn many_resources_are_one_event() {
         ("e", Ready::False),
     ];
     let plan = Case::steps(1).run(&Script::new().then(wanting(&UNREADY))).await.unwrap();
-    let outcome = plan.conclude(&["a", "b"].map(|name| (name.to_owned(), "invalid".to_owned())).into());
-    let said: Vec<String> = outcome.events.iter().map(transom_compose::Event::text).collect();
+    let refused: Unsynced = ["a", "b"].map(|name| (name.to_owned(), "invalid".to_owned())).into();
+    let concluded = plan.conclude(&refused);
+    assert_eq!(concluded.events.len(), 7, "Crossplane has one for each");
+    let said: Vec<String> =
+        plan.explain(concluded, &refused).events.iter().map(transom_compose::Event::text).collect();
     assert_eq!(
         said,
         [
