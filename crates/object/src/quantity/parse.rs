@@ -82,7 +82,9 @@ fn parse_small(text: &str, pieces: &Pieces<'_>, exponent: i32, format: Format) -
         }
         (1, exponent.wrapping_sub(i32::try_from(pieces.fraction.len()).ok()?))
     };
-    if scale < NANO {
+    // The canonical form may have two digits more, and then is read as a large number, which has its limit.
+    let too_large = digits > 16 && scale.unsigned_abs() > MOST_DIGITS;
+    if scale < NANO || too_large {
         return None;
     }
     let number = format!("{}{}", pieces.whole, pieces.fraction);
