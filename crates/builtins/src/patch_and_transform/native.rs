@@ -58,7 +58,9 @@ fn rewritten(spec: &Map<String, Value>) -> Map<String, Value> {
         elements(Some(&mut items)).for_each(rewrite);
         input.insert(list.to_owned(), items);
     }
-    if let Some(mut environment) = spec.get("environment").cloned() {
+    // The rest of the environment is made before the templates run.
+    if let Some(patches) = spec.get("environment").and_then(|environment| environment.get("patches")) {
+        let mut environment = json!({"patches": patches});
         rewrite(&mut environment);
         input.insert("environment".to_owned(), environment);
     }

@@ -1,3 +1,5 @@
+//! What a review reports of inputs that are wrong.
+
 use super::*;
 use crate::{find, find_explained, find_lasting, names, review_input, review_templates};
 use serde_json::json;
