@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use transom_apiserver::{Options, Server};
@@ -64,6 +64,8 @@ async fn serve(options: Up, announcer: Announcer, working: Handle) -> Result<(),
             place.discard();
         }
     })?;
+    // Before anything is announced: a client that reads that the plane serves may stop it at once.
+    let signals = Signals::handle()?;
     let unused = place.is_new() && store.resources().is_empty();
     let plane = match Plane::start(&options, &place, &store, announcer, &working).await {
         Ok(plane) => plane,
@@ -76,13 +78,13 @@ async fn serve(options: Up, announcer: Announcer, working: Handle) -> Result<(),
             return Err(failure);
         }
     };
-    let ended = wait(&store).await;
+    let ended = wait(&store, signals).await;
     plane.stop().await;
     store.shutdown().await;
     if place.temporary {
         place.discard();
     }
-    match ended? {
+    match ended {
         Ended::Asked => Ok(()),
         Ended::Failed(why) => Err(Failure::new(format!("the store failed: {why}"))
             .remedy("check the disk, run `transom db verify`, then start again; every acknowledged write up to here is kept")),
@@ -257,11 +259,23 @@ enum Ended {
     Failed(String),
 }
 
+/// The signals that ask to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From here on they no longer end the process.
+    fn handle() -> Result<Self, Failure> {
+        let handle = |kind| signal(kind).map_err(|e| Failure::new(format!("cannot wait for signals: {e}")));
+        Ok(Self { terminate: handle(SignalKind::terminate())?, interrupt: handle(SignalKind::interrupt())? })
+    }
+}
+
 /// Until a signal asks to stop or the store fails for good. A second signal ends the process at once.
-async fn wait(store: &Store) -> Result<Ended, Failure> {
-    let broken = |e: std::io::Error| Failure::new(format!("cannot wait for signals: {e}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
+async fn wait(store: &Store, signals: Signals) -> Ended {
+    let Signals { mut terminate, mut interrupt } = signals;
     let mut failed = store.failed();
     let ended = tokio::select! {
         _ = terminate.recv() => Ended::Asked,
@@ -278,5 +292,5 @@ async fn wait(store: &Store) -> Result<Ended, Failure> {
         #[expect(clippy::exit, reason = "the user asked twice")]
         std::process::exit(130);
     });
-    Ok(ended)
+    ended
 }
