@@ -1,6 +1,6 @@
 """Measures Transom and a real kube-apiserver on etcd, never at the same time, and prints the ratios.
 
-`transom bench server` does the measuring, with the same client for both; starting and stopping is done here. Both
+`transom-bench server` does the measuring, with the same client for both; starting and stopping is done here. Both
 sync every write to disk. With `--rounds N` the whole is repeated and the table shows each median with the
 lowest and highest in brackets.
 """
@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 
+import cargo
 import servers
 
 START, RESTARTS = "start to ready", {"transom": 5, "real": 1}
@@ -37,7 +38,7 @@ def measure(kind, options):
     with launch(kind) as server:
         starts.append(server.seconds_to_ready * 1000)
         figures[START] = (statistics.median(starts), "ms")
-        command = [servers.transom_binary(), "bench", "server", "--kubeconfig", server.kubeconfig, "--output", "json",
+        command = [cargo.bench(), "server", "--kubeconfig", server.kubeconfig, "--output", "json",
                    *[part for pid in server.pids for part in ("--pid", str(pid))], *options]
         measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         figures.update({figure["name"]: (figure["value"], figure["unit"]) for figure in measured})

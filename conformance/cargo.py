@@ -1,4 +1,4 @@
-"""What the suites run of this repository: the binary, and examples of its crates.
+"""What the suites run of this repository: the binaries, and examples of its crates.
 
 They are built as `cargo test --workspace` builds them, with the same features, so after the tests nothing is left to do.
 `PROFILE` names another profile, `TRANSOM_BIN` another binary.
@@ -23,6 +23,12 @@ def _folder():
 
 def binary():
     return pathlib.Path(os.environ.get("TRANSOM_BIN") or _folder() / "transom")
+
+
+def bench():
+    """The binary that measures: the one beside `TRANSOM_BIN`, if there is one."""
+    beside = binary().with_name("transom-bench")
+    return beside if beside.exists() else _folder() / "transom-bench"
 
 
 def example(name):

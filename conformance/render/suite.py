@@ -273,16 +273,16 @@ def bench(servers, crank, binary):
         print(f"{'transom render, cold':<42}{ours[0]:>7.2f} ms{ours[1]:>7.2f} ms")
         print(f"{'ratio of the medians':<42}{theirs[0] / ours[0]:>9.0f}×")
         print(f"{'each of 100 further renders in one process':<42}{each:>7.2f} ms", flush=True)
-        bench_calls(case, servers, binary, folder)
+        bench_calls(case, servers, folder)
 
 
-def bench_calls(case, servers, binary, folder):
+def bench_calls(case, servers, folder):
     """What a call of patch-and-transform costs: in process, ours served, the genuine one served."""
     request = {"meta": {"tag": "bench"}, "observed": {"composite": {"resource": case.xr}},
                "input": case.composition["spec"]["pipeline"][0]["input"]}
     (folder / "request.json").write_text(json.dumps(request))
     addresses = {"transom, served": servers.ours(PATCHED), "genuine, served": servers.genuine(PATCHED)}
-    command = [binary, "function", "bench", PATCHED, "--request", folder / "request.json", "--calls", "20000"]
+    command = [cargo.bench(), "function", PATCHED, "--request", folder / "request.json", "--calls", "20000"]
     for address in addresses.values():
         command += ["--at", address, "--pid", str(servers.processes[address].pid)]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout

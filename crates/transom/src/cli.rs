@@ -36,8 +36,6 @@ pub(crate) enum Command {
     Function(Function),
     #[command(subcommand)]
     Db(Db),
-    #[command(subcommand)]
-    Bench(Bench),
     /// Print a script that completes commands and flags in a shell
     #[command(after_help = "\
 Examples:
@@ -76,8 +74,7 @@ pub(crate) enum Beta {
 #[command(after_help = "\
 Examples:
   transom function list
-  transom function serve function-auto-ready --insecure
-  transom function bench function-auto-ready --request request.json")]
+  transom function serve function-auto-ready --insecure")]
 pub(crate) enum Function {
     /// List the functions that are built in
     #[command(after_help = "\
@@ -85,42 +82,6 @@ Examples:
   transom function list")]
     List,
     Serve(ServeFunction),
-    Bench(BenchFunction),
-}
-
-/// Measure what a call of a function costs: of a built-in in this process, and of servers elsewhere
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  transom function bench function-auto-ready --request request.json
-  transom function bench function-auto-ready --request request.json --at localhost:9443 --pid 4711")]
-pub(crate) struct BenchFunction {
-    /// Which built-in; see `transom function list`
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-
-    /// File with a RunFunctionRequest in JSON, which is what is asked
-    #[arg(long, value_name = "FILE")]
-    pub(crate) request: PathBuf,
-
-    /// How many calls count
-    #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
-    pub(crate) calls: usize,
-
-    /// Address of a function server to measure, too, without TLS; goes with --pid
-    #[arg(long, value_name = "HOST:PORT", requires = "pid")]
-    at: Vec<String>,
-
-    /// The process that listens at the address of the same place
-    #[arg(long, value_name = "PID", requires = "at")]
-    pid: Vec<u32>,
-}
-
-impl BenchFunction {
-    /// Addresses, and who listens there.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.at.iter().map(String::as_str).zip(self.pid.iter().copied())
-    }
 }
 
 /// Serve a built-in function over gRPC, as its own image would
@@ -247,106 +208,6 @@ pub(crate) struct DbPlace {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
-/// Measure what things cost.
-#[derive(Subcommand)]
-#[command(after_help = "\
-Examples:
-  transom bench plane
-  transom bench server --kubeconfig ./plane/kubeconfig --pid 4711")]
-pub(crate) enum Bench {
-    Server(BenchServer),
-    Plane(BenchPlane),
-    Large(BenchLarge),
-}
-
-/// Measure a control plane that composes thousands of resources, and what others wait for meanwhile
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  transom bench large                                      2 composite resources of 10,000 resources each
-  transom bench large --composites 8 --resources 3000      8 of 3,000 each")]
-pub(crate) struct BenchLarge {
-    /// How many composite resources are composed at the same time
-    #[arg(long, default_value_t = 2, value_name = "N")]
-    pub(crate) composites: usize,
-
-    /// How many resources each of them is composed of
-    #[arg(long, default_value_t = 10_000, value_name = "N")]
-    pub(crate) resources: usize,
-
-    /// How the figures are printed
-    #[arg(short, long, default_value = "text", value_name = "FORMAT")]
-    pub(crate) output: BenchFormat,
-}
-
-/// Measure a Kubernetes API server: latency, throughput, memory
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  transom bench server --kubeconfig ./plane/kubeconfig --pid 4711   measure one server and its memory
-  conformance/run bench                                             measure Transom and a real kube-apiserver
-
-It fills the server with tens of thousands of objects: use a throw-away one.")]
-pub(crate) struct BenchServer {
-    /// The server to measure
-    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
-    pub(crate) kubeconfig: PathBuf,
-
-    /// A process of the server, to measure memory; may be repeated
-    #[arg(long, value_name = "PID")]
-    pub(crate) pid: Vec<u32>,
-
-    /// How many clients \"many\" are
-    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u16).range(1..=1000), value_name = "N")]
-    pub(crate) clients: u16,
-
-    /// Do this much of the usual number of requests
-    #[arg(long, default_value = "1", value_parser = factor, value_name = "FACTOR")]
-    pub(crate) scale: f64,
-
-    /// Seconds to wait before memory is read
-    #[arg(long, default_value = "5", value_name = "SECONDS")]
-    pub(crate) settle: u16,
-
-    /// How the figures are printed
-    #[arg(short, long, default_value = "text", value_name = "FORMAT")]
-    pub(crate) output: BenchFormat,
-}
-
-/// Measure a whole control plane: how soon composite resources are ready, what they cost, how soon drift is reverted
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  transom bench plane                   start a throw-away plane, measure it, stop it
-  transom bench plane --large 100000    also compare the cost of a reconcile among so many with that among few")]
-pub(crate) struct BenchPlane {
-    /// An empty directory on the disk to measure [default: a new one for temporary files]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
-
-    /// Do this much of the usual number of requests
-    #[arg(long, default_value = "1", value_parser = factor, value_name = "FACTOR")]
-    pub(crate) scale: f64,
-
-    /// Seconds to watch the plane do nothing
-    #[arg(long, default_value = "60", value_name = "SECONDS")]
-    pub(crate) idle: u16,
-
-    /// So many composite resources in the end, to see whether one costs more among many
-    #[arg(long, default_value = "0", value_name = "N")]
-    pub(crate) large: usize,
-
-    /// How the figures are printed
-    #[arg(short, long, default_value = "text", value_name = "FORMAT")]
-    pub(crate) output: BenchFormat,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BenchFormat {
-    Text,
-    Json,
-}
-
 /// What the wrong use of a command exits with, as Crossplane's own command line does.
 const USAGE: u8 = 80;
 
@@ -409,11 +270,6 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let nanos = transom_object::time::parse_duration(text)
         .map_err(|_| format!("{text:?} is not a duration; write it like 90s, 5m or 1h30m"))?;
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| "a duration cannot be negative".to_owned())
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let within = |factor: &f64| (0.001..=100.0).contains(factor);
-    text.parse().ok().filter(within).ok_or_else(|| "a factor is a number from 0.001 to 100".to_owned())
 }
 
 #[cfg(test)]
@@ -495,13 +351,5 @@ mod tests {
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
         assert!(duration("5 minutes").is_err());
         assert!(duration("-5s").is_err());
-    }
-
-    #[test]
-    fn factors_are_bounded() {
-        assert_eq!(factor("0.5"), Ok(0.5));
-        for bad in ["", "x", "0", "-1", "inf", "NaN", "101"] {
-            assert!(factor(bad).is_err(), "{bad}");
-        }
     }
 }

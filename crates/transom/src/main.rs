@@ -1,6 +1,5 @@
 //! The `transom` binary: commands, and the one place that sees every crate.
 
-mod bench;
 mod cli;
 mod db;
 mod failure;
@@ -23,7 +22,6 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         cli::Command::Up(options) => up::run(*options),
         cli::Command::Db(command) => db::run(command),
-        cli::Command::Bench(options) => bench::run(&options),
         cli::Command::Render(options)
         | cli::Command::Composition(cli::Composition::Render(options))
         | cli::Command::Beta(cli::Beta::Render(options)) => render::run(*options),

@@ -22,6 +22,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-runner", &["transom-compose", "transom-function", "transom-object"]),
     ("transom-controllers", &["transom-compose", "transom-object", "transom-xapi"]),
     (
+        "transom-bench",
+        &["transom-builtins", "transom-compose", "transom-function", "transom-object", "transom-runner"],
+    ),
+    (
         "transom",
         &[
             "transom-apiserver",

@@ -1,19 +1,20 @@
-//! `transom bench` measures what it says, and what must be nothing is nothing.
+//! `transom-bench` starts planes of this binary, measures all its figures, and finds no writes where there must be none.
 
-use serde_json::Value;
-use std::process::Command;
+use clap::Parser;
+use transom_bench::{Bench, Figure};
+
+fn measure(arguments: &[&str]) -> Vec<Figure> {
+    let transom = ["transom-bench", "--transom", env!("CARGO_BIN_EXE_transom")];
+    let bench = Bench::parse_from(transom.iter().chain(arguments));
+    bench.run().unwrap()
+}
 
 #[test]
 fn a_small_plane_is_measured() {
-    let run = Command::new(env!("CARGO_BIN_EXE_transom"))
-        .args(["bench", "plane", "--scale", "0.02", "--idle", "1", "--large", "40", "--output", "json"])
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let figures: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let figures = measure(&["plane", "--scale", "0.02", "--idle", "1", "--large", "40"]);
     let value = |name: &str| {
-        let figure = figures.as_array().unwrap().iter().find(|f| f["name"] == name);
-        figure.unwrap_or_else(|| panic!("there is no {name:?} in {figures}"))["value"].as_f64().unwrap()
+        let figure = figures.iter().find(|figure| figure.name == name);
+        figure.unwrap_or_else(|| panic!("there is no {name:?} in {figures:?}")).value
     };
     for name in [
         "start to first ready composite resource",
@@ -25,23 +26,17 @@ fn a_small_plane_is_measured() {
         "cost of a reconcile among many",
         "restart to everything reconciled",
     ] {
-        assert!(value(name) > 0.0, "{name}: {figures}");
+        assert!(value(name) > 0.0, "{name}: {figures:?}");
     }
-    assert!(value("idle, writes in a minute").abs() < f64::EPSILON, "{figures}");
-    assert!(value("restart, writes").abs() < f64::EPSILON, "{figures}");
+    assert!(value("idle, writes in a minute").abs() < f64::EPSILON, "{figures:?}");
+    assert!(value("restart, writes").abs() < f64::EPSILON, "{figures:?}");
 }
 
 #[test]
 fn large_compositions_are_measured() {
-    let run = Command::new(env!("CARGO_BIN_EXE_transom"))
-        .args(["bench", "large", "--composites", "2", "--resources", "30", "--output", "json"])
-        .output()
-        .unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-    let figures: Value = serde_json::from_slice(&run.stdout).unwrap();
-    let figures = figures.as_array().unwrap();
+    let figures = measure(&["large", "--composites", "2", "--resources", "30"]);
     assert_eq!(figures.len(), 10, "{figures:#?}");
     for figure in figures {
-        assert!(figure["value"].as_f64().is_some_and(|value| value > 0.0), "{figure}");
+        assert!(figure.value > 0.0, "{figure:?}");
     }
 }

@@ -1,7 +1,5 @@
 //! `transom function`: the functions that are built in, for others to use.
 
-mod bench;
-
 use crate::cli::{Function, ServeFunction};
 use crate::failure::Failure;
 use std::process::ExitCode;
@@ -16,7 +14,6 @@ pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
             crate::cli::print(names.as_bytes())
         }
         Function::Serve(options) => serve_built_in(&options),
-        Function::Bench(options) => bench::run(&options),
     }
 }
 

@@ -10,9 +10,9 @@ use super::load::Timings;
 use super::plane::running::Running;
 use super::process;
 use super::target::Target;
-use crate::cli::BenchLarge;
 use crate::failure::Failure;
 use bytes::Bytes;
+use clap::Args;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -26,15 +26,31 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A composite resource that takes longer will never be ready.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-pub(super) async fn run_all(options: &BenchLarge) -> Result<Vec<Figure>, Failure> {
-    let place = std::env::temp_dir().join(format!("transom-bench-{}", std::process::id()));
-    let figures = measure(options, &place).await;
-    let _ = std::fs::remove_dir_all(&place);
+/// Measure a control plane that composes thousands of resources, and the latency of other requests meanwhile
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom-bench large                                      2 composite resources of 10,000 resources each
+  transom-bench large --composites 8 --resources 3000      8 of 3,000 each")]
+pub(super) struct Options {
+    /// Number of composite resources that are composed at the same time
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    composites: usize,
+
+    /// Number of resources that each of them is composed of
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
+    resources: usize,
+}
+
+pub(super) async fn run_all(transom: &Path, options: &Options) -> Result<Vec<Figure>, Failure> {
+    let data_dir = std::env::temp_dir().join(format!("transom-bench-large-{}", std::process::id()));
+    let figures = measure(transom, options, &data_dir).await;
+    let _ = std::fs::remove_dir_all(&data_dir);
     figures
 }
 
-async fn measure(options: &BenchLarge, place: &Path) -> Result<Vec<Figure>, Failure> {
-    let plane = Running::start(place)?;
+async fn measure(transom: &Path, options: &Options, data_dir: &Path) -> Result<Vec<Figure>, Failure> {
+    let plane = Running::start(transom, data_dir)?;
     let mut client = Client::connect(&plane.target).await?;
     for (collection, object) in platform() {
         client.create(collection, encoded(&object)).await?;
@@ -71,7 +87,7 @@ async fn measure(options: &BenchLarge, place: &Path) -> Result<Vec<Figure>, Fail
 }
 
 /// Creates the composite resources and waits until all are ready.
-async fn compose(target: &Arc<Target>, options: &BenchLarge) -> Result<Duration, Failure> {
+async fn compose(target: &Arc<Target>, options: &Options) -> Result<Duration, Failure> {
     let mut client = Client::connect(target).await?;
     let began = Instant::now();
     for number in 0..options.composites {

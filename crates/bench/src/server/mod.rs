@@ -8,14 +8,15 @@ mod objects;
 
 use super::client::{Client, JSON};
 use super::load::{self, Timings};
-use super::target::Target;
-use super::{Figure, process};
-use crate::cli::BenchServer;
+use super::target::{self, Target};
+use super::{Figure, factor, process};
 use crate::failure::Failure;
 use bytes::Bytes;
+use clap::Args;
 use http::{Method, StatusCode};
 use objects::{collection, definition, object};
 use serde_json::json;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,13 +27,44 @@ const LISTED: usize = 500;
 /// How long a new kind may take to be served.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 
+/// Measure a Kubernetes API server: latency, throughput, memory
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom-bench server --kubeconfig ./plane/kubeconfig --pid 4711   measure one server and its memory
+  conformance/run bench                                             measure Transom and a real kube-apiserver
+
+It fills the server with tens of thousands of objects: use a throw-away one.")]
+pub(super) struct Options {
+    /// The server to measure
+    #[arg(long, value_name = "FILE", env = "KUBECONFIG")]
+    kubeconfig: PathBuf,
+
+    /// A process of the server, to measure memory; may be repeated
+    #[arg(long, value_name = "PID")]
+    pid: Vec<u32>,
+
+    /// Number of clients in the scenarios with many clients
+    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u16).range(1..=1000), value_name = "N")]
+    clients: u16,
+
+    /// Send this multiple of the usual number of requests
+    #[arg(long, default_value = "1", value_parser = factor, value_name = "FACTOR")]
+    scale: f64,
+
+    /// Seconds to wait before memory is read
+    #[arg(long = "settle", default_value = "5", value_name = "SECONDS")]
+    memory_delay: u16,
+}
+
 struct Run<'a> {
     target: &'a Arc<Target>,
-    options: &'a BenchServer,
+    options: &'a Options,
     figures: Vec<Figure>,
 }
 
-pub(super) async fn run_all(target: &Arc<Target>, options: &BenchServer) -> Result<Vec<Figure>, Failure> {
+pub(super) async fn run_all(options: &Options) -> Result<Vec<Figure>, Failure> {
+    let target = &Arc::new(target::read(&options.kubeconfig)?);
     let mut run = Run { target, options, figures: Vec::new() };
     if !options.pid.is_empty() {
         run.note("idle memory", process::memory(&options.pid)?, "MB");
@@ -157,7 +189,7 @@ impl Run<'_> {
 
     /// Memory once the server has had a moment to put things away.
     async fn settled_memory(&self) -> Result<f64, Failure> {
-        tokio::time::sleep(Duration::from_secs(self.options.settle.into())).await;
+        tokio::time::sleep(Duration::from_secs(self.options.memory_delay.into())).await;
         process::memory(&self.options.pid)
     }
 }

@@ -1,48 +1,79 @@
-//! `transom function bench`: what a call of a function costs, of a built-in in this process and of servers elsewhere, all
-//! asked the same question by the same client, one call at a time.
+//! `transom-bench function`: the cost of one call of a function, of a built-in function in this process and of function
+//! servers. All get the same request from the same client, one call at a time.
 //!
-//! Processor time is what the kernel says the server's threads ran for, its share of the network included.
+//! Processor time is the run time of the server's threads according to the kernel, its share of the network included.
 
-use crate::cli::BenchFunction;
+use super::Figure;
 use crate::failure::Failure;
-use std::path::Path;
-use std::process::ExitCode;
+use clap::Args;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use transom_compose::{FunctionRunner, StepRef};
 use transom_function::RunFunctionRequest;
-use transom_runner::{Endpoint, Functions, Options};
+use transom_runner::{Endpoint, Functions};
 
 /// Calls before those that count, for caches and connections.
 const WARM_UP: usize = 200;
-/// Questions are copied in advance, so many at a time.
+/// Requests that are copied in advance at a time, outside of the measured time.
 const BATCH: usize = 100;
 
-pub(super) fn run(options: &BenchFunction) -> Result<ExitCode, Failure> {
-    let request = question(&options.request)?;
-    let built_in = super::find(&options.name)?;
+/// Measure the cost of a function call: of a built-in function in this process, and of function servers
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom-bench function function-auto-ready --request request.json
+  transom-bench function function-auto-ready --request request.json --at localhost:9443 --pid 4711")]
+pub(super) struct Options {
+    /// The built-in function; see `transom function list`
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// File with the RunFunctionRequest to send, in JSON
+    #[arg(long, value_name = "FILE")]
+    request: PathBuf,
+
+    /// Number of calls that are measured
+    #[arg(long, default_value_t = 10_000, value_name = "NUMBER")]
+    calls: usize,
+
+    /// Address of a function server to measure as well, without TLS; needs --pid; may be repeated
+    #[arg(long, value_name = "HOST:PORT", requires = "pid")]
+    at: Vec<String>,
+
+    /// The process of the server at the address, in the order of --at
+    #[arg(long, value_name = "PID", requires = "at")]
+    pid: Vec<u32>,
+}
+
+pub(super) fn run(options: &Options) -> Result<Vec<Figure>, Failure> {
+    let request = read_request(&options.request)?;
+    let built_in = transom_builtins::find(&options.name).ok_or_else(|| {
+        Failure::new(format!("there is no built-in function {:?}", options.name))
+            .remedy("`transom function list` lists them")
+    })?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
-    let functions = Functions::new(Options::default());
+    let functions = Functions::new(transom_runner::Options::default());
     functions.run_in_process("in process", built_in);
     let calls = Calls { functions, request, count: options.calls };
     runtime.block_on(async {
-        calls.measure("in process", std::process::id()).await?;
-        for (address, pid) in options.servers() {
+        let mut figures = Vec::from(calls.measure("in process", std::process::id()).await?);
+        for (address, pid) in options.at.iter().zip(options.pid.iter().copied()) {
             calls.functions.call_at(address, Endpoint::plaintext(address)).map_err(|e| {
                 Failure::new(format!("cannot call {address}: {e}")).remedy("give --at as host:port")
             })?;
-            calls.measure(address, pid).await?;
+            figures.extend(calls.measure(address, pid).await?);
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(figures)
     })
 }
 
-/// The question, in the protocol's JSON form.
-fn question(file: &Path) -> Result<RunFunctionRequest, Failure> {
+/// The request, in the protocol's JSON form.
+fn read_request(file: &Path) -> Result<RunFunctionRequest, Failure> {
     let cannot =
-        |why: String| Failure::new(format!("cannot read the question from {}: {why}", file.display()));
+        |why: String| Failure::new(format!("cannot read the request from {}: {why}", file.display()));
     let text = std::fs::read(file).map_err(|e| cannot(e.to_string()))?;
     serde_json::from_slice(&text).map_err(|e| cannot(e.to_string()))
 }
@@ -54,22 +85,20 @@ struct Calls {
 }
 
 impl Calls {
-    /// Calls a function often, and prints what a call took and what processor time it cost the process that serves it.
-    async fn measure(&self, name: &str, pid: u32) -> Result<(), Failure> {
+    /// Calls a function often: the time that a call takes, and its processor time in the process that serves it.
+    async fn measure(&self, name: &str, pid: u32) -> Result<[Figure; 2], Failure> {
         self.call(name, WARM_UP).await?;
         let before = processor_time(pid)?;
         let took = self.call(name, self.count).await?;
         let used = processor_time(pid)? - before;
         let each = |seconds: f64| seconds * 1e6 / self.count as f64;
-        anstream::println!(
-            "{name:<24}{:>10.1} µs a call{:>10.1} µs of processor time",
-            each(took),
-            each(used)
-        );
-        Ok(())
+        Ok([
+            Figure::new(format!("{name}, each call"), each(took), "µs"),
+            Figure::new(format!("{name}, processor time for each call"), each(used), "µs"),
+        ])
     }
 
-    /// The seconds that so many calls take.
+    /// The seconds that this number of calls takes.
     async fn call(&self, name: &str, count: usize) -> Result<f64, Failure> {
         let step = StepRef { name: "bench", index: 0, iteration: 0, function: name };
         let mut seconds = 0.0;
@@ -88,7 +117,7 @@ impl Calls {
 /// The seconds that the threads of a process have run.
 fn processor_time(pid: u32) -> Result<f64, Failure> {
     let cannot = |e: std::io::Error| {
-        Failure::new(format!("cannot tell the processor time of process {pid}: {e}"))
+        Failure::new(format!("cannot read the processor time of process {pid}: {e}"))
             .remedy("name the running process that listens at --at with --pid")
     };
     let mut nanoseconds = 0.0;

@@ -6,17 +6,17 @@
 mod platform;
 pub(super) mod running;
 
-use super::Figure;
 use super::client::{Client, Watch};
 use super::load::{self, Timings};
-use crate::cli::BenchPlane;
+use super::{Figure, factor};
 use crate::failure::Failure;
+use clap::Args;
 use http::{Method, StatusCode};
 use platform::{CHILDREN, is_ready, parts, stack, stacks};
 use running::Running;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Nothing that is waited for takes longer, or the measurement is of something else.
@@ -26,28 +26,53 @@ const CLIENTS: usize = 32;
 /// Reconciles over which the cost of one is measured.
 const TOUCHES: usize = 1_000;
 
+/// Measure a whole control plane: how soon composite resources are ready, what they cost, how soon drift is reverted
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom-bench plane                   start a throw-away plane, measure it, stop it
+  transom-bench plane --large 100000    also compare the cost of a reconcile among 100,000 composite resources")]
+pub(super) struct Options {
+    /// An empty directory on the disk to measure [default: a new one for temporary files]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// Send this multiple of the usual number of requests
+    #[arg(long, default_value = "1", value_parser = factor, value_name = "FACTOR")]
+    scale: f64,
+
+    /// Seconds to measure the idle plane
+    #[arg(long, default_value = "60", value_name = "SECONDS")]
+    idle: u16,
+
+    /// Total number of composite resources at the end, to see whether each costs more among many
+    #[arg(long, default_value = "0", value_name = "N")]
+    large: usize,
+}
+
 struct Run<'a> {
+    transom: &'a Path,
     plane: Running,
-    options: &'a BenchPlane,
+    options: &'a Options,
     figures: Vec<Figure>,
     /// How many composite resources there are; they are numbered.
     made: usize,
 }
 
-pub(super) async fn run_all(options: &BenchPlane) -> Result<Vec<Figure>, Failure> {
-    let temporary = std::env::temp_dir().join(format!("transom-bench-{}", std::process::id()));
-    let place = options.data_dir.as_deref().unwrap_or(&temporary);
-    let figures = measure(options, place).await;
+pub(super) async fn run_all(transom: &Path, options: &Options) -> Result<Vec<Figure>, Failure> {
+    let temporary = std::env::temp_dir().join(format!("transom-bench-plane-{}", std::process::id()));
+    let data_dir = options.data_dir.as_deref().unwrap_or(&temporary);
+    let figures = measure(transom, options, data_dir).await;
     if options.data_dir.is_none() {
         let _ = std::fs::remove_dir_all(&temporary);
     }
     figures
 }
 
-async fn measure(options: &BenchPlane, place: &Path) -> Result<Vec<Figure>, Failure> {
+async fn measure(transom: &Path, options: &Options, data_dir: &Path) -> Result<Vec<Figure>, Failure> {
     let began = Instant::now();
-    let plane = Running::start(place)?;
-    let mut run = Run { plane, options, figures: Vec::new(), made: 0 };
+    let plane = Running::start(transom, data_dir)?;
+    let mut run = Run { transom, plane, options, figures: Vec::new(), made: 0 };
     run.note("start to serving", millis(began.elapsed()), "ms");
     run.note("memory, nothing defined", run.plane.memory()?, "MB");
     run.first(began).await?;
@@ -60,7 +85,7 @@ async fn measure(options: &BenchPlane, place: &Path) -> Result<Vec<Figure>, Fail
     run.note("memory, 1,400 composite resources at rest", run.plane.memory()?, "MB");
     let few = run.cost().await?;
     run.note("cost of a reconcile", few, "ms");
-    run.restart(place).await?;
+    run.restart(data_dir).await?;
     if options.large > run.made {
         run.burst(options.large - run.made, false).await?;
         let many = run.cost().await?;
@@ -275,10 +300,10 @@ impl Run<'_> {
     }
 
     /// Killed and started anew: until everything has been looked at.
-    async fn restart(&mut self, place: &Path) -> Result<(), Failure> {
+    async fn restart(&mut self, data_dir: &Path) -> Result<(), Failure> {
         self.plane.kill();
         let began = Instant::now();
-        self.plane = Running::start(place)?;
+        self.plane = Running::start(self.transom, data_dir)?;
         let serving = began.elapsed();
         let mut client = Client::connect(&self.plane.target).await?;
         while self.plane.reconciles(&mut client).await? < self.made as u64 {

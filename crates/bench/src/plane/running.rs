@@ -1,18 +1,18 @@
 //! A plane of its own for the measurement, in a process of its own.
 
-use crate::bench::client::Client;
-use crate::bench::process;
-use crate::bench::target::{self, Target};
+use crate::client::Client;
 use crate::failure::Failure;
+use crate::process;
+use crate::target::{self, Target};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(in crate::bench) struct Running {
+pub(crate) struct Running {
     child: Child,
-    pub(in crate::bench) target: Arc<Target>,
+    pub(crate) target: Arc<Target>,
 }
 
 impl Drop for Running {
@@ -23,9 +23,12 @@ impl Drop for Running {
 
 impl Running {
     /// Starts `transom up` and waits until it serves.
-    pub(in crate::bench) fn start(data_dir: &Path) -> Result<Self, Failure> {
-        let failed = |e: std::io::Error| Failure::new(format!("cannot start a plane: {e}"));
-        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+    pub(crate) fn start(transom: &Path, data_dir: &Path) -> Result<Self, Failure> {
+        let failed = |e: std::io::Error| {
+            Failure::new(format!("cannot start {}: {e}", transom.display()))
+                .remedy("build it, or name another one with --transom FILE")
+        };
+        let mut child = Command::new(transom)
             .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data_dir)
             .stdin(Stdio::null())
@@ -47,31 +50,31 @@ impl Running {
     }
 
     /// As if the machine had lost its power. It may be gone already.
-    pub(in crate::bench) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    pub(in crate::bench) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub(in crate::bench) fn memory(&self) -> Result<f64, Failure> {
+    pub(crate) fn memory(&self) -> Result<f64, Failure> {
         process::memory(&[self.child.id()])
     }
 
-    pub(in crate::bench) fn cpu(&self) -> Result<Duration, Failure> {
+    pub(crate) fn cpu(&self) -> Result<Duration, Failure> {
         process::cpu(self.child.id())
     }
 
     /// How often composite resources were reconciled since the start.
-    pub(in crate::bench) async fn reconciles(&self, client: &mut Client) -> Result<u64, Failure> {
+    pub(crate) async fn reconciles(&self, client: &mut Client) -> Result<u64, Failure> {
         sum(client, |series| series.starts_with("controller_runtime_reconcile_total{controller=\"composite/"))
             .await
     }
 
     /// How often anyone asked for something to be written since the start, whether or not that changed anything.
-    pub(in crate::bench) async fn writes(&self, client: &mut Client) -> Result<u64, Failure> {
+    pub(crate) async fn writes(&self, client: &mut Client) -> Result<u64, Failure> {
         const VERBS: [&str; 5] = ["CREATE", "UPDATE", "PATCH", "DELETE", "DELETECOLLECTION"];
         let writes = |series: &str| VERBS.iter().any(|verb| series.contains(&format!("verb=\"{verb}\"")));
         sum(client, |series| series.starts_with("apiserver_request_total{") && writes(series)).await
