@@ -1,5 +1,6 @@
 //! Conditions and events: what the composite resource, and sometimes its claim, is told.
 
+pub use transom_object::EventType;
 use transom_object::quote::quote;
 use transom_xapi::Condition;
 
@@ -21,22 +22,6 @@ pub struct TargetedCondition {
 impl From<Condition> for TargetedCondition {
     fn from(condition: Condition) -> Self {
         Self { condition, target: Target::Composite }
-    }
-}
-
-/// An event's type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventType {
-    Normal,
-    Warning,
-}
-
-impl EventType {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
     }
 }
 

@@ -1,25 +1,25 @@
 //! Definitions, Compositions, revisions and Functions, parsed once and kept by name: reconcilers look them up all the
 //! time, and there are few of them.
 
-use crate::engine::{Change, Depth, Key, Observer, Subscription, Watches};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transom_engine::{Change, Depth, Key, Observer, Subscription, Watches};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::{group, kind, label};
 use transom_xapi::function::{Function, FunctionRevision};
 use transom_xapi::{Composition, CompositionRevision};
 
 /// Objects of one kind by name.
-pub(crate) struct Shelf<T>(Mutex<BTreeMap<Key, Arc<T>>>);
+pub(crate) struct Cache<T>(Mutex<BTreeMap<Key, Arc<T>>>);
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for Cache<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> Cache<T> {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<T>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -33,7 +33,7 @@ impl<T> Shelf<T> {
     }
 }
 
-impl<T: DeserializeOwned + Send + Sync> Observer for Shelf<T> {
+impl<T: DeserializeOwned + Send + Sync> Observer for Cache<T> {
     fn changed(&self, change: &Change<'_>) {
         let Some(seen) = change.object() else { return };
         let parsed = change.after.and_then(|after| T::deserialize(&*after.object).ok());
@@ -48,7 +48,7 @@ impl<T: DeserializeOwned + Send + Sync> Observer for Shelf<T> {
 /// Revisions, also by the Composition they say they are of.
 #[derive(Default)]
 pub(crate) struct Revisions {
-    by_name: Shelf<CompositionRevision>,
+    by_name: Cache<CompositionRevision>,
     of: Mutex<HashMap<String, BTreeMap<Key, Arc<CompositionRevision>>>>,
 }
 
@@ -92,10 +92,10 @@ impl Observer for Revisions {
 /// Everything that is looked up by name.
 #[derive(Default)]
 pub(crate) struct Catalog {
-    pub(crate) compositions: Arc<Shelf<Composition>>,
+    pub(crate) compositions: Arc<Cache<Composition>>,
     pub(crate) revisions: Arc<Revisions>,
-    pub(crate) functions: Arc<Shelf<Function>>,
-    pub(crate) function_revisions: Arc<Shelf<FunctionRevision>>,
+    pub(crate) functions: Arc<Cache<Function>>,
+    pub(crate) function_revisions: Arc<Cache<FunctionRevision>>,
 }
 
 /// The kinds of the catalogue and of everyone else who needs one of Crossplane's own.

@@ -5,14 +5,14 @@
 //! manager) wherever a package says.
 
 use crate::catalog::kinds;
-use crate::engine::{
-    Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
-};
-use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
+use transom_engine::{
+    Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler, Result, RunLog, Running, Subscription,
+    start, wake_itself,
+};
 use transom_object::meta;
 use transom_xapi::constants::{condition, event, reason};
 use transom_xapi::{Condition, Function, conditions};
@@ -65,9 +65,9 @@ impl FunctionController {
 }
 
 impl Functions {
-    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let read = self.plane.read(pass, &kinds::function(), "", &key.name).await;
-        let Some(mut object) = read.to("cannot get Function")? else {
+    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let read = self.plane.read(log, &kinds::function(), "", &key.name).await;
+        let Some(mut object) = read.context("cannot get Function")? else {
             self.runtime.remove(&key.name);
             return Ok(Next::Gone);
         };
@@ -102,7 +102,7 @@ impl Functions {
             if let Some(fields) = function.without_effect() {
                 self.plane.events.warning(NAME, &object, event::composition::NO_EFFECT, fields);
             }
-            self.plane.update_status(pass, &mut object).await.to("cannot update Function status")?;
+            self.plane.update_status(log, &mut object).await.context("cannot update Function status")?;
         }
         Ok(next)
     }
@@ -113,7 +113,7 @@ impl Reconciler for Functions {
         NAME
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }

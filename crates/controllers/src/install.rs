@@ -1,12 +1,10 @@
 //! The kinds that the control plane itself brings: their CRDs are installed and upgraded at start.
 
 use crate::catalog::kinds;
-use crate::cluster::Cluster;
-use crate::error::{Attempt, Error, Result};
-use crate::settled::is_settled;
 use futures_util::future::try_join_all;
 use serde_json::Value;
 use std::time::Duration;
+use transom_engine::{Cluster, Error, ErrorContext, Result, is_settled};
 use transom_object::meta;
 use transom_xapi::constants::owner;
 use transom_xapi::definition::is_established;
@@ -25,10 +23,10 @@ pub(crate) async fn install(cluster: &Cluster, crds: &[Value]) -> Result<()> {
 async fn install_one(cluster: &Cluster, crd: &Value) -> Result<()> {
     let name = meta::name(crd);
     let context = || format!("cannot install CustomResourceDefinition {name}");
-    let live = cluster.get(&kinds::crd(), "", name).await.to(context())?;
+    let live = cluster.get(&kinds::crd(), "", name).await.context(context())?;
     let mut current = match live {
         Some(live) if is_settled(&live, crd, owner::DEFAULT, "") => live,
-        _ => cluster.apply(crd, owner::DEFAULT).await.to(context())?,
+        _ => cluster.apply(crd, owner::DEFAULT).await.context(context())?,
     };
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !is_established(&current) {
@@ -36,7 +34,7 @@ async fn install_one(cluster: &Cluster, crd: &Value) -> Result<()> {
             return Err(Error::unfit(format!("CustomResourceDefinition {name} is not served")));
         }
         tokio::time::sleep(LOOK_AGAIN).await;
-        current = cluster.get(&kinds::crd(), "", name).await.to(context())?.unwrap_or_default();
+        current = cluster.get(&kinds::crd(), "", name).await.context(context())?.unwrap_or_default();
     }
     cluster.forget_group(crd["spec"]["group"].as_str().unwrap_or_default());
     Ok(())

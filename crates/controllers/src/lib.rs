@@ -1,12 +1,10 @@
-//! One reconciler per kind, and the engine for kinds born at run time.
+//! One reconciler per kind.
 //!
 //! [`Controllers::start`] makes a control plane of anything that speaks the Kubernetes API: it installs Crossplane's
 //! kinds and runs their controllers over a `kube::Client`, which may lead to a cluster or to a server in this process.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `engine` | queues, watches and workers; knows no kinds |
-//! | `cluster` | the API, for objects of any kind |
 //! | `definition` | XRDs: CRDs, and the controllers of what they define |
 //! | `composition` | Compositions: revisions, and whether they can run |
 //! | `composite` | composite resources: compose, execute, report |
@@ -14,50 +12,38 @@
 //! | `function` | Functions: which can be called |
 //! | `usage` | usages: what must not be deleted while it is used |
 //! | `nop` | NopResources, to try things out with |
-//! | `settled` | whether an apply would change anything |
 
 mod catalog;
 mod claim;
-pub mod cluster;
 mod composite;
 mod composition;
 mod definition;
-pub mod engine;
-mod error;
-mod events;
 mod function;
 mod install;
-pub mod metrics;
 mod nop;
 mod openapi;
 mod plane;
-mod readiness;
-mod settled;
 mod usage;
 
-pub use error::{Error, Result};
 pub use function::FunctionRuntime;
-pub use plane::{Announce, Clock, Notice, Options};
-pub use readiness::Readiness;
+pub use plane::{Announce, Notice, Options};
 pub use usage::Protection;
 
 use catalog::Catalog;
-use cluster::Cluster;
 use composition::CompositionControllers;
 use definition::DefinitionControllers;
-use engine::{Subscription, Watches};
-use events::Recorder;
 use function::FunctionController;
-use metrics::Metrics;
 use nop::NopController;
-use plane::{Dice, Plane};
+use plane::{Plane, Rng};
 use std::sync::Arc;
 use tokio::task::AbortHandle;
 use transom_compose::FunctionRunner;
+use transom_engine::{Clock, Cluster, Metrics, Readiness, Recorder, Result, Subscription, Watches};
+use transom_xapi::constants::owner;
 use usage::UsageControllers;
 
 /// What controllers need from outside.
-pub struct Surroundings {
+pub struct Context {
     pub client: kube::Client,
     /// Calls functions.
     pub runner: Arc<dyn FunctionRunner>,
@@ -86,22 +72,22 @@ pub struct Controllers {
 
 impl Controllers {
     /// Installs the kinds and starts their controllers.
-    pub async fn start(surroundings: Surroundings) -> Result<Self> {
-        let cluster = Cluster::new(surroundings.client);
+    pub async fn start(context: Context) -> Result<Self> {
+        let cluster = Cluster::new(context.client);
         install::install(&cluster, &transom_xapi::crds().collect::<Vec<_>>()).await?;
         let watches = Watches::new(cluster.clone());
-        let (recorder, events) = Recorder::start(cluster.clone(), surroundings.clock);
+        let (recorder, events) = Recorder::start(cluster.clone(), context.clock, owner::DEFAULT);
         let plane = Arc::new(Plane {
             cluster,
             watches: watches.clone(),
             catalog: Arc::<Catalog>::default(),
-            clock: surroundings.clock,
-            dice: Dice::new(surroundings.options.seed),
+            clock: context.clock,
+            rng: Rng::new(context.options.seed),
             events: recorder,
-            metrics: surroundings.metrics,
-            runner: surroundings.runner,
-            options: surroundings.options,
-            announce: surroundings.announce,
+            metrics: context.metrics,
+            runner: context.runner,
+            options: context.options,
+            announce: context.announce,
             nesting: Default::default(),
         });
         let catalog = plane.catalog.follow(&watches);
@@ -111,10 +97,10 @@ impl Controllers {
         }
         for function in plane.catalog.functions.all() {
             // One that cannot be installed is told so by its controller.
-            let _ = surroundings.runtime.install(&function);
+            let _ = context.runtime.install(&function);
         }
         let compositions = CompositionControllers::start(&plane);
-        let functions = FunctionController::start(&plane, surroundings.runtime);
+        let functions = FunctionController::start(&plane, context.runtime);
         let definitions = DefinitionControllers::start(&plane);
         let queues = definitions.queues().chain([functions.queue()]).collect();
         let readiness = Arc::new(Readiness::new(watches.clone(), queues));
@@ -122,7 +108,7 @@ impl Controllers {
             _compositions: compositions,
             _functions: functions,
             _nops: NopController::start(&plane),
-            _usages: UsageControllers::start(&plane, &surroundings.protection),
+            _usages: UsageControllers::start(&plane, &context.protection),
             _definitions: definitions,
             _catalog: catalog,
             readiness,

@@ -2,12 +2,7 @@
 //! connection details. Made for trying out and testing Compositions.
 
 use crate::catalog::kinds;
-use crate::engine::{
-    Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
-};
-use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
-use crate::settled::same;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
@@ -15,6 +10,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use transom_engine::{
+    Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler, Result, RunLog, Running, Subscription,
+    same, start, wake_itself,
+};
 use transom_object::time::{self, Timestamp};
 use transom_object::{GroupVersionKind, meta};
 use transom_xapi::constants::{annotation, group, owner};
@@ -47,19 +46,19 @@ impl NopController {
 }
 
 impl Nops {
-    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let Some(mut object) = self.plane.read(pass, &kind(), &key.namespace, &key.name).await? else {
+    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let Some(mut object) = self.plane.read(log, &kind(), &key.namespace, &key.name).await? else {
             return Ok(Next::Gone);
         };
         let before = object.get("status").cloned().unwrap_or_default();
         if metadata::is_paused(&object) {
             conditions::mark_observed(&mut object, [Condition::reconcile_paused()], self.plane.clock.now());
-            self.write_status(pass, &mut object, &before).await?;
+            self.write_status(log, &mut object, &before).await?;
             return Ok(Next::Wait);
         }
         if meta::is_deleting(&object) {
             if metadata::remove_finalizer(&mut object, FINALIZER) {
-                self.plane.update(pass, &mut object).await.to("cannot remove finalizer")?;
+                self.plane.update(log, &mut object).await.context("cannot remove finalizer")?;
             }
             return Ok(Next::Wait);
         }
@@ -70,9 +69,9 @@ impl Nops {
             changed = true;
         }
         if changed {
-            self.plane.update(pass, &mut object).await.to("cannot initialize managed resource")?;
+            self.plane.update(log, &mut object).await.context("cannot initialize managed resource")?;
         }
-        self.publish(pass, &object).await.to("cannot publish connection details")?;
+        self.publish(log, &object).await.context("cannot publish connection details")?;
         let (due, next) = due(&object, self.plane.clock.now());
         let now = self.plane.clock.now();
         conditions::mark_observed(&mut object, [Condition::reconcile_success()], now);
@@ -80,18 +79,18 @@ impl Nops {
         if let Some(fields) = object.pointer("/spec/forProvider/fields").cloned() {
             object["status"]["atProvider"]["fields"] = fields;
         }
-        self.write_status(pass, &mut object, &before).await?;
+        self.write_status(log, &mut object, &before).await?;
         Ok(next.map_or(Next::Wait, Next::After))
     }
 
-    async fn write_status(&self, pass: &Pass, object: &mut Value, before: &Value) -> Result<()> {
+    async fn write_status(&self, log: &RunLog, object: &mut Value, before: &Value) -> Result<()> {
         if object.get("status").is_none_or(|status| same(status, before)) {
             return Ok(());
         }
-        self.plane.update_status(pass, object).await.to("cannot update managed resource status")
+        self.plane.update_status(log, object).await.context("cannot update managed resource status")
     }
 
-    async fn publish(&self, pass: &Pass, object: &Value) -> Result<()> {
+    async fn publish(&self, log: &RunLog, object: &Value) -> Result<()> {
         let reference = object.pointer("/spec/writeConnectionSecretToRef");
         let text =
             |field: &str| reference.and_then(|r| r.get(field)).and_then(Value::as_str).unwrap_or_default();
@@ -116,7 +115,7 @@ impl Nops {
                     .await?
             }
         };
-        pass.wrote(&written);
+        log.wrote(&written);
         Ok(())
     }
 }
@@ -161,8 +160,8 @@ impl Reconciler for Nops {
         NAME
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }
 

@@ -1,10 +1,9 @@
 //! Schemas that functions ask for, out of the server's OpenAPI documents.
 
-use crate::cluster::Cluster;
-use crate::error::{Error, Result, found};
 use serde_json::Value;
 use transom_compose::Kind;
 use transom_compose::openapi::schema_of;
+use transom_engine::{Cluster, Error, Result, found};
 use transom_object::GroupVersionKind;
 
 /// The schema of a kind, with nothing left to look up; `None` when the server does not know it.

@@ -1,20 +1,14 @@
 //! What every controller works with: the API, watches, time, chance, events, metrics.
 
 use crate::catalog::Catalog;
-use crate::cluster::Cluster;
 use crate::composite::Nesting;
-use crate::engine::{Pass, Watches};
-use crate::error::{Result, found};
-use crate::events::Recorder;
-use crate::metrics::Metrics;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::time::Instant;
 use transom_compose::FunctionRunner;
+use transom_engine::{Clock, Cluster, Metrics, Recorder, Result, RunLog, Watches, found};
 use transom_object::GroupVersionKind;
-use transom_object::time::Timestamp;
 use transom_xapi::constants::owner;
 
 /// How controllers behave.
@@ -63,7 +57,7 @@ pub(crate) struct Plane {
     pub(crate) watches: Watches,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: Clock,
-    pub(crate) dice: Dice,
+    pub(crate) rng: Rng,
     pub(crate) events: Recorder,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) runner: Arc<dyn FunctionRunner>,
@@ -76,55 +70,38 @@ impl Plane {
     /// Reads an object for a run to decide on.
     pub(crate) async fn read(
         &self,
-        pass: &Pass,
+        log: &RunLog,
         gvk: &GroupVersionKind,
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>> {
         let object = self.cluster.get(gvk, namespace, name).await?;
-        object.iter().for_each(|o| pass.read(o));
+        object.iter().for_each(|o| log.read(o));
         Ok(object)
     }
 
     /// Replaces an object with its changed self, which it becomes.
-    pub(crate) async fn update(&self, pass: &Pass, object: &mut Value) -> Result<()> {
+    pub(crate) async fn update(&self, log: &RunLog, object: &mut Value) -> Result<()> {
         *object = self.cluster.update(object, owner::DEFAULT).await?;
-        pass.wrote(object);
+        log.wrote(object);
         Ok(())
     }
 
     /// Replaces an object's status. An object that is gone has none.
-    pub(crate) async fn update_status(&self, pass: &Pass, object: &mut Value) -> Result<()> {
+    pub(crate) async fn update_status(&self, log: &RunLog, object: &mut Value) -> Result<()> {
         if let Some(updated) = found(self.cluster.update_status(object, owner::DEFAULT).await)? {
             *object = updated;
-            pass.wrote(object);
+            log.wrote(object);
         }
         Ok(())
     }
 }
 
-/// Wall time that runs with the runtime's clock, so that tests can stop it.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    started: Instant,
-    wall: Timestamp,
-}
-
-impl Clock {
-    pub fn starting_at(wall: Timestamp) -> Self {
-        Self { started: Instant::now(), wall }
-    }
-
-    pub fn now(&self) -> Timestamp {
-        self.wall.checked_add(self.started.elapsed()).unwrap_or(self.wall)
-    }
-}
-
 /// Chance that can be replayed.
 #[derive(Debug)]
-pub(crate) struct Dice(AtomicU64);
+pub(crate) struct Rng(AtomicU64);
 
-impl Dice {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
@@ -151,19 +128,11 @@ mod tests {
 
     #[test]
     fn jitter_stays_within_a_tenth() {
-        let dice = Dice::new(1);
+        let rng = Rng::new(1);
         let minute = Duration::from_secs(60);
-        let draws: Vec<Duration> = (0..1000).map(|_| dice.jitter(minute)).collect();
+        let draws: Vec<Duration> = (0..1000).map(|_| rng.jitter(minute)).collect();
         assert!(draws.iter().all(|d| (54.0..=66.0).contains(&d.as_secs_f64())));
         assert!(draws.iter().any(|d| *d < minute) && draws.iter().any(|d| *d > minute));
-        assert!((0..100).all(|_| dice.jitter(Duration::MAX) > minute), "the longest, too");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_clock_runs_with_the_runtime() {
-        let start = transom_object::time::parse("2024-01-01T00:00:00Z").unwrap();
-        let clock = Clock::starting_at(start);
-        tokio::time::advance(Duration::from_secs(61)).await;
-        assert_eq!(transom_object::time::format(clock.now()), "2024-01-01T00:01:01Z");
+        assert!((0..100).all(|_| rng.jitter(Duration::MAX) > minute), "the longest, too");
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use transom_compose::upgrade;
-use transom_controllers::engine::Key;
+use transom_engine::Key;
 
 fn cases(table: &str) -> Vec<Value> {
     transom_testkit::tables::cases(&format!("crossplane/core/{table}.json"))

@@ -2,6 +2,7 @@
 //! selectors and the `Status` error. Pure: no I/O, no clock, no randomness.
 
 pub mod conditions;
+mod event;
 pub mod field;
 pub mod fieldpath;
 pub mod fields;
@@ -21,6 +22,7 @@ pub mod suggest;
 pub mod time;
 pub mod yaml;
 
+pub use event::EventType;
 pub use header::{Header, OwnerReference};
 pub use ids::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use serde_json::{Map, Value};

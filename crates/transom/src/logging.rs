@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 pub(crate) fn init(format: LogFormat, verbose: u8) {
     let level = match verbose {
         // A line for every reconcile would bury the sentences for people.
-        0 => "warn,transom=info,transom_controllers=warn",
+        0 => "warn,transom=info,transom_controllers=warn,transom_engine=warn",
         1 => "info,transom=debug,transom_apiserver=debug,transom_store=debug",
         _ => "debug,transom=trace,transom_apiserver=trace,transom_store=trace",
     };

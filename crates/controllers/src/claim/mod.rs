@@ -5,16 +5,14 @@
 mod reconcile;
 
 use crate::catalog::kinds;
-use crate::engine::{
-    Change, Dependency, Depth, Following, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription,
-    start, wake_itself,
-};
-use crate::error::Result;
-use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use std::sync::Arc;
+use transom_engine::{
+    Change, CountedWatch, Dependency, Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
+    Running, Subscription, start, wake_itself,
+};
 use transom_object::GroupVersionKind;
 use transom_xapi::definition::Definition;
 
@@ -111,7 +109,7 @@ impl Reconciler for Claims {
         &self.name
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }

@@ -7,16 +7,13 @@
 use super::Composites;
 use super::prepare::Stored;
 use super::undeclared::{Applied, warning as undeclared};
-use crate::cluster::Deletion;
-use crate::engine::Pass;
-use crate::error::{Attempt, Error, Result, found};
-use crate::settled::{is_settled, same};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use transom_compose::{
     Application, Event, EventType, Observed, ObservedResource, Plan, Reason, Target, Unsynced, upgrade,
 };
+use transom_engine::{DeleteOptions, Error, ErrorContext, Result, RunLog, found, is_settled, same};
 use transom_object::meta;
 use transom_xapi::composite::{Composite, Schema};
 use transom_xapi::constants::{event, owner};
@@ -56,7 +53,7 @@ impl From<Error> for Refused {
 impl Composites {
     pub(super) async fn execute(
         &self,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         stored: &mut Stored,
         plan: &Plan,
@@ -65,18 +62,18 @@ impl Composites {
         let mut executed = Executed::default();
         let mut in_use = Vec::new();
         if !plan.delete.is_empty() {
-            self.save(pass, xr, stored).await?;
+            self.save(log, xr, stored).await?;
         }
         for deletion in &plan.delete {
-            match self.delete(pass, deletion).await {
+            match self.delete(log, deletion).await {
                 // It stays referenced, so that it goes once nothing uses it any longer; nothing else waits for that.
                 Err(e) if e.is_in_use() => {
                     executed.events.push(warning(&e));
                     in_use.push(&deletion.object);
                 }
                 deleted => {
-                    let deleted =
-                        deleted.to("cannot garbage collect composed resources that are no longer desired");
+                    let deleted = deleted
+                        .context("cannot garbage collect composed resources that are no longer desired");
                     let composed = || Some(deletion.object.clone());
                     deleted.map_err(|error| Refused { error, composed: composed() })?;
                     executed.changed = true;
@@ -85,22 +82,22 @@ impl Composites {
         }
         executed.blocked = !in_use.is_empty();
         executed.changed |= self
-            .apply_references(pass, xr, stored, plan, &in_use)
+            .apply_references(log, xr, stored, plan, &in_use)
             .await
-            .to("cannot update composed resource references")?;
+            .context("cannot update composed resource references")?;
         for resource in observed.values() {
-            self.upgrade(pass, resource).await.to(
+            self.upgrade(log, resource).await.context(
                 "cannot upgrade composed resource's managed fields from client-side to server-side apply",
             )?;
         }
         for some in plan.apply.chunks(AT_ONCE) {
             let mut applying = Vec::with_capacity(some.len());
             for application in some {
-                applying.push(self.apply(pass, plan, application, observed.get(&application.name)));
+                applying.push(self.apply(log, plan, application, observed.get(&application.name)));
             }
             for (Application { name, object, .. }, outcome) in some.iter().zip(join_all(applying).await) {
                 let answer = outcome.as_ref().err().map(ToString::to_string);
-                match outcome.to(format!("cannot apply composed resource {name:?}")) {
+                match outcome.context(format!("cannot apply composed resource {name:?}")) {
                     Ok((changed, warning)) => {
                         executed.events.extend(warning);
                         if let Some(object) = changed {
@@ -120,26 +117,28 @@ impl Composites {
     }
 
     /// Takes away the labels that say whose it is, then deletes it, if it is still the same object.
-    async fn delete(&self, pass: &Pass, deletion: &transom_compose::Deletion) -> Result<()> {
+    async fn delete(&self, log: &RunLog, deletion: &transom_compose::Deletion) -> Result<()> {
         let object = &deletion.object;
         let (kind, name) = (meta::kind(object), meta::name(object));
-        pass.changed();
+        log.changed();
         if deletion.labelled {
-            let disowned = found(self.plane.cluster.update(object, owner::DEFAULT).await).to(format!(
-                "cannot cleanup composed resource labels of resource {:?} (a {kind} named {name})",
-                deletion.name
-            ))?;
-            disowned.iter().for_each(|o| pass.wrote(o));
+            let disowned =
+                found(self.plane.cluster.update(object, owner::DEFAULT).await).context(format!(
+                    "cannot cleanup composed resource labels of resource {:?} (a {kind} named {name})",
+                    deletion.name
+                ))?;
+            disowned.iter().for_each(|o| log.wrote(o));
         }
         let Some(gvk) = meta::gvk(object) else { return Ok(()) };
-        let options = Deletion { propagation: Some("Foreground"), uid: Some(meta::uid(object)) };
+        let options = DeleteOptions { propagation: Some("Foreground"), uid: Some(meta::uid(object)) };
         let deleted = self.plane.cluster.delete(&gvk, meta::namespace(object), name, options).await;
-        deleted.to(format!("cannot delete composed resource {:?} (a {kind} named {name})", deletion.name))
+        deleted
+            .context(format!("cannot delete composed resource {:?} (a {kind} named {name})", deletion.name))
     }
 
     async fn apply_references(
         &self,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         stored: &mut Stored,
         plan: &Plan,
@@ -157,7 +156,7 @@ impl Composites {
             if let (Some(fields), Some(wanted)) = (fields, wanted) {
                 fields.insert(REFERENCES.to_owned(), wanted.clone());
             }
-            self.save(pass, xr, stored).await?;
+            self.save(log, xr, stored).await?;
             return Ok(changed);
         }
         // The list is owned as a whole, so whoever wrote it wrote all of it.
@@ -166,7 +165,7 @@ impl Composites {
         }
         let status = xr.object.get("status").cloned();
         xr.object = self.plane.cluster.apply(&intent, owner::COMPOSITE).await?;
-        pass.wrote(&xr.object);
+        log.wrote(&xr.object);
         if let Some(status) = status {
             xr.object["status"] = status;
         }
@@ -174,13 +173,13 @@ impl Composites {
     }
 
     /// Objects that were once written without server-side apply are migrated.
-    async fn upgrade(&self, pass: &Pass, resource: &ObservedResource) -> Result<()> {
+    async fn upgrade(&self, log: &RunLog, resource: &ObservedResource) -> Result<()> {
         let Some(patch) = upgrade(&resource.object, |manager| manager.starts_with(owner::COMPOSED_PREFIX))
         else {
             return Ok(());
         };
         let upgraded = found(self.plane.cluster.json_patch(&resource.object, &patch, owner::DEFAULT).await)?;
-        upgraded.iter().for_each(|o| pass.wrote(o));
+        upgraded.iter().for_each(|o| log.wrote(o));
         Ok(())
     }
 
@@ -188,7 +187,7 @@ impl Composites {
     /// was left out.
     async fn apply(
         &self,
-        pass: &Pass,
+        log: &RunLog,
         plan: &Plan,
         application: &Application,
         observed: Option<&ObservedResource>,
@@ -208,7 +207,7 @@ impl Composites {
         let warning = (!applied.undeclared.is_empty()).then(|| undeclared(application, &applied.undeclared));
         let changed = applied.object.filter(|after| before != Some(meta::resource_version(after)));
         if let Some(after) = &changed {
-            pass.wrote(after);
+            log.wrote(after);
         }
         Ok((changed, warning))
     }

@@ -21,12 +21,6 @@ mod world;
 pub(crate) use nesting::Nesting;
 
 use crate::catalog::kinds;
-use crate::engine::{
-    Change, Dependency, Depth, Following, Key, Mirror, Next, Observer, Pace, Pass, Queue, Reconciler,
-    Running, Subscription, start, wake_itself,
-};
-use crate::error::Result;
-use crate::metrics::CountedWatch;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -35,6 +29,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use transom_compose::Requirements;
+use transom_engine::{
+    Change, CountedWatch, Dependency, Depth, Following, Key, Mirror, Next, Observer, Pace, Queue, Reconciler,
+    Result, RunLog, Running, Subscription, start, wake_itself,
+};
 use transom_object::GroupVersionKind;
 use transom_xapi::CompositionRevision;
 use transom_xapi::composite::{Composite, Schema};
@@ -187,8 +185,8 @@ impl Reconciler for Composites {
         &self.name
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }
 

@@ -3,11 +3,10 @@
 //! A Composition that composes its own kind, itself or through others, would never end. So a composite resource with
 //! [`DEEPEST`] owners above it composes nothing.
 
-use crate::cluster::Cluster;
-use crate::error::{Error, Result};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use transom_engine::{Cluster, Error, Result};
 use transom_object::{GroupVersion, meta};
 
 /// The most owners that a composite resource may have above it.

@@ -1,8 +1,8 @@
 //! When a composite resource is looked at again although nothing happened to it.
 
-use crate::engine::Next;
-use crate::plane::{Dice, Options};
+use crate::plane::{Options, Rng};
 use std::time::Duration;
+use transom_engine::Next;
 
 /// What a reconcile that changed nothing leaves behind.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,9 +19,9 @@ pub(super) struct Rest {
 
 impl Rest {
     /// When to look again, give or take a tenth. Chance makes no interval shorter than the shortest.
-    pub(super) fn next(self, options: &Options, dice: &Dice) -> Next {
+    pub(super) fn next(self, options: &Options, rng: &Rng) -> Next {
         match self.pause(options) {
-            Next::After(pause) => Next::After(dice.jitter(pause).max(pause.min(options.min_poll_interval))),
+            Next::After(pause) => Next::After(rng.jitter(pause).max(pause.min(options.min_poll_interval))),
             next => next,
         }
     }
@@ -97,14 +97,14 @@ mod tests {
 
     #[test]
     fn chance_makes_no_pause_shorter_than_the_shortest_nor_too_long_to_wait_for() {
-        let (options, dice) = (Options::default(), Dice::new(1));
+        let (options, rng) = (Options::default(), Rng::new(1));
         let of = |ttl| Rest { ttl: Some(ttl), ..Rest::default() };
         for _ in 0..100 {
-            let Next::After(pause) = of(Duration::from_nanos(1)).next(&options, &dice) else {
+            let Next::After(pause) = of(Duration::from_nanos(1)).next(&options, &rng) else {
                 unreachable!("it has a TTL")
             };
             assert!((SECOND..SECOND * 2).contains(&pause), "{pause:?}");
-            assert!(matches!(of(Duration::MAX).next(&options, &dice), Next::After(_)));
+            assert!(matches!(of(Duration::MAX).next(&options, &rng), Next::After(_)));
         }
     }
 }

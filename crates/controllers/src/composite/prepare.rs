@@ -4,11 +4,9 @@
 
 use super::Composites;
 use super::reconcile::{Blame, Trouble};
-use crate::engine::Pass;
-use crate::error::{Attempt, Error, Result};
-use crate::settled::same;
 use serde_json::Value;
 use std::sync::Arc;
+use transom_engine::{Error, ErrorContext, Result, RunLog, same};
 use transom_xapi::composite::Composite;
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::{event, finalizer};
@@ -39,7 +37,7 @@ pub(super) fn prepare(
 
 fn decide(composites: &Composites, xr: &mut Composite) -> Result<Option<Arc<CompositionRevision>>, Trouble> {
     select_composition(composites, xr)
-        .to("cannot select Composition")
+        .context("cannot select Composition")
         .blame(event::composite::SELECT_COMPOSITION)?;
     if let Some(selector) = selection::default_revision_selector(xr, &composites.definition) {
         let selector = selector.clone();
@@ -49,12 +47,13 @@ fn decide(composites: &Composites, xr: &mut Composite) -> Result<Option<Arc<Comp
     if let Some(ignored) = selection::ignored_revision_selector(xr, &composites.definition) {
         composites.warning(xr, event::composite::IGNORED, ignored);
     }
-    let selected =
-        select_revision(composites, xr).to("cannot fetch Composition").blame(event::composite::COMPOSE)?;
+    let selected = select_revision(composites, xr)
+        .context("cannot fetch Composition")
+        .blame(event::composite::COMPOSE)?;
     let Some(revision) = selected else { return Ok(None) };
     let configuration = selection::configure(xr, &revision)
         .map_err(|e| Error::unfit(e.to_string()))
-        .to("cannot configure composite resource")
+        .context("cannot configure composite resource")
         .blame(event::composite::COMPOSE)?;
     configuration.apply(xr);
     Ok(Some(revision))
@@ -73,7 +72,7 @@ fn select_composition(composites: &Composites, xr: &mut Composite) -> Result<()>
         }
         CompositionChoice::Search(labels) => {
             let all = composites.plane.catalog.compositions.all();
-            let random = composites.plane.dice.draw();
+            let random = composites.plane.rng.draw();
             let chosen = selection::choose(xr, &labels, all.iter().map(|c| &**c), random);
             chosen.map_err(|e| Error::unfit(e.to_string()))?.metadata.name.clone()
         }
@@ -96,7 +95,7 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Option
             let pinned = catalog.revisions.get(&name);
             return pinned
                 .ok_or_else(|| not_found("compositionrevisions", &name))
-                .to("cannot get CompositionRevision")
+                .context("cannot get CompositionRevision")
                 .map(Some);
         }
         RevisionChoice::Latest(labels) => labels,
@@ -104,7 +103,7 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Option
     let NameReference { name } = xr.composition_ref().unwrap_or_default();
     let composition = catalog.compositions.get(&name);
     let composition =
-        composition.ok_or_else(|| not_found("compositions", &name)).to("cannot get Composition")?;
+        composition.ok_or_else(|| not_found("compositions", &name)).context("cannot get Composition")?;
     let revisions = catalog.revisions.of(&name);
     let latest = match selection::latest(&composition, &labels, revisions.iter().map(|r| &**r)) {
         Ok(latest) => latest,
@@ -130,14 +129,14 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Option
 
 impl Composites {
     /// Writes what was settled, if that has not been done, with whatever else of the composite resource changed.
-    pub(super) async fn save(&self, pass: &Pass, xr: &mut Composite, stored: &mut Stored) -> Result<()> {
+    pub(super) async fn save(&self, log: &RunLog, xr: &mut Composite, stored: &mut Stored) -> Result<()> {
         if !stored.unsaved {
             return Ok(());
         }
         // The answer has the status as it was; what is known by now is written later.
         let status = xr.object.get("status").cloned();
-        let updated = self.plane.update(pass, &mut xr.object).await;
-        updated.to("cannot update composite resource")?;
+        let updated = self.plane.update(log, &mut xr.object).await;
+        updated.context("cannot update composite resource")?;
         stored.unsaved = false;
         if let Some(status) = status {
             xr.object["status"] = status;

@@ -2,9 +2,8 @@
 
 use super::{Composites, Details};
 use crate::catalog::kinds;
-use crate::engine::Pass;
-use crate::error::{Attempt, Error, Result};
 use serde_json::json;
+use transom_engine::{Error, ErrorContext, Result, RunLog};
 use transom_object::meta;
 use transom_xapi::composite::{Composite, Schema};
 use transom_xapi::connection;
@@ -13,7 +12,7 @@ use transom_xapi::constants::owner;
 impl Composites {
     /// Publishes what the definition allows. Says whether that is news: it was written, or whoever wrote it died before
     /// it could say so.
-    pub(super) async fn publish(&self, pass: &Pass, xr: &Composite, details: &Details) -> Result<bool> {
+    pub(super) async fn publish(&self, log: &RunLog, xr: &Composite, details: &Details) -> Result<bool> {
         if self.schema == Schema::Modern {
             return Ok(false);
         }
@@ -25,7 +24,9 @@ impl Composites {
             None => self.plane.cluster.create(&secret, owner::DEFAULT).await,
             Some(live) => {
                 let allowed = connection::must_be_controllable_by(&live, meta::uid(&xr.object));
-                allowed.map_err(|e| Error::unfit(e.to_string())).to("cannot publish connection details")?;
+                allowed
+                    .map_err(|e| Error::unfit(e.to_string()))
+                    .context("cannot publish connection details")?;
                 let (published, wanted) = (connection::details(&live), connection::details(&secret));
                 let owned = meta::controller_of(&live).is_some();
                 if owned && wanted.iter().all(|(key, value)| published.get(key) == Some(value)) {
@@ -38,8 +39,9 @@ impl Composites {
                 self.plane.cluster.merge_patch(&secret, &patch, owner::DEFAULT).await
             }
         };
-        let written = written.to("cannot apply connection secret").to("cannot publish connection details")?;
-        pass.wrote(&written);
+        let written =
+            written.context("cannot apply connection secret").context("cannot publish connection details")?;
+        log.wrote(&written);
         Ok(true)
     }
 }

@@ -10,8 +10,6 @@ use super::status::{functions_see_the_same, record_watched};
 use super::world::Reading;
 use super::{Composites, prepare};
 use crate::composition::verdict;
-use crate::engine::{Dependency, Key, Next, Pass};
-use crate::error::{Attempt, Error, Result};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::pin::pin;
@@ -19,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_compose::{Application, Cause, Failure, Inputs, Observation, Observed, Outcome, Plan};
+use transom_engine::{Dependency, Error, ErrorContext, Key, Next, Result, RunLog};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
@@ -48,20 +47,20 @@ impl<T> Blame<T> for Result<T> {
 }
 
 impl Composites {
-    pub(super) async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let read = self.plane.read(pass, &self.gvk, &key.namespace, &key.name).await;
-        let Some(object) = read.to("cannot get composite resource")? else {
+    pub(super) async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let read = self.plane.read(log, &self.gvk, &key.namespace, &key.name).await;
+        let Some(object) = read.context("cannot get composite resource")? else {
             self.forget(key);
             return Ok(Next::Gone);
         };
         let report = Report::before(self, &object);
         let mut xr = Composite::new(object, self.schema);
-        let next = self.advance(key, pass, &mut xr).await;
+        let next = self.advance(key, log, &mut xr).await;
         report.after(&xr.object);
         next
     }
 
-    async fn advance(&self, key: &Key, pass: &Pass, xr: &mut Composite) -> Result<Next> {
+    async fn advance(&self, key: &Key, log: &RunLog, xr: &mut Composite) -> Result<Next> {
         let status = xr.object.get("status").cloned().unwrap_or_default();
         let mut stored = Stored { status, unsaved: false };
         self.mark(xr, [self.responsive(key)]);
@@ -69,7 +68,7 @@ impl Composites {
             let words = "Reconciliation is paused via the pause annotation";
             self.normal(xr, event::composite::PAUSED, words);
             self.mark(xr, [Condition::reconcile_paused()]);
-            self.write_status(pass, xr, &stored.status).await?;
+            self.write_status(log, xr, &stored.status).await?;
             return Ok(Next::Wait);
         }
         if let Some(token) = notes::reconcile_request(&xr.object).map(str::to_owned)
@@ -79,16 +78,16 @@ impl Composites {
             xr.set_last_handled_reconcile_at(&token);
         }
         if meta::is_deleting(&xr.object) {
-            return self.finalize(key, pass, xr, &stored.status).await;
+            return self.finalize(key, log, xr, &stored.status).await;
         }
-        match self.compose_and_apply(key, pass, xr, &mut stored).await {
+        match self.compose_and_apply(key, log, xr, &mut stored).await {
             Ok(next) => Ok(next),
             Err(trouble) if trouble.error.is_conflict() => Err(trouble.error),
             Err(trouble) => {
                 self.warning(xr, trouble.reason, trouble.error.to_string());
                 self.mark(xr, [Condition::reconcile_error(trouble.error.to_string())]);
                 // The error is what matters; a status that cannot be written is written next time.
-                if let Err(e) = self.write_status(pass, xr, &stored.status).await {
+                if let Err(e) = self.write_status(log, xr, &stored.status).await {
                     tracing::debug!(controller = self.name, %key, error = %e, "cannot update status");
                 }
                 Err(trouble.error)
@@ -111,10 +110,11 @@ impl Composites {
     }
 
     /// Composed resources go with their owner: garbage collection deletes them.
-    async fn finalize(&self, key: &Key, pass: &Pass, xr: &mut Composite, before: &Value) -> Result<Next> {
+    async fn finalize(&self, key: &Key, log: &RunLog, xr: &mut Composite, before: &Value) -> Result<Next> {
         self.forget(key);
         self.plane.nesting.forget(&xr.object);
-        let released = match self.release(pass, xr).await.to("cannot remove composite resource finalizer") {
+        let released = match self.release(log, xr).await.context("cannot remove composite resource finalizer")
+        {
             Err(e) if e.is_not_found() => return Ok(Next::Gone),
             Err(e) if e.is_conflict() => return Err(e),
             released => released,
@@ -130,19 +130,19 @@ impl Composites {
         if !meta::finalizers(&xr.object).is_empty() {
             // Something still holds it: say what it waits for.
             self.mark(xr, [Condition::deleting(), synced]);
-            written = self.write_status(pass, xr, before).await;
+            written = self.write_status(log, xr, before).await;
         }
         released.and(written).map(|()| Next::Wait)
     }
 
     /// Takes its finalizer away.
-    async fn release(&self, pass: &Pass, xr: &mut Composite) -> Result<()> {
+    async fn release(&self, log: &RunLog, xr: &mut Composite) -> Result<()> {
         if !notes::has_finalizer(&xr.object, finalizer::COMPOSITE) {
             return Ok(());
         }
         let mut free = xr.object.clone();
         notes::remove_finalizer(&mut free, finalizer::COMPOSITE);
-        self.plane.update(pass, &mut free).await?;
+        self.plane.update(log, &mut free).await?;
         xr.object = free;
         Ok(())
     }
@@ -150,16 +150,16 @@ impl Composites {
     async fn compose_and_apply(
         &self,
         key: &Key,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         stored: &mut Stored,
     ) -> Result<Next, Trouble> {
         let nesting = self.plane.nesting.check(&self.plane.cluster, &xr.object).await;
-        nesting.to("cannot compose resources").blame(event::composite::COMPOSE)?;
+        nesting.context("cannot compose resources").blame(event::composite::COMPOSE)?;
         let revision = match self.choose_revision(xr, stored) {
             Ok(Some(revision)) => revision,
             undecided => {
-                self.save(pass, xr, stored).await.blame(event::composite::INIT)?;
+                self.save(log, xr, stored).await.blame(event::composite::INIT)?;
                 // The revision wakes it once it is there; that alone is nothing to report.
                 return undecided.map(|_| Next::Backoff);
             }
@@ -170,27 +170,27 @@ impl Composites {
             }
             reference
         });
-        let reading = Reading::new(&self.plane.cluster, pass, key, self).composing(composed.collect());
-        let working = self.compose(key, pass, xr, stored, &revision, &reading);
+        let reading = Reading::new(&self.plane.cluster, log, key, self).composing(composed.collect());
+        let working = self.compose(key, log, xr, stored, &revision, &reading);
         let worked = tokio::time::timeout(TIMEOUT, working).await.unwrap_or_else(|_| {
             let late = Cause::Resources("context deadline exceeded".to_owned());
             Err(Stop::Failed(Box::new(late.into())))
         });
         let stop = match worked {
             Ok((plan, executed)) => {
-                return self.conclude(key, pass, xr, &stored.status, &plan, executed, &reading).await;
+                return self.conclude(key, log, xr, &stored.status, &plan, executed, &reading).await;
             }
             Err(Stop::Refused(refused)) if refused.error.is_conflict() => {
                 return Err(refused.error).blame(event::composite::COMPOSE);
             }
             Err(stop) => stop,
         };
-        self.save(pass, xr, stored).await.blame(event::composite::INIT)?;
+        self.save(log, xr, stored).await.blame(event::composite::INIT)?;
         match stop {
-            Stop::Failed(failure) => self.fail(key, pass, xr, &stored.status, &failure, None, &reading).await,
+            Stop::Failed(failure) => self.fail(key, log, xr, &stored.status, &failure, None, &reading).await,
             Stop::Refused(refused) => {
                 let failure = Cause::Resources(refused.error.to_string()).into();
-                self.fail(key, pass, xr, &stored.status, &failure, Some(*refused), &reading).await
+                self.fail(key, log, xr, &stored.status, &failure, Some(*refused), &reading).await
             }
         }
     }
@@ -213,7 +213,7 @@ impl Composites {
     async fn compose(
         &self,
         key: &Key,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         stored: &mut Stored,
         revision: &CompositionRevision,
@@ -225,7 +225,7 @@ impl Composites {
             .await
             .map_err(|e| Stop::because(e.to_string()))?;
         let (plan, mut executed) =
-            self.look(key, pass, xr, stored, composition, &observation, reading).await?;
+            self.look(key, log, xr, stored, composition, &observation, reading).await?;
         if began.elapsed() > PROMPT || !observation.spare.is_empty() {
             return Ok((plan, executed));
         }
@@ -235,10 +235,10 @@ impl Composites {
         self.tell(xr, &plan.events).await;
         drop(plan);
         for (name, object) in std::mem::take(&mut executed.applied) {
-            pass.read(&object);
+            log.read(&object);
             observation.observed.entry(name).or_default().object = object.into();
         }
-        let second = self.look(key, pass, xr, stored, composition, &observation, reading).await;
+        let second = self.look(key, log, xr, stored, composition, &observation, reading).await;
         if second.is_err() {
             first.mark(&mut xr.object, self.schema, self.plane.clock.now());
         }
@@ -250,7 +250,7 @@ impl Composites {
     async fn look(
         &self,
         key: &Key,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         stored: &mut Stored,
         composition: &CompositionSpec,
@@ -280,7 +280,7 @@ impl Composites {
         };
         let runner = Punctual::new(&*self.plane.runner, TIMEOUT);
         let composing = transom_compose::compose(inputs, &runner, reading);
-        let (plan, shown) = self.watch_over(pass, xr, stored, &runner, composing).await;
+        let (plan, shown) = self.watch_over(log, xr, stored, &runner, composing).await;
         if let Some(shown) = shown {
             xr.object = shown;
             self.mark(xr, [self.responsive(key)]);
@@ -293,7 +293,7 @@ impl Composites {
         reading.forget(in_vain);
         let plan = plan.map_err(|failure| Stop::Failed(Box::new(failure)))?;
         self.expect(reading, xr, &plan, observed);
-        let executed = self.execute(pass, xr, stored, &plan, observed).await;
+        let executed = self.execute(log, xr, stored, &plan, observed).await;
         let executed = executed.map_err(|refused| Stop::Refused(Box::new(refused)))?;
         Ok((plan, executed))
     }
@@ -330,7 +330,7 @@ impl Composites {
     /// since that was said.
     async fn watch_over<T>(
         &self,
-        pass: &Pass,
+        log: &RunLog,
         xr: &Composite,
         stored: &mut Stored,
         runner: &Punctual<'_>,
@@ -347,7 +347,7 @@ impl Composites {
             let Some(waiting) = waiting else { continue };
             let mut said = Composite::new(shown.clone().unwrap_or_else(|| xr.object.clone()), self.schema);
             if stored.unsaved {
-                if self.save(pass, &mut said, stored).await.is_err() {
+                if self.save(log, &mut said, stored).await.is_err() {
                     continue;
                 }
                 shown = Some(said.object.clone());
@@ -357,7 +357,7 @@ impl Composites {
                 [Condition::waiting_for_function(&waiting.step, &waiting.function, SILENCE)],
             );
             // Whoever changed it at the same time has it composed anew, so nobody needs to be told.
-            if self.plane.update_status(pass, &mut said.object).await.is_ok() {
+            if self.plane.update_status(log, &mut said.object).await.is_ok() {
                 stored.status = said.object.get("status").cloned().unwrap_or_default();
                 shown = Some(said.object);
             }
@@ -383,7 +383,7 @@ impl Composites {
     async fn fail(
         &self,
         key: &Key,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         before: &Value,
         failure: &Failure,
@@ -406,7 +406,7 @@ impl Composites {
         self.tell(xr, &outcome.events).await;
         outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
         record_watched(xr, reading);
-        if let Err(e) = self.write_status(pass, xr, before).await
+        if let Err(e) = self.write_status(log, xr, before).await
             && !e.is_conflict()
         {
             tracing::debug!(controller = self.name, error = %e, "cannot update status");
@@ -429,14 +429,14 @@ impl Composites {
     async fn conclude(
         &self,
         key: &Key,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         before: &Value,
         plan: &Plan,
         executed: Executed,
         reading: &Reading<'_>,
     ) -> Result<Next, Trouble> {
-        let published = self.publish(pass, xr, &plan.connection_details).await;
+        let published = self.publish(log, xr, &plan.connection_details).await;
         let outcome = plan.explain(plan.conclude(&executed.unsynced), &executed.unsynced);
         let mut events = executed.events;
         events.extend(outcome.events.iter().chain(&plan.remarks).cloned());
@@ -460,7 +460,7 @@ impl Composites {
             self.tell(xr, &events).await;
             outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
         }
-        let changed = self.apply_status(pass, xr, before).await.blame(event::composite::COMPOSE)?;
+        let changed = self.apply_status(log, xr, before).await.blame(event::composite::COMPOSE)?;
         let news = published.blame(event::composite::PUBLISH)?;
         if self.plane.options.realtime {
             self.following.replace(key, &reading.dependencies());
@@ -475,7 +475,7 @@ impl Composites {
             ttl: plan.ttl,
             asked: notes::poll_interval(&xr.object),
         };
-        Ok(rest.next(&self.plane.options, &self.plane.dice))
+        Ok(rest.next(&self.plane.options, &self.plane.rng))
     }
 }
 

@@ -2,9 +2,9 @@
 //! change it.
 
 use super::Composites;
-use crate::error::Result;
 use serde_json::{Value, json};
 use std::fmt;
+use transom_engine::Result;
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::owner;
 

@@ -3,11 +3,9 @@
 
 use super::Composites;
 use super::world::Reading;
-use crate::engine::Pass;
-use crate::error::{Attempt, Error, Result};
-use crate::settled::{is_settled, same};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use transom_engine::{Error, ErrorContext, Result, RunLog, is_settled, same};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
@@ -46,7 +44,7 @@ impl Composites {
     /// Applies the status if that would change it. Says whether it changed anything that functions decide on.
     pub(super) async fn apply_status(
         &self,
-        pass: &Pass,
+        log: &RunLog,
         xr: &mut Composite,
         observed: &Value,
     ) -> Result<bool> {
@@ -71,13 +69,13 @@ impl Composites {
             {
                 xr.object["status"].as_object_mut().map(|status| status.remove(field));
             }
-            self.replace_status(pass, xr).await?;
+            self.replace_status(log, xr).await?;
         }
         if !is_settled(&xr.object, &intent, owner::COMPOSITE, "status") {
-            must_fit(&intent["status"], LARGEST_STATUS).to("cannot apply composite resource status")?;
+            must_fit(&intent["status"], LARGEST_STATUS).context("cannot apply composite resource status")?;
             let applied = self.plane.cluster.apply_status(&intent, owner::COMPOSITE).await;
-            xr.object = applied.to("cannot apply composite resource status")?;
-            pass.wrote(&xr.object);
+            xr.object = applied.context("cannot apply composite resource status")?;
+            log.wrote(&xr.object);
         }
         let after = xr.object.get("status").cloned().unwrap_or_default();
         Ok(!functions_see_the_same(observed, &after))
@@ -89,28 +87,28 @@ impl Composites {
     }
 
     /// Replaces the status if it is not what it was.
-    pub(super) async fn write_status(&self, pass: &Pass, xr: &mut Composite, before: &Value) -> Result<()> {
+    pub(super) async fn write_status(&self, log: &RunLog, xr: &mut Composite, before: &Value) -> Result<()> {
         if xr.object.get("status").is_none_or(|status| same(status, before)) {
             return Ok(());
         }
-        self.replace_status(pass, xr).await
+        self.replace_status(log, xr).await
     }
 
     /// Replaces the status. If all of the object does not fit into one request, its conditions do: what is wrong must
     /// be said.
-    async fn replace_status(&self, pass: &Pass, xr: &mut Composite) -> Result<()> {
-        let replaced = match self.plane.update_status(pass, &mut xr.object).await {
+    async fn replace_status(&self, log: &RunLog, xr: &mut Composite) -> Result<()> {
+        let replaced = match self.plane.update_status(log, &mut xr.object).await {
             Err(e) if e.is_too_large() => {
                 let conditions = json!({"status": {"conditions": xr.object["status"]["conditions"]}});
                 let patched = self.plane.cluster.merge_patch_status(&xr.object, &conditions, owner::DEFAULT);
                 patched.await.map(|object| {
-                    pass.wrote(&object);
+                    log.wrote(&object);
                     xr.object = object;
                 })
             }
             replaced => replaced,
         };
-        replaced.to("cannot update composite resource status")
+        replaced.context("cannot update composite resource status")
     }
 }
 

@@ -5,13 +5,11 @@
 //! applied again without what was named.
 
 use super::Composites;
-use crate::error::{Error, Result};
 use serde_json::Value;
 use transom_compose::{Application, Event, EventType, ObservedResource, Target};
+use transom_engine::{Error, Result, is_settled};
 use transom_object::meta;
 use transom_xapi::constants::event;
-
-use crate::settled::is_settled;
 
 const UNDECLARED: &str = ": field not declared in schema";
 

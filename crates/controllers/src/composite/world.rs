@@ -1,12 +1,9 @@
 //! The world that functions may read: the API, as one composite resource sees it.
 //!
 //! Whatever is read is noted twice: in the [`Dependencies`], before the read, so that a change to it wakes the
-//! composite resource; and in the [`Pass`], so that this very version does not.
+//! composite resource; and in the [`RunLog`], so that this very version does not.
 
 use crate::catalog::kinds;
-use crate::cluster::Cluster;
-use crate::engine::{Dependency, Key, Mirror, Pass};
-use crate::error::{Error, existing};
 use crate::openapi;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -15,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use transom_compose::{Kind, Lookup, World, WorldError};
+use transom_engine::{Cluster, Dependency, Error, Key, Mirror, RunLog, existing};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::connection;
 use transom_xapi::metadata::TypedReference;
@@ -34,7 +32,7 @@ const AT_ONCE: usize = 16;
 
 pub(crate) struct Reading<'a> {
     pub(crate) cluster: &'a Cluster,
-    pub(crate) pass: &'a Pass,
+    pub(crate) log: &'a RunLog,
     pub(crate) key: &'a Key,
     pub(crate) watching: &'a dyn Watching,
     noted: Mutex<Noted>,
@@ -55,13 +53,13 @@ struct Noted {
 impl<'a> Reading<'a> {
     pub(crate) fn new(
         cluster: &'a Cluster,
-        pass: &'a Pass,
+        log: &'a RunLog,
         key: &'a Key,
         watching: &'a dyn Watching,
     ) -> Self {
         Self {
             cluster,
-            pass,
+            log,
             key,
             watching,
             noted: Mutex::default(),
@@ -127,7 +125,7 @@ impl<'a> Reading<'a> {
     /// This is what a lookup found.
     fn saw<'o>(&self, dependency: &Dependency, objects: impl IntoIterator<Item = &'o Value>) {
         for object in objects {
-            self.pass.read(object);
+            self.log.read(object);
             if let Some(found) = self.lock().looked_up.get_mut(dependency) {
                 found.insert(TypedReference::to(object));
             }
@@ -144,12 +142,12 @@ impl<'a> Reading<'a> {
         labels: &BTreeMap<String, String>,
     ) -> Result<Option<Vec<Value>>, Error> {
         let Some(mirror) = self.watching.mirror(gvk) else { return Ok(None) };
-        let least = self.cluster.newest_written(gvk).max(self.pass.newest(gvk));
+        let least = self.cluster.newest_written(gvk).max(self.log.newest(gvk));
         if !mirror.reaches(least, PATIENCE).await {
             return Ok(None);
         }
         let selected = mirror.select(namespace, labels);
-        self.pass.listed(gvk, selected.version);
+        self.log.listed(gvk, selected.version);
         let mut objects = Vec::with_capacity(selected.keys.len());
         for keys in selected.keys.chunks(AT_ONCE) {
             let reading = keys.iter().map(|key| self.cluster.get(gvk, &key.namespace, &key.name));
@@ -220,7 +218,7 @@ impl World for Reading<'_> {
             None => {
                 let listed = self.cluster.list_at(&gvk, namespace.unwrap_or_default(), labels).await;
                 let (objects, version) = listed?;
-                self.pass.listed(&gvk, version);
+                self.log.listed(&gvk, version);
                 objects
             }
         };
@@ -241,7 +239,7 @@ impl World for Reading<'_> {
         let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
         self.note(Dependency::Named { gvk: secret.clone(), namespace: namespace_, name: name_ });
         let Some(secret) = self.cluster.get(&secret, namespace, name).await? else { return Ok(None) };
-        self.pass.read(&secret);
+        self.log.read(&secret);
         Ok(Some(connection::details(&secret)))
     }
 

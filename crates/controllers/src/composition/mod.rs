@@ -7,10 +7,10 @@ mod validity;
 pub(crate) use validity::verdict;
 
 use crate::catalog::kinds;
-use crate::engine::{Change, Depth, Key, Pace, Queue, Running, Subscription, start, wake_itself};
 use crate::plane::Plane;
 use serde_json::Value;
 use std::sync::Arc;
+use transom_engine::{Change, Depth, Key, Pace, Queue, Running, Subscription, start, wake_itself};
 use transom_object::meta;
 use transom_xapi::constants::label;
 
@@ -56,7 +56,7 @@ impl CompositionControllers {
     }
 }
 
-type Wake = Arc<dyn crate::engine::Observer>;
+type Wake = Arc<dyn transom_engine::Observer>;
 
 /// The Composition that controls a revision.
 fn owner(revision: &Value) -> Value {

@@ -1,14 +1,13 @@
 //! A revision for every state that a Composition was in.
 
 use crate::catalog::kinds;
-use crate::engine::{Key, Next, Pass, Reconciler};
-use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
 use transom_object::meta;
 use transom_xapi::constants::{event, kind, label, message, owner};
 use transom_xapi::metadata::{add_controller, controller_reference};
@@ -22,9 +21,9 @@ pub(super) struct Compositions {
 }
 
 impl Compositions {
-    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let read = self.plane.read(pass, &kinds::composition(), "", &key.name).await;
-        let Some(object) = read.to("cannot get Composition")? else { return Ok(Next::Gone) };
+    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let read = self.plane.read(log, &kinds::composition(), "", &key.name).await;
+        let Some(object) = read.context("cannot get Composition")? else { return Ok(Next::Gone) };
         if meta::is_deleting(&object) {
             return Ok(Next::Wait);
         }
@@ -37,17 +36,17 @@ impl Compositions {
         let listed = self.tell(
             &object,
             event::composition::CREATE_REVISION,
-            listed.to("cannot list CompositionRevisions"),
+            listed.context("cannot list CompositionRevisions"),
         )?;
-        listed.iter().for_each(|r| pass.read(r));
+        listed.iter().for_each(|r| log.read(r));
         let revisions: Vec<CompositionRevision> =
             listed.iter().filter_map(|r| CompositionRevision::deserialize(r).ok()).collect();
         let steps = revision::plan(&composition, &revisions)
             .map_err(|e| Error::unfit(e.to_string()))
-            .to("cannot own CompositionRevision");
+            .context("cannot own CompositionRevision");
         for step in self.tell(&object, event::composition::UPDATE_REVISION, steps)? {
             let is_new = matches!(step, Step::Create { .. });
-            self.take(pass, &object, &listed, step).await?;
+            self.take(log, &object, &listed, step).await?;
             for ignored in composition.spec.ignored().into_iter().filter(|_| is_new) {
                 let reason = event::composition::CREATE_REVISION;
                 self.plane.events.warning(NAME, &object, reason, ignored);
@@ -56,7 +55,7 @@ impl Compositions {
         Ok(Next::Wait)
     }
 
-    async fn take(&self, pass: &Pass, composition: &Value, revisions: &[Value], step: Step) -> Result<()> {
+    async fn take(&self, log: &RunLog, composition: &Value, revisions: &[Value], step: Step) -> Result<()> {
         match step {
             Step::Update { name, adopt, number } => {
                 let Some(mut revision) = revisions.iter().find(|r| meta::name(r) == name).cloned() else {
@@ -68,15 +67,15 @@ impl Compositions {
                     add_controller(&mut revision, owner).map_err(|e| Error::unfit(e.to_string()))?;
                 }
                 revision["spec"]["revision"] = number.into();
-                let updated = self.plane.update(pass, &mut revision).await;
-                let updated = updated.to("cannot update CompositionRevision spec");
+                let updated = self.plane.update(log, &mut revision).await;
+                let updated = updated.context("cannot update CompositionRevision spec");
                 self.tell(composition, event::composition::UPDATE_REVISION, updated)
             }
             Step::Create { revision, .. } => {
                 let created = self.plane.cluster.create(&revision, owner::DEFAULT).await;
-                let created = created.to("cannot create CompositionRevision");
+                let created = created.context("cannot create CompositionRevision");
                 let created = self.tell(composition, event::composition::CREATE_REVISION, created)?;
-                pass.wrote(&created);
+                log.wrote(&created);
                 let reason = event::composition::CREATE_REVISION;
                 self.plane.events.normal(NAME, composition, reason, message::CREATED_REVISION);
                 Ok(())
@@ -99,7 +98,7 @@ impl Reconciler for Compositions {
         NAME
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }

@@ -1,12 +1,11 @@
 //! Whether the functions of a revision's pipeline can run in it.
 
 use crate::catalog::{Catalog, kinds};
-use crate::engine::{Key, Next, Pass, Reconciler};
-use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
+use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
 use transom_object::meta;
 use transom_xapi::constants::{event, message};
 use transom_xapi::function::{self, FunctionRevision};
@@ -27,9 +26,9 @@ pub(super) struct Revisions {
 }
 
 impl Revisions {
-    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let read = self.plane.read(pass, &kinds::revision(), "", &key.name).await;
-        let Some(mut object) = read.to("cannot get CompositionRevision")? else { return Ok(Next::Gone) };
+    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let read = self.plane.read(log, &kinds::revision(), "", &key.name).await;
+        let Some(mut object) = read.context("cannot get CompositionRevision")? else { return Ok(Next::Gone) };
         if meta::is_deleting(&object) {
             return Ok(Next::Wait);
         }
@@ -58,7 +57,10 @@ impl Revisions {
         if let Some(fields) = without_effect {
             self.plane.events.warning(NAME, &object, event::composition::NO_EFFECT, fields);
         }
-        self.plane.update_status(pass, &mut object).await.to("cannot update CompositionRevision status")?;
+        self.plane
+            .update_status(log, &mut object)
+            .await
+            .context("cannot update CompositionRevision status")?;
         Ok(Next::Wait)
     }
 }
@@ -68,7 +70,7 @@ impl Reconciler for Revisions {
         NAME
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }

@@ -8,9 +8,6 @@ mod refusal;
 mod side;
 
 use crate::catalog::kinds;
-use crate::cluster::Deletion;
-use crate::engine::{Change, Depth, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start};
-use crate::error::{Attempt, Error, Result};
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use refusal::Refusal;
@@ -19,6 +16,10 @@ use serde_json::{Value, json};
 use side::{Live, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transom_engine::{
+    Change, DeleteOptions, Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
+    Running, Subscription, start,
+};
 use transom_object::meta;
 use transom_xapi::conditions::{self, Condition};
 use transom_xapi::constants::owner;
@@ -139,9 +140,9 @@ impl Definitions {
         result
     }
 
-    async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let read = self.plane.read(pass, &kinds::definition(), "", &key.name).await;
-        let Some(mut xrd) = read.to("cannot get CompositeResourceDefinition")? else {
+    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let read = self.plane.read(log, &kinds::definition(), "", &key.name).await;
+        let Some(mut xrd) = read.context("cannot get CompositeResourceDefinition")? else {
             self.stop(key);
             return Ok(Next::Gone);
         };
@@ -151,16 +152,16 @@ impl Definitions {
             return Ok(Next::Wait);
         }
         if meta::is_deleting(&xrd) {
-            return self.terminate(key, pass, &mut xrd, &definition).await;
+            return self.terminate(key, log, &mut xrd, &definition).await;
         }
         if let Some(refusal) = Refusal::of_definition(&definition) {
-            return self.refuse(pass, &mut xrd, self.side.render_reason(), "", refusal).await;
+            return self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await;
         }
         match self.side.derive(&definition) {
-            Ok(derived) => self.establish(key, pass, &mut xrd, definition, derived).await,
+            Ok(derived) => self.establish(key, log, &mut xrd, definition, derived).await,
             Err(error) => {
                 let refusal = Refusal::of_derivation(&error);
-                self.refuse(pass, &mut xrd, self.side.render_reason(), "", refusal).await
+                self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await
             }
         }
     }
@@ -169,25 +170,25 @@ impl Definitions {
     /// served already stays as it is. The event begins with what was attempted.
     async fn refuse(
         &self,
-        pass: &Pass,
+        log: &RunLog,
         xrd: &mut Value,
         event: &str,
         attempt: &str,
         Refusal { reason, message }: Refusal,
     ) -> Result<Next> {
-        self.mark(pass, xrd, self.side.refused(reason, &message)).await?;
+        self.mark(log, xrd, self.side.refused(reason, &message)).await?;
         let words = if attempt.is_empty() { message } else { format!("{attempt}: {message}") };
         self.plane.events.warning(self.side.controller(), xrd, event, words.clone());
         Err(Error::unfit(words))
     }
 
     /// Sets a condition of the definition, unless it is set already.
-    async fn mark(&self, pass: &Pass, xrd: &mut Value, condition: Condition) -> Result<()> {
+    async fn mark(&self, log: &RunLog, xrd: &mut Value, condition: Condition) -> Result<()> {
         let before = xrd.get("status").cloned();
         conditions::mark_observed(xrd, [condition], self.plane.clock.now());
         if xrd.get("status") != before.as_ref() {
-            let updated = self.plane.update_status(pass, xrd).await;
-            updated.to("cannot update status of CompositeResourceDefinition")?;
+            let updated = self.plane.update_status(log, xrd).await;
+            updated.context("cannot update status of CompositeResourceDefinition")?;
         }
         Ok(())
     }
@@ -195,35 +196,35 @@ impl Definitions {
     async fn establish(
         &self,
         key: &Key,
-        pass: &Pass,
+        log: &RunLog,
         xrd: &mut Value,
         definition: Definition,
         derived: Value,
     ) -> Result<Next> {
         let side = self.side;
         if notes::add_finalizer(xrd, side.finalizer()) {
-            let updated = self.plane.update(pass, xrd).await.to(side.cannot("add", "finalizer"));
+            let updated = self.plane.update(log, xrd).await.context(side.cannot("add", "finalizer"));
             self.tell(xrd, side.establish_reason(), updated)?;
         }
-        let applied = self.apply_crd(pass, xrd, derived).await;
+        let applied = self.apply_crd(log, xrd, derived).await;
         if let Some(refusal) = applied.as_ref().err().and_then(|e| Refusal::of_write(side, e)) {
-            return self.refuse(pass, xrd, side.establish_reason(), &side.cannot_apply(), refusal).await;
+            return self.refuse(log, xrd, side.establish_reason(), &side.cannot_apply(), refusal).await;
         }
-        let (crd, changed) = self.tell(xrd, side.establish_reason(), applied.to(side.cannot_apply()))?;
+        let (crd, changed) = self.tell(xrd, side.establish_reason(), applied.context(side.cannot_apply()))?;
         if changed {
             let words = format!("Applied {} CustomResourceDefinition: {}", side.what(), meta::name(&crd));
             self.normal(xrd, side.establish_reason(), words);
         }
         if !is_established(&crd) {
             if let Some(refusal) = Refusal::of_names(side, &crd) {
-                return self.refuse(pass, xrd, side.establish_reason(), "", refusal).await;
+                return self.refuse(log, xrd, side.establish_reason(), "", refusal).await;
             }
             let words = format!("waiting for {} CustomResourceDefinition to be established", side.what());
             self.normal(xrd, side.establish_reason(), words);
             return Ok(Next::Backoff);
         }
         self.keep_running(key, xrd, definition);
-        self.write_status(pass, xrd).await
+        self.write_status(log, xrd).await
     }
 
     /// Starts the controller, anew if the definition changed since it was started.
@@ -241,7 +242,7 @@ impl Definitions {
         }
     }
 
-    async fn write_status(&self, pass: &Pass, xrd: &mut Value) -> Result<Next> {
+    async fn write_status(&self, log: &RunLog, xrd: &mut Value) -> Result<Next> {
         let definition = Definition::deserialize(&*xrd).map_err(|e| Error::unfit(e.to_string()))?;
         let before = xrd.get("status").cloned();
         conditions::mark_observed(xrd, [self.side.watching()], self.plane.clock.now());
@@ -249,15 +250,15 @@ impl Definitions {
             xrd["status"]["controllers"][field] = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind});
         }
         if xrd.get("status") != before.as_ref() {
-            let updated = self.plane.update_status(pass, xrd).await;
-            updated.to("cannot update status of CompositeResourceDefinition")?;
+            let updated = self.plane.update_status(log, xrd).await;
+            updated.context("cannot update status of CompositeResourceDefinition")?;
         }
         Ok(Next::Wait)
     }
 
     /// Writes the CRD unless it is what it should be already. Says whether it was written.
-    async fn apply_crd(&self, pass: &Pass, xrd: &Value, mut derived: Value) -> Result<(Value, bool)> {
-        let live = self.plane.read(pass, &kinds::crd(), "", meta::name(&derived)).await?;
+    async fn apply_crd(&self, log: &RunLog, xrd: &Value, mut derived: Value) -> Result<(Value, bool)> {
+        let live = self.plane.read(log, &kinds::crd(), "", meta::name(&derived)).await?;
         let written = match live {
             None => self.plane.cluster.create(&derived, owner::DEFAULT).await?,
             Some(live) => {
@@ -270,7 +271,7 @@ impl Definitions {
                 self.plane.cluster.update(&derived, owner::DEFAULT).await?
             }
         };
-        pass.wrote(&written);
+        log.wrote(&written);
         self.plane.cluster.forget_group(written["spec"]["group"].as_str().unwrap_or_default());
         Ok((written, true))
     }
@@ -278,7 +279,7 @@ impl Definitions {
     async fn terminate(
         &self,
         key: &Key,
-        pass: &Pass,
+        log: &RunLog,
         xrd: &mut Value,
         definition: &Definition,
     ) -> Result<Next> {
@@ -287,23 +288,27 @@ impl Definitions {
             self.stop(key);
             return Ok(Next::Wait);
         }
-        self.mark(pass, xrd, side.terminating()).await?;
+        self.mark(log, xrd, side.terminating()).await?;
         let name = side.crd_name(definition);
-        let read = self.plane.read(pass, &kinds::crd(), "", &name).await;
-        let crd =
-            self.tell(xrd, side.terminate_reason(), read.to(side.cannot("get", "CustomResourceDefinition")))?;
+        let read = self.plane.read(log, &kinds::crd(), "", &name).await;
+        let crd = self.tell(
+            xrd,
+            side.terminate_reason(),
+            read.context(side.cannot("get", "CustomResourceDefinition")),
+        )?;
         let ours = crd.filter(|crd| meta::controller_of(crd).is_some_and(|c| c.uid == meta::uid(xrd)));
         let Some(crd) = ours else {
             // Gone, or someone else's by now: nothing is left to do.
             self.stop(key);
             notes::remove_finalizer(xrd, side.finalizer());
-            let updated = self.plane.update(pass, xrd).await.to(side.cannot("remove", "finalizer"));
+            let updated = self.plane.update(log, xrd).await.context(side.cannot("remove", "finalizer"));
             self.tell(xrd, side.terminate_reason(), updated)?;
             return Ok(Next::Wait);
         };
         self.watch_instances(key, definition).await;
-        let left = self.delete_instances(pass, definition).await;
-        let left = self.tell(xrd, side.terminate_reason(), left.to(side.cannot("delete", "instances")))?;
+        let left = self.delete_instances(log, definition).await;
+        let left =
+            self.tell(xrd, side.terminate_reason(), left.context(side.cannot("delete", "instances")))?;
         if left > 0 {
             // Only their controller lets instances go, and after a restart nobody has started it.
             let running = self.live().contains_key(key);
@@ -318,12 +323,12 @@ impl Definitions {
         // The controller goes before the kind that it watches.
         self.stop(key);
         if !meta::is_deleting(&crd) {
-            let deleted = self.plane.cluster.delete(&kinds::crd(), "", &name, Deletion::default()).await;
-            pass.changed();
+            let deleted = self.plane.cluster.delete(&kinds::crd(), "", &name, DeleteOptions::default()).await;
+            log.changed();
             self.tell(
                 xrd,
                 side.terminate_reason(),
-                deleted.to(side.cannot("delete", "CustomResourceDefinition")),
+                deleted.context(side.cannot("delete", "CustomResourceDefinition")),
             )?;
             let words = format!("Deleted {} CustomResourceDefinition: {name}", side.what());
             self.normal(xrd, side.terminate_reason(), words);
@@ -353,16 +358,16 @@ impl Definitions {
     }
 
     /// Deletes every instance; how many are still there. Namespaced ones are no exception.
-    async fn delete_instances(&self, pass: &Pass, definition: &Definition) -> Result<usize> {
+    async fn delete_instances(&self, log: &RunLog, definition: &Definition) -> Result<usize> {
         let Some(gvk) = self.side.instance_type(definition) else { return Ok(0) };
         let instances = match self.plane.cluster.list(&gvk, "", &BTreeMap::new()).await {
             Err(e) if e.is_unknown_kind() || e.is_not_found() => return Ok(0),
             listed => listed?,
         };
         for instance in instances.iter().filter(|i| !meta::is_deleting(i)) {
-            pass.changed();
+            log.changed();
             let (namespace, name) = (meta::namespace(instance), meta::name(instance));
-            self.plane.cluster.delete(&gvk, namespace, name, Deletion::default()).await?;
+            self.plane.cluster.delete(&gvk, namespace, name, DeleteOptions::default()).await?;
         }
         Ok(instances.len())
     }
@@ -373,7 +378,7 @@ impl Reconciler for Definitions {
         self.side.controller()
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }

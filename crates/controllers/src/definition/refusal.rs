@@ -1,8 +1,8 @@
 //! Why a definition cannot be what it says, in terms of the definition: users write XRDs, not CRDs.
 
 use super::side::Side;
-use crate::error::Error;
 use serde_json::Value;
+use transom_engine::Error;
 use transom_object::{conditions, meta};
 use transom_xapi::constants::reason;
 use transom_xapi::definition::Definition;

@@ -8,14 +8,14 @@ mod reconcile;
 
 pub use protection::Protection;
 
-use crate::engine::{
-    Depth, Following, Key, Next, Pace, Pass, Queue, Reconciler, Running, Subscription, start, wake_itself,
-};
-use crate::error::Result;
 use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::task::AbortHandle;
+use transom_engine::{
+    Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog, Running, Subscription, start,
+    wake_itself,
+};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::{group, kind};
 
@@ -55,7 +55,7 @@ impl UsageControllers {
         let (mut running, mut subscriptions) = (Vec::new(), Vec::new());
         for gvk in kinds() {
             let queue = Arc::new(Queue::new(Pace::default()));
-            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Whole, protection.shelf()));
+            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Whole, protection.cache()));
             subscriptions.push(plane.watches.subscribe(&gvk, Depth::Header, wake_itself(queue.clone())));
             let name = format!("usage/{}.{}", gvk.kind.to_lowercase(), gvk.group);
             let (watches, metrics) = (&plane.watches, &plane.metrics);
@@ -75,7 +75,7 @@ impl Reconciler for Usages {
         &self.name
     }
 
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, pass))
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
+        Box::pin(self.run(key, log))
     }
 }

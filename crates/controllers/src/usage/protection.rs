@@ -1,13 +1,12 @@
 //! Who protects what: asked before an object is deleted.
 
-use crate::cluster::Cluster;
-use crate::engine::{Change, Listing, Observer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use transom_engine::{Change, Cluster, Listing, Observer};
 use transom_object::{GroupVersionKind, meta};
 use transom_xapi::constants::{annotation, label, owner};
 use transom_xapi::usage::{self, Usage, in_use_message};
@@ -23,7 +22,7 @@ const STARTING: &str = "This resource is in-use by usage(s) that are not known y
 
 /// The usages that exist. Give it to whoever admits deletions.
 pub struct Protection {
-    shelf: Arc<Shelf>,
+    cache: Arc<Cache>,
     attempts: mpsc::Sender<(Value, String)>,
     noted: Mutex<Option<mpsc::Receiver<(Value, String)>>>,
     /// How objects were to be deleted, by uid: noting it on the object takes a moment in which it may become free.
@@ -33,7 +32,7 @@ pub struct Protection {
 impl Default for Protection {
     fn default() -> Self {
         let (attempts, noted) = mpsc::channel(BACKLOG);
-        Self { shelf: Arc::default(), attempts, noted: Mutex::new(Some(noted)), tried: Mutex::default() }
+        Self { cache: Arc::default(), attempts, noted: Mutex::new(Some(noted)), tried: Mutex::default() }
     }
 }
 
@@ -44,7 +43,7 @@ impl Protection {
         if meta::label(object, label::IN_USE) != Some("true") {
             return None;
         }
-        let why = self.shelf.lock().refusal(object)?;
+        let why = self.cache.lock().refusal(object)?;
         let policy = policy.unwrap_or("Background");
         let mut tried = self.tried();
         if tried.len() < REMEMBERED {
@@ -69,17 +68,17 @@ impl Protection {
 
     /// The usages that protect an object, itself being deleted or not.
     pub(super) fn usages_of(&self, object: &Value) -> Vec<Usage> {
-        self.shelf.lock().usages_of(object)
+        self.cache.lock().usages_of(object)
     }
 
-    pub(super) fn shelf(&self) -> Arc<Shelf> {
-        self.shelf.clone()
+    pub(super) fn cache(&self) -> Arc<Cache> {
+        self.cache.clone()
     }
 }
 
 /// The usages, found by what they use: a deletion costs what it has to ask, however many there are.
 #[derive(Default)]
-pub(super) struct Shelf(Mutex<Usages>);
+pub(super) struct Cache(Mutex<Usages>);
 
 #[derive(Default)]
 struct Usages {
@@ -89,7 +88,7 @@ struct Usages {
     complete: BTreeSet<GroupVersionKind>,
 }
 
-impl Shelf {
+impl Cache {
     fn lock(&self) -> MutexGuard<'_, Usages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,7 +134,7 @@ impl Usages {
     }
 }
 
-impl Observer for Shelf {
+impl Observer for Cache {
     fn changed(&self, change: &Change<'_>) {
         let Some(seen) = change.object() else { return };
         match change.after.and_then(|after| Usage::deserialize(&*after.object).ok()) {

@@ -1,12 +1,10 @@
 //! One reconcile of a usage.
 
 use super::Usages;
-use crate::cluster::Deletion;
-use crate::engine::{Dependency, Key, Next, Pass};
-use crate::error::{Attempt, Error, Result, existing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use transom_engine::{DeleteOptions, Dependency, Error, ErrorContext, Key, Next, Result, RunLog, existing};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::constants::{annotation, event, finalizer, label, owner};
 use transom_xapi::usage::{self, Usage, Used};
@@ -15,17 +13,17 @@ use transom_xapi::{Condition, conditions, metadata};
 type Step<T> = Result<T, (&'static str, Error)>;
 
 impl Usages {
-    pub(super) async fn run(&self, key: &Key, pass: &Pass) -> Result<Next> {
-        let read = self.plane.read(pass, &self.gvk, &key.namespace, &key.name).await;
-        let Some(mut object) = read.to("cannot get usage")? else {
+    pub(super) async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let read = self.plane.read(log, &self.gvk, &key.namespace, &key.name).await;
+        let Some(mut object) = read.context("cannot get usage")? else {
             self.following.forget(key);
             return Ok(Next::Gone);
         };
         let before = object.get("status").cloned();
         let outcome = if meta::is_deleting(&object) {
-            self.release(key, pass, &mut object).await
+            self.release(key, log, &mut object).await
         } else {
-            self.protect(key, pass, &mut object).await
+            self.protect(key, log, &mut object).await
         };
         match outcome {
             Ok(next) => Ok(next),
@@ -35,16 +33,16 @@ impl Usages {
                 let now = self.plane.clock.now();
                 conditions::mark_observed(&mut object, [Condition::reconcile_error(error.to_string())], now);
                 if object.get("status") != before.as_ref() {
-                    let _ = self.plane.update_status(pass, &mut object).await;
+                    let _ = self.plane.update_status(log, &mut object).await;
                 }
                 Err(error)
             }
         }
     }
 
-    async fn protect(&self, key: &Key, pass: &Pass, object: &mut Value) -> Step<Next> {
+    async fn protect(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
         let resolving = |e| (event::usage::RESOLVE_SELECTORS, e);
-        self.resolve(pass, object).await.to("cannot resolve selectors").map_err(resolving)?;
+        self.resolve(log, object).await.context("cannot resolve selectors").map_err(resolving)?;
         let usage = parse(object).map_err(resolving)?;
         self.follow(key, object, &usage).map_err(resolving)?;
         let mut changed = metadata::add_finalizer(object, finalizer::USAGE);
@@ -54,21 +52,21 @@ impl Usages {
             changed = true;
         }
         if changed {
-            let updated = self.plane.update(pass, object).await.to("cannot update usage");
+            let updated = self.plane.update(log, object).await.context("cannot update usage");
             updated.map_err(|e| (event::usage::ADD_DETAILS, e))?;
         }
-        let used = self.used(pass, object, &usage.spec.of).await.to("cannot get used resource");
+        let used = self.used(log, object, &usage.spec.of).await.context("cannot get used resource");
         let used = used
             .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get used resource: not found".into())));
         let used = used.map_err(|e| (event::usage::GET_USED, e))?;
         if meta::label(&used, label::IN_USE) != Some("true") {
             let patch = json!({"metadata": {"labels": {label::IN_USE: "true"}}});
             let marked = self.plane.cluster.merge_patch(&used, &patch, owner::DEFAULT).await;
-            let marked = marked.to("cannot add in use label and owner reference");
-            pass.wrote(&marked.map_err(|e| (event::usage::ADD_IN_USE_LABEL, e))?);
+            let marked = marked.context("cannot add in use label and owner reference");
+            log.wrote(&marked.map_err(|e| (event::usage::ADD_IN_USE_LABEL, e))?);
         }
         if let Some(by) = &usage.spec.by {
-            self.go_with(pass, object, by).await?;
+            self.go_with(log, object, by).await?;
         }
         let before = object.get("status").cloned();
         let fine = [Condition::reconcile_success(), Condition::available()];
@@ -76,7 +74,7 @@ impl Usages {
         if object.get("status") != before.as_ref() {
             let words = "Usage configured successfully.";
             self.plane.events.normal(&self.name, object, event::usage::CONFIGURED, words);
-            let updated = self.plane.update_status(pass, object).await.to("cannot update usage status");
+            let updated = self.plane.update_status(log, object).await.context("cannot update usage status");
             updated.map_err(|e| (event::usage::CONFIGURED, e))?;
         }
         Ok(Next::Wait)
@@ -96,8 +94,8 @@ impl Usages {
     }
 
     /// The usage goes with what uses the object.
-    async fn go_with(&self, pass: &Pass, object: &mut Value, by: &Used) -> Step<()> {
-        let using = self.used(pass, object, by).await.to("cannot get using resource");
+    async fn go_with(&self, log: &RunLog, object: &mut Value, by: &Used) -> Step<()> {
+        let using = self.used(log, object, by).await.context("cannot get using resource");
         let using = using
             .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get using resource: not found".into())));
         let using = using.map_err(|e| (event::usage::GET_USING, e))?;
@@ -110,12 +108,12 @@ impl Usages {
             "uid": meta::uid(&using),
         });
         metadata::add_owner(object, reference);
-        let updated = self.plane.update(pass, object).await.to("cannot add owner reference to usage");
+        let updated = self.plane.update(log, object).await.context("cannot add owner reference to usage");
         updated.map_err(|e| (event::usage::ADD_OWNER, e))
     }
 
     /// What is used may be deleted again, if nothing else uses it; and is, if that was tried before.
-    async fn release(&self, key: &Key, pass: &Pass, object: &mut Value) -> Step<Next> {
+    async fn release(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
         let failed = |e| (event::usage::REMOVE_FINALIZER, e);
         if !metadata::has_finalizer(object, finalizer::USAGE) {
             return Ok(Next::Wait);
@@ -123,46 +121,47 @@ impl Usages {
         let usage = parse(object).map_err(failed)?;
         self.follow(key, object, &usage).map_err(failed)?;
         if let (Some(by), Some(_)) = (&usage.spec.by, meta::label(object, label::COMPOSITE)) {
-            let using = self.used(pass, object, by).await.to("cannot get using resource");
+            let using = self.used(log, object, by).await.context("cannot get using resource");
             if using.map_err(|e| (event::usage::GET_USING, e))?.is_some() {
                 let words = "Waiting for the using resource to be deleted.";
                 self.plane.events.normal(&self.name, object, event::usage::WAITING_USING_DELETED, words);
                 return Ok(Next::Wait);
             }
         }
-        let used = self.used(pass, object, &usage.spec.of).await.to("cannot get used resource");
+        let used = self.used(log, object, &usage.spec.of).await.context("cannot get used resource");
         if let Some(used) = used.map_err(|e| (event::usage::GET_USED, e))? {
             let others = self.protection.usages_of(&used);
             if others.iter().all(|other| other.metadata.uid == meta::uid(object)) {
-                self.free(pass, &used, usage.spec.replay_deletion == Some(true)).await?;
+                self.free(log, &used, usage.spec.replay_deletion == Some(true)).await?;
             }
         }
         metadata::remove_finalizer(object, finalizer::USAGE);
-        self.plane.update(pass, object).await.to("cannot remove usage finalizer").map_err(failed)?;
+        self.plane.update(log, object).await.context("cannot remove usage finalizer").map_err(failed)?;
         Ok(Next::Wait)
     }
 
-    async fn free(&self, pass: &Pass, used: &Value, replay: bool) -> Step<()> {
+    async fn free(&self, log: &RunLog, used: &Value, replay: bool) -> Step<()> {
         let patch = json!({"metadata": {"labels": {label::IN_USE: null}}});
         let freed = self.plane.cluster.merge_patch(used, &patch, owner::DEFAULT).await;
-        let freed =
-            freed.to("cannot remove in use label").map_err(|e| (event::usage::REMOVE_IN_USE_LABEL, e))?;
-        pass.wrote(&freed);
+        let freed = freed
+            .context("cannot remove in use label")
+            .map_err(|e| (event::usage::REMOVE_IN_USE_LABEL, e))?;
+        log.wrote(&freed);
         // Asked once it is free: nobody is refused any longer.
         let tried = self.protection.take_attempt(used);
         let noted = meta::annotation(&freed, annotation::DELETION_ATTEMPT).map(str::to_owned);
         let (Some(policy), Some(gvk)) = (noted.or(tried), meta::gvk(used)) else { return Ok(()) };
         if replay {
-            let options = Deletion { propagation: Some(&policy), uid: Some(meta::uid(used)) };
+            let options = DeleteOptions { propagation: Some(&policy), uid: Some(meta::uid(used)) };
             let deleted =
                 self.plane.cluster.delete(&gvk, meta::namespace(used), meta::name(used), options).await;
-            deleted.to("cannot replay deletion").map_err(|e| (event::usage::REPLAY_DELETION, e))?;
+            deleted.context("cannot replay deletion").map_err(|e| (event::usage::REPLAY_DELETION, e))?;
         }
         Ok(())
     }
 
     /// Replaces selectors by what they stand for, once and for all.
-    async fn resolve(&self, pass: &Pass, object: &mut Value) -> Result<()> {
+    async fn resolve(&self, log: &RunLog, object: &mut Value) -> Result<()> {
         let usage = parse(object)?;
         let mut changed = false;
         for (field, used) in [("of", Some(&usage.spec.of)), ("by", usage.spec.by.as_ref())] {
@@ -175,13 +174,13 @@ impl Usages {
             object["spec"][field]["resourceRef"] = json!(found);
             changed = true;
         }
-        if changed { self.plane.update(pass, object).await } else { Ok(()) }
+        if changed { self.plane.update(log, object).await } else { Ok(()) }
     }
 
     /// What a usage refers to; `None` when it is gone.
-    async fn used(&self, pass: &Pass, usage: &Value, used: &Used) -> Result<Option<Value>> {
+    async fn used(&self, log: &RunLog, usage: &Value, used: &Used) -> Result<Option<Value>> {
         let (namespace, name) = (namespace_of(usage, used), used.name().unwrap_or_default());
-        existing(self.plane.read(pass, &kind_of(used)?, namespace, name).await)
+        existing(self.plane.read(log, &kind_of(used)?, namespace, name).await)
     }
 }
 

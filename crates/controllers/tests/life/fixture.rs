@@ -15,14 +15,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::task::{self, Poll};
 use std::time::Duration;
 use tower::{Service, ServiceExt};
 use transom_apiserver::{Identity, Server};
 use transom_compose::FunctionRunner;
-use transom_controllers::cluster::{Cluster, Deletion};
-use transom_controllers::metrics::Metrics;
-use transom_controllers::{Clock, Controllers, FunctionRuntime, Notice, Options, Protection, Surroundings};
+use transom_controllers::{Context, Controllers, FunctionRuntime, Notice, Options, Protection};
+use transom_engine::Clock;
+use transom_engine::Metrics;
+use transom_engine::{Cluster, DeleteOptions};
 use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
@@ -83,7 +84,7 @@ impl Service<Request<Body>> for Cable {
     type Error = Failure;
     type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
     }
 
@@ -247,12 +248,12 @@ impl Plane {
     }
 
     /// Starts controllers that can write so often and no more.
-    pub async fn try_start(&mut self, writes: i64, lose_answer: bool) -> transom_controllers::Result<()> {
+    pub async fn try_start(&mut self, writes: i64, lose_answer: bool) -> transom_engine::Result<()> {
         self.stop();
         let (left, lose_answer) = (AtomicI64::new(writes), AtomicBool::new(lose_answer));
         self.wire = Arc::new(Wire { left, lose_answer, ..Wire::default() });
         let notices = self.notices.clone();
-        let surroundings = Surroundings {
+        let context = Context {
             client: client_of(&self.server, self.wire.clone(), self.hidden.clone()),
             runner: self.runner.clone().unwrap_or_else(|| self.shelf.functions.clone()),
             runtime: Arc::new(self.shelf.clone()),
@@ -262,7 +263,7 @@ impl Plane {
             protection: self.protection.clone(),
             options: self.options.clone(),
         };
-        self.controllers = Some(Controllers::start(surroundings).await?);
+        self.controllers = Some(Controllers::start(context).await?);
         Ok(())
     }
 
@@ -277,7 +278,7 @@ impl Plane {
         *self.wire.refused.lock().unwrap() = writes.to_owned();
     }
 
-    pub fn readiness(&self) -> Arc<transom_controllers::Readiness> {
+    pub fn readiness(&self) -> Arc<transom_engine::Readiness> {
         self.controllers.as_ref().expect("there are controllers").readiness()
     }
 
@@ -332,7 +333,7 @@ impl Plane {
         }
     }
 
-    pub async fn try_apply(&self, yaml: &str) -> transom_controllers::Result<Value> {
+    pub async fn try_apply(&self, yaml: &str) -> transom_engine::Result<Value> {
         self.user.apply(&documents(yaml)[0], "kubectl").await
     }
 
@@ -379,7 +380,7 @@ impl Plane {
 
     pub async fn delete_with(&self, kind: &str, name: &str, propagation: Option<&str>) {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-        let options = Deletion { propagation, uid: None };
+        let options = DeleteOptions { propagation, uid: None };
         self.user.delete(&gvk(kind), namespace, name, options).await.expect("it can be deleted");
     }
 

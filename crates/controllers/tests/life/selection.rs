@@ -164,7 +164,7 @@ async fn composition_validation() {
         ),
     ] {
         let refused = plane.user.create(&documents(&wrong)[0], "kubectl").await;
-        assert!(refused.as_ref().is_err_and(transom_controllers::Error::is_invalid), "{why}: {refused:?}");
+        assert!(refused.as_ref().is_err_and(transom_engine::Error::is_invalid), "{why}: {refused:?}");
     }
     assert!(plane.try_apply(&composition("good", &["teller"])).await.is_ok());
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::*;
 use serde_json::json;
-use transom_controllers::cluster::Deletion;
+use transom_engine::DeleteOptions;
 
 const MAP: &str = "v1/ConfigMap";
 const USAGE: &str = "protection.crossplane.io/v1beta1/Usage";
@@ -14,7 +14,7 @@ fn map(name: &str) -> String {
 }
 
 async fn refused(plane: &Plane, name: &str) -> String {
-    let deleted = plane.user.delete(&gvk(MAP), "default", name, Deletion::default()).await;
+    let deleted = plane.user.delete(&gvk(MAP), "default", name, DeleteOptions::default()).await;
     deleted.expect_err("it is in use").to_string()
 }
 
@@ -119,7 +119,7 @@ async fn what_is_in_use_is_protected_before_it_is_known_by_what() {
     plane.show();
     // Nothing uses it after all, whatever its label says.
     let deadline = std::time::Instant::now() + PATIENCE;
-    while plane.user.delete(&gvk(MAP), "default", "used", Deletion::default()).await.is_err() {
+    while plane.user.delete(&gvk(MAP), "default", "used", DeleteOptions::default()).await.is_err() {
         assert!(std::time::Instant::now() < deadline, "it cannot be deleted");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }

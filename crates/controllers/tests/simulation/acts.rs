@@ -8,7 +8,7 @@ use crate::platform::{self, CLAIMS, CONFIGS, HOME, Sort, Spec};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use transom_controllers::cluster::Deletion;
+use transom_engine::DeleteOptions;
 use transom_object::{GroupVersionKind, meta};
 use transom_store::Key;
 
@@ -148,7 +148,7 @@ impl Life {
 
     async fn delete(&mut self, key: &Key, propagation: Option<&str>) {
         self.plane.wire.ledger().released.insert(key.clone());
-        let options = Deletion { propagation, uid: None };
+        let options = DeleteOptions { propagation, uid: None };
         let (namespace, name) = (&key.object.namespace, &key.object.name);
         self.plane.user.delete(&kind_of(key), namespace, name, options).await.unwrap();
     }

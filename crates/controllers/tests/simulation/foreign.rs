@@ -2,7 +2,7 @@
 
 use crate::platform::HOME;
 use serde_json::json;
-use transom_controllers::cluster::{Cluster, Deletion};
+use transom_engine::{Cluster, DeleteOptions};
 use transom_object::{GroupVersionKind, meta};
 use transom_store::Key;
 
@@ -41,7 +41,7 @@ pub async fn occupy(user: &Cluster, key: &Key) -> Option<u64> {
 /// Deletes what is there and takes its place.
 pub async fn oust(user: &Cluster, key: &Key) -> Option<u64> {
     let kind = GroupVersionKind::new("", "v1", "ConfigMap");
-    let options = Deletion { propagation: None, uid: None };
+    let options = DeleteOptions { propagation: None, uid: None };
     user.delete(&kind, &key.object.namespace, &key.object.name, options).await.ok()?;
     occupy(user, key).await
 }

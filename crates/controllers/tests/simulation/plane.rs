@@ -11,8 +11,9 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use transom_apiserver::{Nature, Server};
-use transom_controllers::cluster::Cluster;
-use transom_controllers::{Clock, Controllers, FunctionRuntime, Notice, Options, Protection, Surroundings};
+use transom_controllers::{Context, Controllers, FunctionRuntime, Notice, Options, Protection};
+use transom_engine::Clock;
+use transom_engine::Cluster;
 use transom_object::time::Timestamp;
 use transom_runner::Functions;
 use transom_store::Store;
@@ -175,10 +176,10 @@ impl Keeper {
         }
     }
 
-    fn start(&mut self) -> impl Future<Output = transom_controllers::Result<Controllers>> + use<> {
+    fn start(&mut self) -> impl Future<Output = transom_engine::Result<Controllers>> + use<> {
         // As every process: names that one generated are not those of the next.
         let options = Options { seed: self.dice.draw(), ..Options::default() };
-        Controllers::start(Surroundings {
+        Controllers::start(Context {
             client: self.wire.connect(&self.server),
             runner: self.functions.clone(),
             runtime: Arc::new(Shelf),

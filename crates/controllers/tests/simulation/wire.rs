@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::Service;
 use transom_apiserver::{ApiBody, Identity, Server};
-use transom_controllers::cluster::Cluster;
+use transom_engine::Cluster;
 use transom_store::Key;
 
 /// Lines of the trace that are kept.

@@ -8,8 +8,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
 use transom_apiserver::{Admission, Identity, Server};
-use transom_controllers::metrics::Metrics;
-use transom_controllers::{Clock, Controllers, Options, Protection, Surroundings};
+use transom_controllers::{Context, Controllers, Options, Protection};
+use transom_engine::Clock;
+use transom_engine::Metrics;
 use transom_object::time::Timestamp;
 
 /// Who the controllers are to the server.
@@ -42,7 +43,7 @@ pub(super) async fn start(
         request
     });
     let now = Timestamp::now();
-    let surroundings = Surroundings {
+    let context = Context {
         client: kube::Client::new(transport, "default"),
         runner: functions.runner(),
         runtime: Arc::new(functions),
@@ -52,7 +53,5 @@ pub(super) async fn start(
         protection,
         options: Options { seed: u64::try_from(now.as_microsecond()).unwrap_or_default(), ..options },
     };
-    Controllers::start(surroundings)
-        .await
-        .map_err(|e| Failure::new(format!("cannot start the controllers: {e}")))
+    Controllers::start(context).await.map_err(|e| Failure::new(format!("cannot start the controllers: {e}")))
 }

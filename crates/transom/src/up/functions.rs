@@ -7,7 +7,7 @@ use std::time::Duration;
 use transom_builtins::{Explained, GoTemplating, Lasting};
 use transom_compose::{FunctionRunner, environment, resources_mode};
 use transom_controllers::FunctionRuntime;
-use transom_controllers::metrics::Metrics;
+use transom_engine::Metrics;
 use transom_runner::{Account, CacheOptions, Cached, Endpoint, Functions, Tls};
 use transom_xapi::Function;
 

@@ -32,8 +32,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use transom_apiserver::{Options, Server};
-use transom_controllers::metrics::Metrics;
-use transom_controllers::{Controllers, Protection, Readiness};
+use transom_controllers::{Controllers, Protection};
+use transom_engine::Metrics;
+use transom_engine::Readiness;
 use transom_runner::CacheOptions;
 use transom_store::{HistoryLimits, OpenError, Store};
 

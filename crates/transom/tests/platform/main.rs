@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use transom_controllers::cluster::{Cluster, Deletion};
+use transom_engine::{Cluster, DeleteOptions};
 use transom_object::{GroupVersion, GroupVersionKind};
 
 fn root() -> PathBuf {
@@ -122,8 +122,8 @@ async fn the_example_platform_becomes_ready_and_goes_away() {
         "{metrics}"
     );
 
-    user.delete(&platform, "default", "team-a", Deletion::default()).await.expect("it can be deleted");
-    user.delete(&app, "default", "shop", Deletion::default()).await.expect("it can be deleted");
+    user.delete(&platform, "default", "team-a", DeleteOptions::default()).await.expect("it can be deleted");
+    user.delete(&app, "default", "shop", DeleteOptions::default()).await.expect("it can be deleted");
     let started = Instant::now();
     loop {
         let maps = user.list(&gvk("v1", "ConfigMap"), "default", &BTreeMap::new()).await.expect("a list");

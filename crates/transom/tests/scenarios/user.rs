@@ -6,7 +6,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use transom_controllers::cluster::{Cluster, Deletion};
+use transom_engine::{Cluster, DeleteOptions};
 use transom_function::testing::{Scripted, serve};
 use transom_function::{Error, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
@@ -186,7 +186,7 @@ impl User {
     pub async fn try_delete(&self, kind: &str, name: &str, propagation: Option<&str>) -> Result<(), String> {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let deleted =
-            self.cluster.delete(&gvk(kind), namespace, name, Deletion { propagation, uid: None }).await;
+            self.cluster.delete(&gvk(kind), namespace, name, DeleteOptions { propagation, uid: None }).await;
         deleted.map_err(|e| e.to_string())
     }
 

@@ -2,9 +2,9 @@
 //! last one does. What happens to an object wakes exactly those that depend on it.
 
 use super::dependencies::{Dependencies, Dependency};
-use super::known::{News, Source, Told};
 use super::mirror::{Change, Listing, Mirror, Observer};
 use super::queue::{Key, Queue};
+use super::seen_versions::{ChangeNotice, ObjectHash, Via};
 use super::sighting::Depth;
 use super::watches::{Subscription, Watches};
 use crate::metrics::{CountedWatch, Metrics};
@@ -77,14 +77,15 @@ impl Following {
         self.watched().get(gvk).map(|(subscription, _)| subscription.mirror().clone())
     }
 
-    /// The object that a source stands for, among those that the key depends on: its kind, namespace and name.
-    pub fn find(&self, key: &Key, source: Source) -> Option<(String, Key)> {
+    /// The object that a hash stands for, among those that the key depends on: its kind, namespace and name.
+    pub fn find(&self, key: &Key, object: ObjectHash) -> Option<(String, Key)> {
         self.dependencies.of(key).into_iter().find_map(|dependency| match dependency {
-            Dependency::Named { gvk, namespace, name } => (Source::new(&gvk, &namespace, &name) == source)
+            Dependency::Named { gvk, namespace, name } => (ObjectHash::new(&gvk, &namespace, &name)
+                == object)
                 .then(|| (gvk.kind, Key::new(&*namespace, &*name))),
             Dependency::Selected { gvk, namespace, labels } => {
                 let selected = self.mirror(&gvk)?.select(namespace.as_deref(), &labels);
-                let is_it = |key: &Key| Source::new(&gvk, &key.namespace, &key.name) == source;
+                let is_it = |key: &Key| ObjectHash::new(&gvk, &key.namespace, &key.name) == object;
                 selected.keys.into_iter().find(is_it).map(|key| (gvk.kind, key))
             }
         })
@@ -131,9 +132,9 @@ impl Observer for Waking {
             match dependency {
                 Dependency::Named { gvk, namespace, name } => {
                     if !listing.objects.contains_key(&Key::new(&*namespace, &*name)) {
-                        let source = Source::new(&gvk, &namespace, &name);
-                        self.queue
-                            .wake_by(&key, News { source, version: listing.version, told: Told::Absence });
+                        let object = ObjectHash::new(&gvk, &namespace, &name);
+                        let version = listing.version;
+                        self.queue.wake_by(&key, ChangeNotice { object, version, via: Via::Absence });
                     }
                 }
                 // Later lists are compared with what the mirror showed, from which it was selected.

@@ -47,7 +47,7 @@ impl Error {
     }
 
     /// What the server answered, without what was attempted.
-    pub(crate) fn answer(&self) -> Option<&str> {
+    pub fn answer(&self) -> Option<&str> {
         match self.root() {
             Self::Refused { message, .. } => Some(message),
             _ => None,
@@ -55,7 +55,7 @@ impl Error {
     }
 
     /// Whether trying again cannot help until the objects or the rights are changed.
-    pub(crate) fn is_verdict(&self) -> bool {
+    pub fn is_verdict(&self) -> bool {
         matches!(self.root(), Self::Unfit(_)) || self.is_invalid() || self.is_forbidden()
     }
 
@@ -97,18 +97,18 @@ impl Error {
 }
 
 /// Says what was attempted.
-pub(crate) trait Attempt<T> {
-    fn to(self, context: impl fmt::Display) -> Result<T>;
+pub trait ErrorContext<T> {
+    fn context(self, context: impl fmt::Display) -> Result<T>;
 }
 
-impl<T> Attempt<T> for Result<T> {
-    fn to(self, context: impl fmt::Display) -> Result<T> {
+impl<T> ErrorContext<T> for Result<T> {
+    fn context(self, context: impl fmt::Display) -> Result<T> {
         self.map_err(|source| Error::During { context: context.to_string(), source: Box::new(source) })
     }
 }
 
 /// An object that is gone is as good as none.
-pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
+pub fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(e) if e.is_not_found() => Ok(None),
@@ -117,7 +117,7 @@ pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 /// Of a kind that is not served nothing exists.
-pub(crate) fn existing<T>(result: Result<Option<T>>) -> Result<Option<T>> {
+pub fn existing<T>(result: Result<Option<T>>) -> Result<Option<T>> {
     match result {
         Err(e) if e.is_unknown_kind() => Ok(None),
         result => result,
@@ -134,7 +134,10 @@ mod tests {
 
     #[test]
     fn a_chain_reads_from_the_outside_and_keeps_its_meaning() {
-        let error = Err::<(), _>(refused(409, "Conflict")).to("cannot update").to("cannot bind").unwrap_err();
+        let error = Err::<(), _>(refused(409, "Conflict"))
+            .context("cannot update")
+            .context("cannot bind")
+            .unwrap_err();
         assert_eq!(error.to_string(), "cannot bind: cannot update: no");
         assert!(error.is_conflict() && !error.is_invalid());
     }

@@ -3,9 +3,9 @@
 //! A dependency is an object by name, or all objects of a kind with some labels. Lookups cost what they find: names
 //! are hashed, and equal selectors are kept once, whoever has them.
 
-use super::known::Source;
 use super::mirror::Change;
 use super::queue::Key;
+use super::seen_versions::ObjectHash;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use transom_object::GroupVersionKind;
@@ -31,7 +31,7 @@ type Selector = (Option<String>, BTreeMap<String, String>);
 #[derive(Default)]
 struct State {
     of: HashMap<Key, BTreeSet<Dependency>>,
-    named: HashMap<Source, BTreeSet<Key>>,
+    named: HashMap<ObjectHash, BTreeSet<Key>>,
     selected: HashMap<GroupVersionKind, BTreeMap<Selector, BTreeSet<Key>>>,
     kinds: BTreeMap<GroupVersionKind, usize>,
 }
@@ -90,7 +90,7 @@ impl Dependencies {
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);
         let state = self.lock();
         let mut keys: BTreeSet<Key> =
-            state.named.get(&Source::new(change.gvk, namespace, name)).cloned().unwrap_or_default();
+            state.named.get(&ObjectHash::new(change.gvk, namespace, name)).cloned().unwrap_or_default();
         for ((within, labels), selecting) in state.selected.get(change.gvk).into_iter().flatten() {
             let has = |l: &BTreeMap<String, String>| labels.iter().all(|(k, v)| l.get(k) == Some(v));
             let here = within.as_deref().is_none_or(|w| w == namespace);
@@ -110,7 +110,7 @@ impl State {
         *self.kinds.entry(dependency.gvk().clone()).or_default() += 1;
         let keys = match dependency {
             Dependency::Named { gvk, namespace, name } => {
-                self.named.entry(Source::new(&gvk, &namespace, &name)).or_default()
+                self.named.entry(ObjectHash::new(&gvk, &namespace, &name)).or_default()
             }
             Dependency::Selected { gvk, namespace, labels } => {
                 self.selected.entry(gvk).or_default().entry((namespace, labels)).or_default()
@@ -125,11 +125,11 @@ impl State {
         }
         match dependency {
             Dependency::Named { gvk, namespace, name } => {
-                let source = Source::new(gvk, namespace, name);
-                if let Some(keys) = self.named.get_mut(&source) {
+                let object = ObjectHash::new(gvk, namespace, name);
+                if let Some(keys) = self.named.get_mut(&object) {
                     keys.remove(key);
                     if keys.is_empty() {
-                        self.named.remove(&source);
+                        self.named.remove(&object);
                     }
                 }
             }

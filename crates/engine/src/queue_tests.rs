@@ -1,6 +1,6 @@
 //! The laws of the work queue.
 
-use super::super::known::Told;
+use super::super::seen_versions::Via;
 use super::*;
 use transom_object::GroupVersionKind;
 
@@ -8,12 +8,12 @@ fn key(name: &str) -> Key {
     Key::new("", name)
 }
 
-fn source(name: &str) -> Source {
-    Source::new(&GroupVersionKind::new("g", "v1", "K"), "", name)
+fn object(name: &str) -> ObjectHash {
+    ObjectHash::new(&GroupVersionKind::new("g", "v1", "K"), "", name)
 }
 
-fn event(name: &str, version: u64) -> News {
-    News { source: source(name), version, told: Told::Watch }
+fn event(name: &str, version: u64) -> ChangeNotice {
+    ChangeNotice { object: object(name), version, via: Via::Watch }
 }
 
 fn queue() -> Queue {
@@ -31,10 +31,10 @@ async fn a_run_recognises_the_echoes_of_thousands_of_writes() {
     let queue = queue();
     queue.wake(&key("a"));
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-    let mut known = Known::default();
+    let mut known = SeenVersions::default();
     for version in 1..=10_000 {
         let name = format!("part-{version}");
-        known.wrote(source(&name), version);
+        known.wrote(object(&name), version);
         queue.wake_by(&key("a"), event(&name, version));
     }
     queue.done(&key("a"), Next::Wait, known);
@@ -49,9 +49,9 @@ async fn a_key_is_queued_once_and_runs_alone() {
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
     queue.wake(&key("a"));
     assert_eq!(next_within(&queue, NOW).await, None, "it is running");
-    queue.done(&key("a"), Next::Wait, Known::default());
+    queue.done(&key("a"), Next::Wait, SeenVersions::default());
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")), "it was woken while it ran");
-    queue.done(&key("a"), Next::Wait, Known::default());
+    queue.done(&key("a"), Next::Wait, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(1000)).await, None);
 }
 
@@ -61,24 +61,24 @@ async fn failures_back_off_and_success_forgets_them() {
     queue.wake(&key("a"));
     for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
         assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-        queue.done(&key("a"), Next::Backoff, Known::default());
+        queue.done(&key("a"), Next::Backoff, SeenVersions::default());
         assert_eq!(next_within(&queue, Duration::from_millis(wait * 1000 - 10)).await, None, "{wait}");
         tokio::time::advance(Duration::from_millis(10)).await;
     }
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-    queue.done(&key("a"), Next::Wait, Known::default());
+    queue.done(&key("a"), Next::Wait, SeenVersions::default());
     queue.wake(&key("a"));
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-    queue.done(&key("a"), Next::Backoff, Known::default());
+    queue.done(&key("a"), Next::Backoff, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_millis(1001)).await, Some(key("a")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn echoes_wake_nobody() {
     let queue = queue();
-    let mut known = Known::default();
-    known.read(source("a"), 5);
-    known.wrote(source("a"), 8);
+    let mut known = SeenVersions::default();
+    known.read(object("a"), 5);
+    known.wrote(object("a"), 8);
     queue.wake_by(&key("a"), event("a", 5));
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
     queue.wake_by(&key("a"), event("a", 8));
@@ -95,11 +95,11 @@ async fn a_delay_is_cut_short_by_an_event_and_not_kept_twice() {
     let queue = queue();
     queue.wake(&key("a"));
     queue.next().await;
-    queue.done(&key("a"), Next::After(Duration::from_secs(60)), Known::default());
+    queue.done(&key("a"), Next::After(Duration::from_secs(60)), SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(30)).await, None);
     queue.wake(&key("a"));
     assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-    queue.done(&key("a"), Next::Wait, Known::default());
+    queue.done(&key("a"), Next::Wait, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(1000)).await, None, "the delay went with the event");
 }
 
@@ -111,8 +111,8 @@ async fn a_storm_is_slowed_and_its_last_event_is_kept() {
         queue.wake_by(&key("a"), event("a", version));
         if next_within(&queue, NOW).await.is_some() {
             runs += 1;
-            let mut known = Known::default();
-            known.read(source("a"), version);
+            let mut known = SeenVersions::default();
+            known.read(object("a"), version);
             queue.done(&key("a"), Next::Wait, known);
         }
     }
@@ -120,9 +120,9 @@ async fn a_storm_is_slowed_and_its_last_event_is_kept() {
     assert!(queue.is_slowed(&key("a")));
     queue.wake(&key("b"));
     assert_eq!(next_within(&queue, NOW).await, Some(key("b")), "others do not wait");
-    queue.done(&key("b"), Next::Wait, Known::default());
+    queue.done(&key("b"), Next::Wait, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(2)).await, Some(key("a")), "the last event counts");
-    queue.done(&key("a"), Next::Wait, Known::default());
+    queue.done(&key("a"), Next::Wait, SeenVersions::default());
     tokio::time::advance(Duration::from_secs(200)).await;
     assert!(!queue.is_slowed(&key("a")));
 }
@@ -133,7 +133,7 @@ async fn a_key_that_is_calmed_waits_no_longer() {
     for version in 1..=300 {
         queue.wake_by(&key("a"), event("a", version));
         if next_within(&queue, NOW).await.is_some() {
-            queue.done(&key("a"), Next::Wait, Known::default());
+            queue.done(&key("a"), Next::Wait, SeenVersions::default());
         }
     }
     assert!(queue.is_slowed(&key("a")));
@@ -156,12 +156,12 @@ async fn who_wakes_a_key_too_often_is_known() {
         if next_within(&queue, NOW).await.is_some() {
             // What comes while it runs counts, unless the run knows of it.
             queue.wake_by(&key("a"), event("own", version));
-            let mut known = Known::default();
-            known.wrote(source("own"), version);
+            let mut known = SeenVersions::default();
+            known.wrote(object("own"), version);
             queue.done(&key("a"), Next::Wait, known);
         }
     }
-    assert_eq!(queue.noisiest(&key("a")), Some(source("noisy")));
+    assert_eq!(queue.noisiest(&key("a")), Some(object("noisy")));
     tokio::time::advance(Duration::from_secs(200)).await;
     assert!(!queue.is_slowed(&key("a")));
     assert_eq!(queue.noisiest(&key("a")), None, "it is long ago");
@@ -185,7 +185,7 @@ async fn conflicts_are_retried_at_once_and_then_back_off() {
     queue.wake(&key("a"));
     for _ in 0..4 {
         assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-        queue.done(&key("a"), Next::Conflict, Known::default());
+        queue.done(&key("a"), Next::Conflict, SeenVersions::default());
     }
     assert_eq!(next_within(&queue, Duration::from_secs(7)).await, None);
     assert_eq!(next_within(&queue, Duration::from_secs(2)).await, Some(key("a")));
@@ -196,7 +196,7 @@ async fn nothing_is_kept_of_what_is_gone() {
     let queue = queue();
     queue.wake(&key("a"));
     queue.next().await;
-    queue.done(&key("a"), Next::Gone, Known::default());
+    queue.done(&key("a"), Next::Gone, SeenVersions::default());
     assert!(queue.lock().entries.is_empty() && queue.lock().delayed.is_empty());
 }
 
@@ -206,7 +206,7 @@ async fn a_key_that_wants_to_wait_too_long_waits_very_long() {
     for delay in [Duration::MAX, Duration::from_secs(u64::MAX / 2), Duration::from_secs(315_576_000_000)] {
         queue.wake(&key("a"));
         assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-        queue.done(&key("a"), Next::After(delay), Known::default());
+        queue.done(&key("a"), Next::After(delay), SeenVersions::default());
         assert_eq!(next_within(&queue, Duration::from_secs(24 * 60 * 60)).await, None);
     }
 }

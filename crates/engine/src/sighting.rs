@@ -1,7 +1,7 @@
 //! Objects as watches see them: read from the wire with no more than is remembered.
 
-use super::known::version;
 use super::queue::Key;
+use super::seen_versions::version;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

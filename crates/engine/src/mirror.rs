@@ -5,8 +5,8 @@
 //! not call back.
 
 use super::index::{self, Index};
-use super::known::{News, Source, Told};
 use super::queue::{Key, Queue};
+use super::seen_versions::{ChangeNotice, ObjectHash, Via};
 use super::sighting::{Depth, Line, Notice, Page, Seen};
 use crate::cluster::Cluster;
 use crate::error::{Error, Result};
@@ -42,9 +42,9 @@ impl Change<'_> {
     /// Wakes a key by this change.
     pub fn wake(&self, queue: &Queue, key: &Key) {
         if let Some(object) = self.object() {
-            let source = Source::new(self.gvk, &object.key.namespace, &object.key.name);
-            let told = if self.gap { Told::List } else { Told::Watch };
-            queue.wake_by(key, News { source, version: self.version, told });
+            let hash = ObjectHash::new(self.gvk, &object.key.namespace, &object.key.name);
+            let via = if self.gap { Via::List } else { Via::Watch };
+            queue.wake_by(key, ChangeNotice { object: hash, version: self.version, via });
         }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use transom_object::meta;
 
 /// Whether applying `intent` to `live` as `owner` would leave it as it is.
-pub(crate) fn is_settled(live: &Value, intent: &Value, owner: &str, subresource: &str) -> bool {
+pub fn is_settled(live: &Value, intent: &Value, owner: &str, subresource: &str) -> bool {
     let Some(fields) = entry(live, meta::api_version(intent), owner, subresource) else { return false };
     let (Some(intent), Some(live)) = (intent.as_object(), live.as_object()) else { return false };
     let mut intent = intent.clone();
@@ -112,7 +112,7 @@ fn contains(list: &[Value], item: &Value) -> bool {
 }
 
 /// Equal as JSON: `1` and `1.0` are one number.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
+pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),

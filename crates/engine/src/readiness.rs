@@ -1,6 +1,6 @@
 //! Whether the controllers know what exists, and act on it.
 
-use crate::engine::{Queue, Watches};
+use crate::{Queue, Watches};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    pub(crate) fn new(watches: Watches, queues: Vec<Arc<Queue>>) -> Self {
+    pub fn new(watches: Watches, queues: Vec<Arc<Queue>>) -> Self {
         Self { watches, queues, reached: AtomicBool::new(false) }
     }
 

@@ -2,12 +2,12 @@
 //!
 //! A key is queued at most once and never handed out twice at the same time. What woke it is remembered only as long
 //! as it takes to tell news from echoes: a reconcile reports which versions of which objects it read and wrote
-//! ([`Known`]), and a change that it knew of wakes nobody.
+//! ([`SeenVersions`]), and a change that it knew of wakes nobody.
 //!
 //! A key that is woken without end is slowed down, not dropped: beyond a burst its wake-ups are merged into one per
 //! second, so its last event is always acted upon and other keys never wait for it.
 
-use super::known::{Known, News, Source};
+use super::seen_versions::{ChangeNotice, ObjectHash, SeenVersions};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -101,9 +101,9 @@ struct Entry {
     failures: u32,
     /// When the key is due again, if it waits for that.
     due: Option<(Instant, u64)>,
-    known: Known,
+    seen: SeenVersions,
     /// What happened while the key ran.
-    meanwhile: Vec<News>,
+    meanwhile: Vec<ChangeNotice>,
     /// Something happened while the key ran that is news whatever the run knew.
     dirty: bool,
     bucket: Option<Bucket>,
@@ -131,7 +131,7 @@ struct Bucket {
     /// Whether a wake-up had to wait since there last were any left.
     slowed: bool,
     /// How often which object woke the key, since more than half of the burst is gone.
-    noise: BTreeMap<Source, u32>,
+    noise: BTreeMap<ObjectHash, u32>,
 }
 
 impl Bucket {
@@ -149,10 +149,10 @@ impl Bucket {
         self.left > 0 && std::mem::take(&mut self.slowed)
     }
 
-    fn hear(&mut self, pace: &Pace, source: Source) {
-        let known = self.noise.len() < NOISY || self.noise.contains_key(&source);
+    fn hear(&mut self, pace: &Pace, object: ObjectHash) {
+        let known = self.noise.len() < NOISY || self.noise.contains_key(&object);
         if self.left <= pace.burst / 2 && known {
-            *self.noise.entry(source).or_default() += 1;
+            *self.noise.entry(object).or_default() += 1;
         }
     }
 }
@@ -213,23 +213,23 @@ impl Queue {
     }
 
     /// Runs the key soon unless it already knows of this version of the object.
-    pub fn wake_by(&self, key: &Key, news: News) {
+    pub fn wake_by(&self, key: &Key, notice: ChangeNotice) {
         let mut state = self.lock();
         let entry = state.entry(key);
         match entry.phase {
             Phase::Running if entry.meanwhile.len() < MEANWHILE => {
-                entry.meanwhile.push(news);
+                entry.meanwhile.push(notice);
                 return;
             }
             Phase::Running => {
                 entry.dirty = true;
                 return;
             }
-            _ if entry.known.includes(news) => return,
+            _ if entry.seen.includes(notice) => return,
             _ => {}
         }
         if let Some(bucket) = &mut entry.bucket {
-            bucket.hear(&self.pace, news.source);
+            bucket.hear(&self.pace, notice.object);
         }
         if state.wake(key, &self.pace) {
             self.changed.notify_one();
@@ -270,7 +270,7 @@ impl Queue {
     }
 
     /// The key's run ended: what it knows by now, and what it wants next.
-    pub fn done(&self, key: &Key, next: Next, known: Known) {
+    pub fn done(&self, key: &Key, next: Next, seen: SeenVersions) {
         let mut state = self.lock();
         let now = Instant::now();
         state.counts.running = state.counts.running.saturating_sub(1);
@@ -278,13 +278,13 @@ impl Queue {
         state.counts.retries += u64::from(failed);
         let entry = state.entry(key);
         let mut meanwhile = std::mem::take(&mut entry.meanwhile);
-        meanwhile.retain(|news| !known.includes(*news));
+        meanwhile.retain(|notice| !seen.includes(*notice));
         if let Some(bucket) = &mut entry.bucket {
-            meanwhile.iter().for_each(|news| bucket.hear(&self.pace, news.source));
+            meanwhile.iter().for_each(|notice| bucket.hear(&self.pace, notice.object));
         }
         let news = entry.dirty || !meanwhile.is_empty();
         entry.phase = Phase::Idle;
-        entry.known = known;
+        entry.seen = seen;
         entry.failures = if failed { entry.failures.saturating_add(1) } else { 0 };
         let failures = entry.failures;
         let again = match next {
@@ -330,10 +330,10 @@ impl Queue {
     }
 
     /// The object that woke the key most often of late, if it was woken often.
-    pub fn noisiest(&self, key: &Key) -> Option<Source> {
+    pub fn noisiest(&self, key: &Key) -> Option<ObjectHash> {
         let state = self.lock();
         let noise = &state.entries.get(key)?.bucket.as_ref()?.noise;
-        noise.iter().max_by_key(|(_, times)| **times).map(|(source, _)| *source)
+        noise.iter().max_by_key(|(_, times)| **times).map(|(object, _)| *object)
     }
 
     /// Hands out no more keys.

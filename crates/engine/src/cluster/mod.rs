@@ -36,7 +36,7 @@ pub struct Cluster {
 
 /// How to delete.
 #[derive(Clone, Debug, Default)]
-pub struct Deletion<'a> {
+pub struct DeleteOptions<'a> {
     /// `Foreground`, `Background` or `Orphan`; the kind's own default without.
     pub propagation: Option<&'a str>,
     /// Only if the object still has this uid.
@@ -55,7 +55,7 @@ impl Cluster {
     }
 
     fn wrote(&self, object: &Value) {
-        let version = crate::engine::version(meta::resource_version(object));
+        let version = crate::version(meta::resource_version(object));
         if let Some(gvk) = meta::gvk(object).filter(|_| version > 0) {
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
             let newest = written.entry(gvk.group_kind()).or_default();
@@ -135,7 +135,7 @@ impl Cluster {
             }
             match page["metadata"]["continue"].as_str() {
                 Some(next) if !next.is_empty() => next.clone_into(&mut token),
-                _ => return Ok((items, crate::engine::version(meta::resource_version(&page)))),
+                _ => return Ok((items, crate::version(meta::resource_version(&page)))),
             }
         }
     }
@@ -208,7 +208,7 @@ impl Cluster {
         gvk: &GroupVersionKind,
         namespace: &str,
         name: &str,
-        options: Deletion<'_>,
+        options: DeleteOptions<'_>,
     ) -> Result<()> {
         let kind = self.kind(gvk).await?;
         let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});

@@ -1,7 +1,7 @@
 //! What wakes whom.
 
 use super::*;
-use crate::engine::Seen;
+use crate::Seen;
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! Counters and histograms are added to as things happen. What a [`Queue`] knows of itself is asked for when the
 //! metrics are shown, and becomes part of the counters when its controller stops.
 
-use crate::engine::{Counts, Queue};
+use crate::{Counts, Queue};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -75,7 +75,7 @@ impl Metrics {
     }
 
     /// Counts a watch as long as it is kept.
-    pub(crate) fn watching(self: &Arc<Self>, controller: &str, kind: &'static str) -> CountedWatch {
+    pub fn watching(self: &Arc<Self>, controller: &str, kind: &'static str) -> CountedWatch {
         self.add("engine_watches_started_total", &[("controller", controller), ("type", kind)], 1);
         CountedWatch { metrics: self.clone(), controller: controller.to_owned(), kind }
     }
@@ -125,7 +125,7 @@ impl Metrics {
 }
 
 /// A watch that is counted; it is over when dropped.
-pub(crate) struct CountedWatch {
+pub struct CountedWatch {
     metrics: Arc<Metrics>,
     controller: String,
     kind: &'static str,
@@ -181,7 +181,7 @@ fn shown(labels: &Labels, bound: Option<&dyn Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Key, Pace};
+    use crate::{Key, Pace};
 
     fn must_show(metrics: &Metrics, lines: &[&str]) {
         let text = metrics.render();
@@ -218,7 +218,7 @@ mod tests {
             queue.wake(&Key::new("", "a"));
             if queue.counts().ready > 0 {
                 let key = queue.next().await.unwrap();
-                queue.done(&key, crate::engine::Next::Wait, crate::engine::Known::default());
+                queue.done(&key, crate::Next::Wait, crate::SeenVersions::default());
             }
         }
         let slowed = [

@@ -1,22 +1,18 @@
 //! Runs a controller: takes keys from its queue, reconciles several at a time and never one twice at once.
 
-use super::known::{Known, Source, version};
 use super::queue::{Key, Next, Queue};
+use super::run_log::RunLog;
 use crate::error::Result;
 use crate::metrics::Metrics;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
-use transom_object::{GroupVersionKind, meta};
 
 /// How many keys of one controller are reconciled at the same time.
 const CONCURRENT: usize = 100;
@@ -25,96 +21,13 @@ const BRISK: Duration = Duration::from_secs(1);
 /// How many keys of one controller are reconciled at the same time if most of them wait for someone else.
 const ALTOGETHER: usize = 2000;
 
-/// One run of a reconciler: collects what it reads and writes.
-#[derive(Default)]
-pub struct Pass {
-    known: Mutex<Known>,
-    kinds: Mutex<HashMap<Source, Kind>>,
-    wrote: AtomicBool,
-}
-
-/// What a run knows of a kind as a whole.
-#[derive(Default)]
-struct Kind {
-    /// The newest version of any object that was read.
-    newest: u64,
-    /// The oldest version at which objects were looked for.
-    listed: Option<u64>,
-}
-
-impl Pass {
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kinds(&self) -> MutexGuard<'_, HashMap<Source, Kind>> {
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The run decides on this object as it is here.
-    pub fn read(&self, object: &Value) {
-        let Some(gvk) = meta::gvk(object) else { return };
-        let version = version(meta::resource_version(object));
-        {
-            let mut kinds = self.kinds();
-            let kind = kinds.entry(whole(&gvk)).or_default();
-            kind.newest = kind.newest.max(version);
-            // Since the run looked for objects of the kind this one may have become one of those it looked for. It
-            // will be told of that, and must listen.
-            if kind.listed.is_some_and(|listed| version > listed) {
-                return;
-            }
-        }
-        self.lock().read(Source::new(&gvk, meta::namespace(object), meta::name(object)), version);
-    }
-
-    /// The run decides on which objects of a kind there were at a version.
-    pub fn listed(&self, gvk: &GroupVersionKind, version: u64) {
-        let mut kinds = self.kinds();
-        let kind = kinds.entry(whole(gvk)).or_default();
-        kind.listed = Some(kind.listed.map_or(version, |listed| listed.min(version)));
-    }
-
-    /// The newest version of any object of a kind that the run has read.
-    pub fn newest(&self, gvk: &GroupVersionKind) -> u64 {
-        self.kinds().get(&whole(gvk)).map_or(0, |kind| kind.newest)
-    }
-
-    /// The run wrote this object, which looks like this now.
-    pub fn wrote(&self, object: &Value) {
-        self.changed();
-        if let Some(source) = source(object) {
-            self.lock().wrote(source, version(meta::resource_version(object)));
-        }
-    }
-
-    /// The run changed something of which no version is known: a deletion.
-    pub fn changed(&self) {
-        self.wrote.store(true, Ordering::Relaxed);
-    }
-
-    pub fn has_written(&self) -> bool {
-        self.wrote.load(Ordering::Relaxed)
-    }
-}
-
-/// A kind as a whole.
-fn whole(gvk: &GroupVersionKind) -> Source {
-    Source::new(gvk, "", "")
-}
-
-fn source(object: &Value) -> Option<Source> {
-    let gvk = meta::gvk(object)?;
-    Some(Source::new(&gvk, meta::namespace(object), meta::name(object)))
-}
-
 /// Brings the world closer to what the object of a key wants.
 pub trait Reconciler: Send + Sync + 'static {
     /// The controller's name, as in logs, metrics and events.
     fn name(&self) -> &str;
 
     /// Only the key says what to do: everything else is read afresh.
-    fn reconcile<'a>(&'a self, key: &'a Key, pass: &'a Pass) -> BoxFuture<'a, Result<Next>>;
+    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>>;
 }
 
 /// A controller that runs; it stops when dropped.
@@ -192,8 +105,8 @@ async fn next(queue: &Queue, places: &Arc<Semaphore>) -> Option<(Key, OwnedSemap
 
 async fn run(reconciler: &dyn Reconciler, queue: &Queue, key: &Key, metrics: &Metrics) {
     let started = tokio::time::Instant::now();
-    let pass = Pass::default();
-    let outcome = AssertUnwindSafe(reconciler.reconcile(key, &pass)).catch_unwind().await;
+    let log = RunLog::default();
+    let outcome = AssertUnwindSafe(reconciler.reconcile(key, &log)).catch_unwind().await;
     let controller = reconciler.name();
     let (next, result) = match outcome {
         Ok(Ok(next)) => (next, label(next)),
@@ -210,14 +123,13 @@ async fn run(reconciler: &dyn Reconciler, queue: &Queue, key: &Key, metrics: &Me
         }
     };
     metrics.reconciled(controller, result, started.elapsed());
-    if pass.has_written() {
+    if log.has_written() {
         let took_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
         tracing::info!(controller, %key, took_ms, "reconciled");
     } else {
         tracing::debug!(controller, %key, "nothing to do");
     }
-    let known = std::mem::take(&mut *pass.lock());
-    queue.done(key, next, known);
+    queue.done(key, next, log.take_seen());
 }
 
 fn label(next: Next) -> &'static str {
@@ -231,11 +143,9 @@ fn label(next: Next) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::known::{News, Told};
     use super::super::queue::Pace;
     use super::*;
-    use serde_json::json;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Panics in every reconcile of `inside`, and after the first one of any other key.
     #[derive(Default)]
@@ -251,7 +161,7 @@ mod tests {
             "clumsy"
         }
 
-        fn reconcile<'a>(&'a self, key: &'a Key, _: &'a Pass) -> BoxFuture<'a, crate::error::Result<Next>> {
+        fn reconcile<'a>(&'a self, key: &'a Key, _: &'a RunLog) -> BoxFuture<'a, crate::error::Result<Next>> {
             Box::pin(async move {
                 assert_ne!(&*key.name, "inside", "in the reconciler");
                 Ok(Next::Wait)
@@ -271,29 +181,5 @@ mod tests {
             let all = metrics.render();
             assert!(all.contains(&counted), "{key}: {all}");
         }
-    }
-
-    #[test]
-    fn what_changed_since_a_run_looked_for_objects_is_not_known_to_it() {
-        let gvk = GroupVersionKind::new("", "v1", "ConfigMap");
-        let object = |name: &str, version: u64| {
-            let metadata = json!({"name": name, "resourceVersion": version.to_string()});
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-        };
-        let knows = |pass: &Pass, name: &str, version| {
-            pass.lock().includes(News { source: Source::new(&gvk, "", name), version, told: Told::Watch })
-        };
-        let pass = Pass::default();
-        pass.read(&object("before", 7));
-        assert_eq!(pass.newest(&gvk), 7);
-        pass.listed(&gvk, 8);
-        pass.listed(&gvk, 10);
-        pass.read(&object("old", 8));
-        pass.read(&object("new", 9));
-        assert!(knows(&pass, "before", 7) && knows(&pass, "old", 8));
-        assert!(!knows(&pass, "new", 9), "it may be one that the first look did not find");
-        assert_eq!((pass.newest(&gvk), pass.newest(&GroupVersionKind::new("", "v1", "Secret"))), (9, 0));
-        pass.wrote(&object("new", 11));
-        assert!(knows(&pass, "new", 11), "what it writes itself it looks at again");
     }
 }
