@@ -9,10 +9,7 @@ use crate::plane::Plane;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
-use transom_engine::{
-    Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler, Result, RunLog, Running, Subscription,
-    start, wake_itself,
-};
+use transom_engine::{Controller, Depth, Error, ErrorContext, Key, Next, Pace, Reconciler, Result, RunLog};
 use transom_object::meta;
 use transom_xapi::constants::{condition, event, reason};
 use transom_xapi::{Condition, Function, conditions};
@@ -36,36 +33,22 @@ pub trait FunctionRuntime: Send + Sync + 'static {
     fn on_change(&self, _changed: Arc<dyn Fn(&str) + Send + Sync>) {}
 }
 
-/// The controller of Functions.
-pub(crate) struct FunctionController {
-    running: Running,
-    _subscription: Subscription,
-}
-
 struct Functions {
     plane: Arc<Plane>,
     runtime: Arc<dyn FunctionRuntime>,
 }
 
-impl FunctionController {
-    pub(crate) fn start(plane: &Arc<Plane>, runtime: Arc<dyn FunctionRuntime>) -> Self {
-        let queue = Arc::new(Queue::new(Pace::default()));
-        let subscription =
-            plane.watches.subscribe(&kinds::function(), Depth::Header, wake_itself(queue.clone()));
-        let calls = queue.clone();
-        runtime.on_change(Arc::new(move |name| calls.wake(&Key::new("", name))));
-        let functions = Functions { plane: plane.clone(), runtime };
-        let running = start(Arc::new(functions), queue, plane.metrics.clone());
-        Self { running, _subscription: subscription }
-    }
-
-    pub(crate) fn queue(&self) -> Arc<Queue> {
-        self.running.queue().clone()
-    }
+/// Starts the controller of Functions.
+pub(crate) fn start(plane: &Arc<Plane>, runtime: Arc<dyn FunctionRuntime>) -> Controller {
+    let mut controller = plane.controller(NAME, Pace::default());
+    controller.watch_own(&kinds::function(), Depth::Header);
+    let queue = controller.queue().clone();
+    runtime.on_change(Arc::new(move |name| queue.wake(&Key::new("", name))));
+    controller.start(Functions { plane: plane.clone(), runtime })
 }
 
-impl Functions {
-    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+impl Reconciler for Functions {
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let read = self.plane.read(log, &kinds::function(), "", &key.name).await;
         let Some(mut object) = read.context("cannot get Function")? else {
             self.runtime.remove(&key.name);
@@ -75,7 +58,7 @@ impl Functions {
             self.runtime.remove(&key.name);
             return Ok(Next::Wait);
         }
-        let function = Function::deserialize(&object).map_err(|e| Error::unfit(e.to_string()))?;
+        let function = Function::deserialize(&object).map_err(Error::unfit)?;
         let installed = self.runtime.install(&function);
         // Looked at when it is installed and when calls begin or cease to get through, never at intervals.
         let reached = match &installed {
@@ -105,15 +88,5 @@ impl Functions {
             self.plane.update_status(log, &mut object).await.context("cannot update Function status")?;
         }
         Ok(next)
-    }
-}
-
-impl Reconciler for Functions {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, log))
     }
 }

@@ -17,6 +17,7 @@ mod catalog;
 mod claim;
 mod composite;
 mod composition;
+mod connection_secret;
 mod definition;
 mod function;
 mod install;
@@ -30,15 +31,11 @@ pub use plane::{Announce, Notice, Options};
 pub use usage::Protection;
 
 use catalog::Catalog;
-use composition::CompositionControllers;
 use definition::DefinitionControllers;
-use function::FunctionController;
-use nop::NopController;
 use plane::{Plane, Rng};
 use std::sync::Arc;
-use tokio::task::AbortHandle;
 use transom_compose::FunctionRunner;
-use transom_engine::{Clock, Cluster, Metrics, Readiness, Recorder, Result, Subscription, Watches};
+use transom_engine::{Clock, Cluster, Controller, Engine, Metrics, Readiness, Result, Subscription};
 use transom_xapi::constants::owner;
 use usage::UsageControllers;
 
@@ -60,14 +57,13 @@ pub struct Context {
 /// The running controllers. They stop when dropped; what they were doing is taken up by the next to start.
 pub struct Controllers {
     _definitions: DefinitionControllers,
-    _compositions: CompositionControllers,
-    _functions: FunctionController,
-    _nops: NopController,
+    _compositions: [Controller; 2],
+    _functions: Controller,
+    _nops: Controller,
     _usages: UsageControllers,
     _catalog: Vec<Subscription>,
-    watches: Watches,
     readiness: Arc<Readiness>,
-    events: AbortHandle,
+    plane: Arc<Plane>,
 }
 
 impl Controllers {
@@ -75,22 +71,16 @@ impl Controllers {
     pub async fn start(context: Context) -> Result<Self> {
         let cluster = Cluster::new(context.client);
         install::install(&cluster, &transom_xapi::crds().collect::<Vec<_>>()).await?;
-        let watches = Watches::new(cluster.clone());
-        let (recorder, events) = Recorder::start(cluster.clone(), context.clock, owner::DEFAULT);
         let plane = Arc::new(Plane {
-            cluster,
-            watches: watches.clone(),
+            engine: Engine::start(cluster, context.clock, context.metrics, owner::DEFAULT),
             catalog: Arc::<Catalog>::default(),
-            clock: context.clock,
             rng: Rng::new(context.options.seed),
-            events: recorder,
-            metrics: context.metrics,
             runner: context.runner,
             options: context.options,
             announce: context.announce,
             nesting: Default::default(),
         });
-        let catalog = plane.catalog.follow(&watches);
+        let catalog = plane.catalog.follow(&plane.watches);
         // Composite resources are not looked at before it is known what composes them, and it can be called.
         for subscription in &catalog {
             subscription.mirror().ready().await?;
@@ -99,21 +89,20 @@ impl Controllers {
             // One that cannot be installed is told so by its controller.
             let _ = context.runtime.install(&function);
         }
-        let compositions = CompositionControllers::start(&plane);
-        let functions = FunctionController::start(&plane, context.runtime);
+        let compositions = composition::start(&plane);
+        let functions = function::start(&plane, context.runtime);
         let definitions = DefinitionControllers::start(&plane);
-        let queues = definitions.queues().chain([functions.queue()]).collect();
-        let readiness = Arc::new(Readiness::new(watches.clone(), queues));
+        let queues = definitions.queues().chain([functions.queue().clone()]).collect();
+        let readiness = Arc::new(Readiness::new(plane.watches.clone(), queues));
         Ok(Self {
             _compositions: compositions,
             _functions: functions,
-            _nops: NopController::start(&plane),
+            _nops: nop::start(&plane),
             _usages: UsageControllers::start(&plane, &context.protection),
             _definitions: definitions,
             _catalog: catalog,
             readiness,
-            watches,
-            events,
+            plane,
         })
     }
 
@@ -124,13 +113,12 @@ impl Controllers {
 
     /// The kinds that are watched.
     pub fn watched_kinds(&self) -> Vec<transom_object::GroupVersionKind> {
-        self.watches.kinds()
+        self.plane.watches.kinds()
     }
 }
 
 impl Drop for Controllers {
     fn drop(&mut self) {
-        self.watches.stop();
-        self.events.abort();
+        self.plane.stop();
     }
 }

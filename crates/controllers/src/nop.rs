@@ -1,32 +1,23 @@
-//! The provider of NopResources, which manage nothing: they get conditions when they are told to, and publish
-//! connection details. Made for trying out and testing Compositions.
+//! The provider of NopResources, which manage nothing: they get the conditions that their spec lists, at the times that
+//! it lists, and publish connection details. For trying out and testing Compositions.
 
 use crate::catalog::kinds;
+use crate::connection_secret::{ConnectionSecret, Update};
 use crate::plane::Plane;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use futures_util::future::BoxFuture;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use transom_engine::{
-    Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler, Result, RunLog, Running, Subscription,
-    same, start, wake_itself,
-};
+use transom_engine::{Controller, Depth, ErrorContext, Key, Next, Pace, Reconciler, Result, RunLog};
 use transom_object::time::{self, Timestamp};
 use transom_object::{GroupVersionKind, meta};
-use transom_xapi::constants::{annotation, group, owner};
+use transom_xapi::constants::{annotation, group};
 use transom_xapi::{Condition, conditions, connection, metadata};
 
 const NAME: &str = "managed/nopresource.nop.crossplane.io";
 const FINALIZER: &str = "finalizer.managedresource.crossplane.io";
-
-/// The controller of NopResources.
-pub(crate) struct NopController {
-    _running: Running,
-    _subscription: Subscription,
-}
 
 struct Nops {
     plane: Arc<Plane>,
@@ -36,17 +27,15 @@ fn kind() -> GroupVersionKind {
     GroupVersionKind::new(group::NOP, "v1alpha1", "NopResource")
 }
 
-impl NopController {
-    pub(crate) fn start(plane: &Arc<Plane>) -> Self {
-        let queue = Arc::new(Queue::new(Pace::default()));
-        let subscription = plane.watches.subscribe(&kind(), Depth::Header, wake_itself(queue.clone()));
-        let running = start(Arc::new(Nops { plane: plane.clone() }), queue, plane.metrics.clone());
-        Self { _running: running, _subscription: subscription }
-    }
+/// Starts the controller of NopResources.
+pub(crate) fn start(plane: &Arc<Plane>) -> Controller {
+    let mut controller = plane.controller(NAME, Pace::default());
+    controller.watch_own(&kind(), Depth::Header);
+    controller.start(Nops { plane: plane.clone() })
 }
 
-impl Nops {
-    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+impl Reconciler for Nops {
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let Some(mut object) = self.plane.read(log, &kind(), &key.namespace, &key.name).await? else {
             return Ok(Next::Gone);
         };
@@ -82,12 +71,12 @@ impl Nops {
         self.write_status(log, &mut object, &before).await?;
         Ok(next.map_or(Next::Wait, Next::After))
     }
+}
 
+impl Nops {
     async fn write_status(&self, log: &RunLog, object: &mut Value, before: &Value) -> Result<()> {
-        if object.get("status").is_none_or(|status| same(status, before)) {
-            return Ok(());
-        }
-        self.plane.update_status(log, object).await.context("cannot update managed resource status")
+        let written = self.plane.write_status(log, object, before).await;
+        written.map(drop).context("cannot update managed resource status")
     }
 
     async fn publish(&self, log: &RunLog, object: &Value) -> Result<()> {
@@ -98,25 +87,17 @@ impl Nops {
         if name.is_empty() {
             return Ok(());
         }
-        let mut secret = connection::secret(object, namespace, name);
-        secret["data"] = Value::Object(details(object));
+        let mut wanted = connection::secret(object, namespace, name);
+        wanted["data"] = Value::Object(details(object));
         let live = self.plane.cluster.get(&kinds::secret(), namespace, name).await?;
-        let written = match live {
-            None => self.plane.cluster.create(&secret, owner::DEFAULT).await?,
-            Some(live) => {
-                connection::must_be_controllable_by(&live, meta::uid(object))
-                    .map_err(|e| Error::unfit(e.to_string()))?;
-                if connection::same_data(&live, &secret) {
-                    return Ok(());
-                }
-                self.plane
-                    .cluster
-                    .merge_patch(&secret, &json!({"data": secret["data"]}), owner::DEFAULT)
-                    .await?
-            }
+        let secret = ConnectionSecret {
+            wanted,
+            live: live.as_ref(),
+            owner: meta::uid(object),
+            update: Update::AddKeys,
+            attempt: "cannot apply connection secret",
         };
-        log.wrote(&written);
-        Ok(())
+        secret.publish(&self.plane, log).await.map(drop)
     }
 }
 
@@ -155,19 +136,10 @@ fn due(object: &Value, now: Timestamp) -> (Vec<Condition>, Option<Duration>) {
     (latest.into_values().map(|(_, condition)| condition).collect(), next)
 }
 
-impl Reconciler for Nops {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, log))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_latest_condition_of_each_type_counts() {

@@ -15,5 +15,5 @@ pub(crate) async fn schema(cluster: &Cluster, gvk: &GroupVersionKind) -> Result<
     };
     let Some(document) = found(cluster.get_path(&path).await)? else { return Ok(None) };
     let kind = Kind { api_version: &gvk.api_version(), kind: &gvk.kind };
-    schema_of([&document], kind).map_err(|e| Error::Transport(e.to_string()))
+    schema_of([&document], kind).map_err(Error::domain)
 }

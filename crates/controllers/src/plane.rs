@@ -1,15 +1,15 @@
-//! What every controller works with: the API, watches, time, chance, events, metrics.
+//! What the controllers share, and how they behave.
 
 use crate::catalog::Catalog;
 use crate::composite::Nesting;
 use serde_json::Value;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transom_compose::FunctionRunner;
-use transom_engine::{Clock, Cluster, Metrics, Recorder, Result, RunLog, Watches, found};
-use transom_object::GroupVersionKind;
-use transom_xapi::constants::owner;
+use transom_engine::{Engine, Error, Key, ReportedError, RunLog};
+use transom_xapi::{Condition, conditions};
 
 /// How controllers behave.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Options {
     pub min_poll_interval: Duration,
     /// Whether functions may require resources. What a Composition gives them does not depend on it.
     pub extra_resources: bool,
-    /// Where chance begins. Equal seeds on equal schedules make equal choices.
+    /// The seed of random choices. Equal seeds on equal schedules lead to equal choices.
     pub seed: u64,
 }
 
@@ -49,55 +49,56 @@ pub struct Notice {
     pub problem: Option<String>,
 }
 
-/// Is told of what users wait for.
+/// Receives what users wait for.
 pub type Announce = Arc<dyn Fn(&Notice) + Send + Sync>;
 
+/// What the controllers of one control plane share: the engine, and what is known of Crossplane's kinds.
 pub(crate) struct Plane {
-    pub(crate) cluster: Cluster,
-    pub(crate) watches: Watches,
+    pub(crate) engine: Engine,
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) clock: Clock,
     pub(crate) rng: Rng,
-    pub(crate) events: Recorder,
-    pub(crate) metrics: Arc<Metrics>,
     pub(crate) runner: Arc<dyn FunctionRunner>,
     pub(crate) options: Options,
     pub(crate) announce: Announce,
     pub(crate) nesting: Nesting,
 }
 
-impl Plane {
-    /// Reads an object for a run to decide on.
-    pub(crate) async fn read(
-        &self,
-        log: &RunLog,
-        gvk: &GroupVersionKind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Value>> {
-        let object = self.cluster.get(gvk, namespace, name).await?;
-        object.iter().for_each(|o| log.read(o));
-        Ok(object)
-    }
+/// A plane is an engine for Crossplane's kinds: controllers use the engine through it.
+impl Deref for Plane {
+    type Target = Engine;
 
-    /// Replaces an object with its changed self, which it becomes.
-    pub(crate) async fn update(&self, log: &RunLog, object: &mut Value) -> Result<()> {
-        *object = self.cluster.update(object, owner::DEFAULT).await?;
-        log.wrote(object);
-        Ok(())
-    }
-
-    /// Replaces an object's status. An object that is gone has none.
-    pub(crate) async fn update_status(&self, log: &RunLog, object: &mut Value) -> Result<()> {
-        if let Some(updated) = found(self.cluster.update_status(object, owner::DEFAULT).await)? {
-            *object = updated;
-            log.wrote(object);
-        }
-        Ok(())
+    fn deref(&self) -> &Engine {
+        &self.engine
     }
 }
 
-/// Chance that can be replayed.
+impl Plane {
+    /// Ends a run that failed: records an event and the condition `Synced: False`, and returns the error so that the
+    /// queue tries again. A conflict is returned without a report.
+    pub(crate) async fn fail(
+        &self,
+        controller: &str,
+        log: &RunLog,
+        object: &mut Value,
+        before: &Value,
+        failure: ReportedError,
+    ) -> Error {
+        let ReportedError { reason, error } = failure;
+        if error.is_conflict() {
+            return error;
+        }
+        let words = error.chain().to_string();
+        self.events.warning(controller, object, reason, words.clone());
+        conditions::mark_observed(object, [Condition::reconcile_error(words)], self.clock.now());
+        // The error is what matters; a status that cannot be written is written next time.
+        if let Err(e) = self.write_status(log, object, before).await {
+            tracing::debug!(controller, key = %Key::of(object), error = %e.chain(), "cannot update status");
+        }
+        error
+    }
+}
+
+/// Random numbers that can be replayed.
 #[derive(Debug)]
 pub(crate) struct Rng(AtomicU64);
 

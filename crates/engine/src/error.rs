@@ -1,35 +1,95 @@
 //! What goes wrong between a controller and the API server.
+//!
+//! `Display` shows one layer: what was attempted, or what went wrong. [`Error::chain`] shows all layers, outermost
+//! first, as conditions, events and logs do.
 
 use std::fmt;
+use std::sync::Arc;
 use transom_object::GroupVersionKind;
 
+/// The result of an operation that a controller attempts.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failed operation. Its text is the chain of what was attempted, outermost first, as conditions and events show it.
+/// An error of another library or crate.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A failed operation.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// The API server refused.
+    /// The API server refused the request; the fields of its Status.
     #[error("{message}")]
-    Refused { code: u16, reason: String, message: String },
-    /// There was no answer, or none that could be understood.
-    #[error("{0}")]
-    Transport(String),
+    Refused {
+        /// The HTTP status code.
+        code: u16,
+        /// Why, for programs.
+        reason: String,
+        /// Why, for people.
+        message: String,
+    },
+    /// The request could not be sent, or the response did not arrive.
+    #[error(transparent)]
+    Transport(BoxError),
+    /// The response arrived and is not what the API promises.
+    #[error("{what}")]
+    Unreadable {
+        /// What could not be read.
+        what: String,
+        /// Why.
+        #[source]
+        source: BoxError,
+    },
+    /// The API server does not serve the kind.
     #[error("no matches for kind {:?} in version {:?}", .0.kind, .0.api_version())]
     UnknownKind(GroupVersionKind),
-    /// Something about the objects themselves, in words for users.
-    #[error("{0}")]
-    Unfit(String),
-    #[error("{context}: {source}")]
+    /// The watch of a kind does not work.
+    #[error(transparent)]
+    Watch(Arc<Error>),
+    /// The watch of a kind was stopped.
+    #[error("the watch was stopped")]
+    WatchStopped,
+    /// The objects themselves are wrong: trying again cannot help until they change.
+    #[error(transparent)]
+    Unfit(BoxError),
+    /// The objects are not as the controller needs them, and may be later.
+    #[error(transparent)]
+    Domain(BoxError),
+    /// What was attempted when another error occurred.
+    #[error("{context}")]
     During {
+        /// What was attempted.
         context: String,
+        /// What went wrong.
         #[source]
         source: Box<Error>,
     },
 }
 
 impl Error {
-    pub fn unfit(message: impl Into<String>) -> Self {
-        Self::Unfit(message.into())
+    /// The objects themselves are wrong.
+    pub fn unfit(cause: impl Into<BoxError>) -> Self {
+        Self::Unfit(cause.into())
+    }
+
+    /// The objects are not as the controller needs them, and may be later.
+    pub fn domain(cause: impl Into<BoxError>) -> Self {
+        Self::Domain(cause.into())
+    }
+
+    /// The request could not be sent, or the response did not arrive.
+    pub fn transport(cause: impl Into<BoxError>) -> Self {
+        Self::Transport(cause.into())
+    }
+
+    /// The response is not what the API promises.
+    pub fn unreadable(what: impl Into<String>, cause: impl Into<BoxError>) -> Self {
+        Self::Unreadable { what: what.into(), source: cause.into() }
+    }
+
+    /// The error and its causes, outermost first: `cannot bind claim: cannot update claim: conflict`. Errors of other
+    /// libraries are shown by their own text.
+    pub fn chain(&self) -> Chain<'_> {
+        Chain(self)
     }
 
     fn root(&self) -> &Self {
@@ -39,14 +99,15 @@ impl Error {
         }
     }
 
-    fn refusal(&self) -> Option<(u16, &str)> {
+    /// The code and the reason with which the server refused.
+    pub fn refusal(&self) -> Option<(u16, &str)> {
         match self.root() {
             Self::Refused { code, reason, .. } => Some((*code, reason)),
             _ => None,
         }
     }
 
-    /// What the server answered, without what was attempted.
+    /// The message with which the server refused, without what was attempted.
     pub fn answer(&self) -> Option<&str> {
         match self.root() {
             Self::Refused { message, .. } => Some(message),
@@ -59,55 +120,86 @@ impl Error {
         matches!(self.root(), Self::Unfit(_)) || self.is_invalid() || self.is_forbidden()
     }
 
+    /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.refusal().is_some_and(|(code, _)| code == 404)
     }
 
-    /// Whether someone else was faster. Two other refusals share the code but not the meaning.
+    /// Whether another client changed the object first. An object that exists already has the same code and another
+    /// meaning.
     pub fn is_conflict(&self) -> bool {
         self.refusal().is_some_and(|(code, reason)| code == 409 && reason != "AlreadyExists")
     }
 
-    /// Whether a usage protects the object from being deleted.
-    pub fn is_in_use(&self) -> bool {
-        let in_use = |message: &str| message.contains("This resource is in-use by ");
-        matches!(self.root(), Self::Refused { code: 409, message, .. } if in_use(message))
-    }
-
+    /// Whether an object of the name exists already.
     pub fn is_already_exists(&self) -> bool {
         self.refusal().is_some_and(|(code, reason)| code == 409 && reason == "AlreadyExists")
     }
 
+    /// Whether the server found the object invalid.
     pub fn is_invalid(&self) -> bool {
         self.refusal().is_some_and(|(code, _)| code == 422)
     }
 
-    /// Whether the request has more bytes than the server takes.
+    /// Whether the request has more bytes than the server accepts.
     pub fn is_too_large(&self) -> bool {
         self.refusal().is_some_and(|(code, _)| code == 413)
     }
 
+    /// Whether the controller lacks a right.
     pub fn is_forbidden(&self) -> bool {
         self.refusal().is_some_and(|(code, _)| code == 403)
     }
 
+    /// Whether the server does not serve the kind.
     pub fn is_unknown_kind(&self) -> bool {
         matches!(self.root(), Self::UnknownKind(_))
     }
 }
 
-/// Says what was attempted.
-pub trait ErrorContext<T> {
-    fn context(self, context: impl fmt::Display) -> Result<T>;
-}
+/// Shows an error and its causes.
+pub struct Chain<'a>(&'a Error);
 
-impl<T> ErrorContext<T> for Result<T> {
-    fn context(self, context: impl fmt::Display) -> Result<T> {
-        self.map_err(|source| Error::During { context: context.to_string(), source: Box::new(source) })
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Error::During { context, source } => write!(f, "{context}: {}", source.chain()),
+            Error::Unreadable { what, source } => write!(f, "{what}: {source}"),
+            Error::Watch(error) => error.chain().fmt(f),
+            other => other.fmt(f),
+        }
     }
 }
 
-/// An object that is gone is as good as none.
+/// Adds what was attempted to an error.
+pub trait ErrorContext<T> {
+    /// The same result; an error says what was attempted first.
+    fn context(self, attempted: impl fmt::Display) -> Result<T>;
+
+    /// The same result; an error has the reason of the event that reports it.
+    fn with_event_reason(self, reason: &'static str) -> Result<T, ReportedError>;
+}
+
+impl<T> ErrorContext<T> for Result<T> {
+    fn context(self, attempted: impl fmt::Display) -> Result<T> {
+        self.map_err(|source| Error::During { context: attempted.to_string(), source: Box::new(source) })
+    }
+
+    fn with_event_reason(self, reason: &'static str) -> Result<T, ReportedError> {
+        self.map_err(|error| ReportedError { reason, error })
+    }
+}
+
+/// An error that users see as an event, with the event's reason.
+#[derive(Debug)]
+pub struct ReportedError {
+    /// The reason of the event.
+    pub reason: &'static str,
+    /// What went wrong.
+    pub error: Error,
+}
+
+/// What was found; nothing if the object does not exist.
 pub fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -116,7 +208,7 @@ pub fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Of a kind that is not served nothing exists.
+/// What was found; nothing if the kind is not served, as then no object of it exists.
 pub fn existing<T>(result: Result<Option<T>>) -> Result<Option<T>> {
     match result {
         Err(e) if e.is_unknown_kind() => Ok(None),
@@ -134,16 +226,28 @@ mod tests {
 
     #[test]
     fn a_chain_reads_from_the_outside_and_keeps_its_meaning() {
-        let error = Err::<(), _>(refused(409, "Conflict"))
-            .context("cannot update")
-            .context("cannot bind")
-            .unwrap_err();
-        assert_eq!(error.to_string(), "cannot bind: cannot update: no");
+        let error = Err::<(), _>(refused(409, "Conflict")).context("cannot update").context("cannot bind");
+        let error = error.unwrap_err();
+        assert_eq!(error.chain().to_string(), "cannot bind: cannot update: no");
         assert!(error.is_conflict() && !error.is_invalid());
     }
 
     #[test]
-    fn conflicts_are_told_from_what_exists_already() {
+    fn no_layer_repeats_its_cause() {
+        let odd = || Error::unreadable("cannot read the list", "line 3");
+        let error = Err::<(), _>(Error::Watch(Arc::new(odd()))).context("cannot start").unwrap_err();
+        assert_eq!(error.chain().to_string(), "cannot start: cannot read the list: line 3");
+        let mut layers = Vec::new();
+        let mut next: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = next {
+            layers.push(error.to_string());
+            next = error.source();
+        }
+        assert_eq!(layers, ["cannot start", "cannot read the list", "line 3"]);
+    }
+
+    #[test]
+    fn conflicts_differ_from_objects_that_exist_already() {
         assert!(refused(409, "").is_conflict() && refused(409, "Usage").is_conflict());
         assert!(
             !refused(409, "AlreadyExists").is_conflict() && refused(409, "AlreadyExists").is_already_exists()
@@ -151,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn only_objects_that_are_gone_are_as_good_as_none() {
+    fn only_a_missing_object_is_not_an_error() {
         assert!(found::<()>(Err(refused(404, "NotFound"))).unwrap().is_none());
         assert!(found::<()>(Err(refused(403, "Forbidden"))).unwrap_err().is_forbidden());
     }

@@ -6,6 +6,7 @@
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::error::{ReportedError, Result};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -46,6 +47,16 @@ impl Recorder {
         let writer = Writer { cluster, clock, manager };
         let task = tokio::spawn(async move { writer.write(receiver).await }).abort_handle();
         (Self(sender), task)
+    }
+
+    /// Records that an error occurred, before the error is returned. A conflict is not recorded: the run is repeated.
+    pub fn report<T>(&self, controller: &str, about: &Value, result: Result<T, ReportedError>) -> Result<T> {
+        result.map_err(|ReportedError { reason, error }| {
+            if !error.is_conflict() {
+                self.warning(controller, about, reason, error.chain().to_string());
+            }
+            error
+        })
     }
 
     pub fn normal(&self, controller: &str, about: &Value, reason: &str, message: impl Into<String>) {
@@ -115,12 +126,12 @@ impl Writer {
             };
             written.insert(record.name.clone(), (now, 0));
             if let Err(e) = self.put(&record, repeated).await {
-                tracing::debug!(error = %e, "an event could not be written");
+                tracing::debug!(error = %e.chain(), "an event could not be written");
             }
         }
     }
 
-    async fn put(&self, record: &Record, count: u64) -> crate::Result<()> {
+    async fn put(&self, record: &Record, count: u64) -> Result<()> {
         let now = &time::format(self.clock.now());
         let object = json!({
             "apiVersion": "v1",

@@ -10,7 +10,9 @@
 
 mod clock;
 mod cluster;
+mod controller;
 mod dependencies;
+mod engine;
 mod error;
 mod events;
 mod following;
@@ -28,10 +30,12 @@ mod worker;
 
 pub use clock::Clock;
 pub use cluster::{Cluster, DeleteOptions, Kind};
+pub use controller::{Controller, ControllerBuilder};
 pub use dependencies::Dependency;
-pub use error::{Error, ErrorContext, Result, existing, found};
+pub use engine::Engine;
+pub use error::{BoxError, Chain, Error, ErrorContext, ReportedError, Result, existing, found};
 pub use events::Recorder;
-pub use following::Following;
+pub use following::{Following, Matters};
 pub use metrics::{CountedWatch, Metrics};
 pub use mirror::{Change, Listing, Mirror, Observer, Selected, wake_itself};
 pub use queue::{Counts, Key, Next, Pace, Queue};
@@ -41,4 +45,4 @@ pub use seen_versions::{ChangeNotice, ObjectHash, SeenVersions, Via, version};
 pub use settled::{is_settled, same};
 pub use sighting::{Depth, Seen};
 pub use watches::{Subscription, Watches};
-pub use worker::{Reconciler, Running, start};
+pub use worker::Reconciler;

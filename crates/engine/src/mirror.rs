@@ -127,7 +127,7 @@ pub struct Mirror {
     depth: Depth,
     state: Mutex<State>,
     /// `None` until the first attempt ended; then whether the mirror is in step, or why not.
-    condition: watch::Sender<Option<std::result::Result<(), String>>>,
+    condition: watch::Sender<Option<Result<(), Arc<Error>>>>,
     /// The version of the state, for those who wait for one.
     reached: watch::Sender<u64>,
     retry: Notify,
@@ -208,9 +208,9 @@ impl Mirror {
         let mut condition = self.condition.subscribe();
         let settled = condition.wait_for(Option::is_some).await;
         match settled.as_deref() {
-            Ok(Some(Err(why))) => Err(Error::Transport(why.clone())),
+            Ok(Some(Err(why))) => Err(Error::Watch(why.clone())),
             Ok(_) => Ok(()),
-            Err(_) => Err(Error::Transport("the watch was stopped".to_owned())),
+            Err(_) => Err(Error::WatchStopped),
         }
     }
 
@@ -268,8 +268,8 @@ impl Mirror {
                         cluster.forget_group(&self.gvk.group);
                         self.replace(BTreeMap::new(), 0);
                     }
-                    tracing::debug!(kind = %self.gvk.kind, error = %e, "a watch failed");
-                    self.condition.send_replace(Some(Err(e.to_string())));
+                    tracing::debug!(kind = %self.gvk.kind, error = %e.chain(), "a watch failed");
+                    self.condition.send_replace(Some(Err(Arc::new(e))));
                     tokio::select! {
                         biased;
                         () = self.retry.notified() => wait = FIRST_RETRY,
@@ -328,7 +328,7 @@ impl Mirror {
         loop {
             let frame = match tokio::time::timeout(SILENCE, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(e))) => return Err(Error::Transport(e.to_string())),
+                Ok(Some(Err(e))) => return Err(Error::transport(e)),
                 Ok(None) | Err(_) => return Ok(version),
             };
             let Ok(data) = frame.into_data() else { continue };
@@ -340,7 +340,7 @@ impl Mirror {
             }
             buffer.drain(..start);
             if buffer.len() > LONGEST_LINE {
-                return Err(Error::Transport("a watch sent a line without end".to_owned()));
+                return Err(Error::unreadable("cannot read a watch", "a line has no end"));
             }
         }
     }
@@ -423,7 +423,6 @@ fn read(text: &RawValue) -> Result<Notice> {
     serde_json::from_str(text.get()).map_err(unreadable)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
 fn unreadable(error: serde_json::Error) -> Error {
-    Error::Transport(format!("a watch sent what is no object: {error}"))
+    Error::unreadable("cannot read a list or watch", error)
 }

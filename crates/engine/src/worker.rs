@@ -5,7 +5,6 @@ use super::run_log::RunLog;
 use crate::error::Result;
 use crate::metrics::Metrics;
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,24 +13,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 
-/// How many keys of one controller are reconciled at the same time.
-const CONCURRENT: usize = 100;
-/// A run that takes longer than this waits for someone else, a function perhaps, and keeps nobody from running.
-const BRISK: Duration = Duration::from_secs(1);
-/// How many keys of one controller are reconciled at the same time if most of them wait for someone else.
-const ALTOGETHER: usize = 2000;
+/// How many keys of one controller are reconciled at the same time, not counting slow runs.
+const MAX_BUSY_RUNS: usize = 100;
+/// A run that takes longer than this waits for something else, a function perhaps, and gives its slot to another run.
+const SLOW_RUN_AFTER: Duration = Duration::from_secs(1);
+/// How many keys of one controller are reconciled at the same time, slow runs included.
+const MAX_RUNS: usize = 2000;
 
-/// Brings the world closer to what the object of a key wants.
+/// Brings the state of the world closer to what the object of a key asks for.
 pub trait Reconciler: Send + Sync + 'static {
-    /// The controller's name, as in logs, metrics and events.
-    fn name(&self) -> &str;
-
-    /// Only the key says what to do: everything else is read afresh.
-    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>>;
+    /// Reconciles the object of a key. The key is the only input: everything else is read again, and what is read and
+    /// written is noted in the log.
+    fn reconcile(&self, key: &Key, log: &RunLog) -> impl Future<Output = Result<Next>> + Send;
 }
 
-/// A controller that runs; it stops when dropped.
-pub struct Running {
+/// The workers of a controller; they stop when this is dropped.
+pub(crate) struct Running {
     name: String,
     queue: Arc<Queue>,
     task: AbortHandle,
@@ -39,7 +36,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn queue(&self) -> &Arc<Queue> {
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
 }
@@ -52,86 +49,112 @@ impl Drop for Running {
     }
 }
 
-/// Starts a controller.
-pub fn start(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Metrics>) -> Running {
-    let name = reconciler.name().to_owned();
+/// Starts a controller under a name that logs, metrics and events show.
+pub(crate) fn start<R: Reconciler>(
+    name: String,
+    reconciler: Arc<R>,
+    queue: Arc<Queue>,
+    metrics: Arc<Metrics>,
+) -> Running {
     metrics.controller_started(&name, &queue);
-    let task = tokio::spawn(work(reconciler, queue.clone(), metrics.clone())).abort_handle();
+    let worker =
+        Worker { name: name.as_str().into(), reconciler, queue: queue.clone(), metrics: metrics.clone() };
+    let task = tokio::spawn(worker.work()).abort_handle();
     Running { name, queue, task, metrics }
 }
 
-async fn work(reconciler: Arc<dyn Reconciler>, queue: Arc<Queue>, metrics: Arc<Metrics>) {
-    let name = reconciler.name().to_owned();
-    let mut running = JoinSet::new();
-    let places = Arc::new(Semaphore::new(CONCURRENT));
-    loop {
-        // In order, so that a simulation can be replayed.
-        tokio::select! {
-            biased;
-            Some(ended) = running.join_next(), if !running.is_empty() => report(&ended, &name, &metrics),
-            next = next(&queue, &places), if running.len() < ALTOGETHER => {
-                let Some((key, place)) = next else { break };
-                let (reconciler, queue, metrics) = (reconciler.clone(), queue.clone(), metrics.clone());
-                running.spawn(async move {
-                    let mut running = pin!(run(&*reconciler, &queue, &key, &metrics));
-                    if timeout(BRISK, running.as_mut()).await.is_err() {
-                        drop(place);
-                        running.await;
-                    }
-                });
+/// What the runs of a controller share.
+struct Worker<R> {
+    name: Arc<str>,
+    reconciler: Arc<R>,
+    queue: Arc<Queue>,
+    metrics: Arc<Metrics>,
+}
+
+impl<R> Clone for Worker<R> {
+    fn clone(&self) -> Self {
+        let Self { name, reconciler, queue, metrics } = self;
+        let (name, reconciler, queue, metrics) =
+            (name.clone(), reconciler.clone(), queue.clone(), metrics.clone());
+        Self { name, reconciler, queue, metrics }
+    }
+}
+
+impl<R: Reconciler> Worker<R> {
+    async fn work(self) {
+        let mut running = JoinSet::new();
+        let slots = Arc::new(Semaphore::new(MAX_BUSY_RUNS));
+        loop {
+            // In this order, so that a simulation can be replayed.
+            tokio::select! {
+                biased;
+                Some(ended) = running.join_next(), if !running.is_empty() => self.count_panic(&ended),
+                next = next(&self.queue, &slots), if running.len() < MAX_RUNS => {
+                    let Some((key, slot)) = next else { break };
+                    let worker = self.clone();
+                    running.spawn(async move {
+                        let mut run = pin!(worker.run(&key));
+                        if timeout(SLOW_RUN_AFTER, run.as_mut()).await.is_err() {
+                            drop(slot);
+                            run.await;
+                        }
+                    });
+                }
             }
         }
-    }
-    while let Some(ended) = running.join_next().await {
-        report(&ended, &name, &metrics);
-    }
-}
-
-/// Counts a run that panicked where nothing caught it: outside of the reconciler.
-fn report(ended: &Result<(), JoinError>, controller: &str, metrics: &Metrics) {
-    if let Err(e) = ended
-        && e.is_panic()
-    {
-        tracing::error!(controller, error = %e, "a worker panicked");
-        metrics.panicked(controller);
-    }
-}
-
-/// The next key, as soon as there is a place for it. Nothing is lost when nobody waits for it any longer.
-async fn next(queue: &Queue, places: &Arc<Semaphore>) -> Option<(Key, OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
-    queue.next().await.map(|key| (key, place))
-}
-
-async fn run(reconciler: &dyn Reconciler, queue: &Queue, key: &Key, metrics: &Metrics) {
-    let started = tokio::time::Instant::now();
-    let log = RunLog::default();
-    let outcome = AssertUnwindSafe(reconciler.reconcile(key, &log)).catch_unwind().await;
-    let controller = reconciler.name();
-    let (next, result) = match outcome {
-        Ok(Ok(next)) => (next, label(next)),
-        // Someone else was faster: look again, and say nothing.
-        Ok(Err(e)) if e.is_conflict() => (Next::Conflict, "requeue"),
-        Ok(Err(e)) => {
-            tracing::warn!(controller, %key, error = %e, "cannot reconcile");
-            (Next::Backoff, "error")
+        while let Some(ended) = running.join_next().await {
+            self.count_panic(&ended);
         }
-        Err(_) => {
-            tracing::error!(controller, %key, "the reconciler panicked; it will be tried again");
-            metrics.panicked(controller);
-            (Next::Backoff, "error")
-        }
-    };
-    metrics.reconciled(controller, result, started.elapsed());
-    if log.has_written() {
-        let took_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
-        tracing::info!(controller, %key, took_ms, "reconciled");
-    } else {
-        tracing::debug!(controller, %key, "nothing to do");
     }
-    queue.done(key, next, log.take_seen());
+
+    /// Counts a run that panicked outside of the reconciler, where nothing caught the panic.
+    fn count_panic(&self, ended: &Result<(), JoinError>) {
+        if let Err(e) = ended
+            && e.is_panic()
+        {
+            tracing::error!(controller = &*self.name, error = %e, "a worker panicked");
+            self.metrics.panicked(&self.name);
+        }
+    }
+
+    async fn run(&self, key: &Key) {
+        let controller = &*self.name;
+        let started = tokio::time::Instant::now();
+        let log = RunLog::default();
+        // Boxed: the future of a reconciler is large, and every slot would have room for it.
+        let reconciling = Box::pin(async { self.reconciler.reconcile(key, &log).await });
+        let (next, result) = match AssertUnwindSafe(reconciling).catch_unwind().await {
+            Ok(Ok(next)) => (next, label(next)),
+            // Another client was faster: read again, without a report.
+            Ok(Err(e)) if e.is_conflict() => (Next::Conflict, "requeue"),
+            Ok(Err(e)) => {
+                tracing::warn!(controller, %key, error = %e.chain(), "cannot reconcile");
+                (Next::Backoff, "error")
+            }
+            Err(_) => {
+                tracing::error!(controller, %key, "the reconciler panicked; it will be tried again");
+                self.metrics.panicked(controller);
+                (Next::Backoff, "error")
+            }
+        };
+        self.metrics.reconciled(controller, result, started.elapsed());
+        if log.has_written() {
+            let took_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+            tracing::info!(controller, %key, took_ms, "reconciled");
+        } else {
+            tracing::debug!(controller, %key, "nothing to do");
+        }
+        self.queue.done(key, next, log.take_seen());
+    }
 }
 
+/// The next key, once there is a slot for it. Cancelling loses nothing.
+async fn next(queue: &Queue, slots: &Arc<Semaphore>) -> Option<(Key, OwnedSemaphorePermit)> {
+    let slot = slots.clone().acquire_owned().await.ok()?;
+    queue.next().await.map(|key| (key, slot))
+}
+
+/// The result of a run as controller-runtime's metrics name it.
 fn label(next: Next) -> &'static str {
     match next {
         Next::Wait | Next::Gone => "success",
@@ -145,41 +168,33 @@ fn label(next: Next) -> &'static str {
 mod tests {
     use super::super::queue::Pace;
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Panics in every reconcile of `inside`, and after the first one of any other key.
-    #[derive(Default)]
-    struct Clumsy {
-        named: AtomicUsize,
+    struct Panicking;
+
+    impl Reconciler for Panicking {
+        async fn reconcile(&self, _: &Key, _: &RunLog) -> Result<Next> {
+            panic!("in the reconciler");
+        }
     }
 
-    impl Reconciler for Clumsy {
-        fn name(&self) -> &str {
-            // The controller asks as it starts and as it begins to work, then after each reconcile.
-            let times = self.named.fetch_add(1, Ordering::SeqCst);
-            assert_ne!(times, 2, "outside of the reconciler");
-            "clumsy"
-        }
-
-        fn reconcile<'a>(&'a self, key: &'a Key, _: &'a RunLog) -> BoxFuture<'a, crate::error::Result<Next>> {
-            Box::pin(async move {
-                assert_ne!(&*key.name, "inside", "in the reconciler");
-                Ok(Next::Wait)
-            })
-        }
+    fn must_have_counted(metrics: &Metrics, panics: u32) {
+        let line = format!("controller_runtime_reconcile_panics_total{{controller=\"panicking\"}} {panics}");
+        let all = metrics.render();
+        assert!(all.contains(&line), "{line} is not in {all}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn every_panic_is_counted() {
         let (queue, metrics) = (Arc::new(Queue::new(Pace::default())), Arc::<Metrics>::default());
-        let _running = start(Arc::<Clumsy>::default(), queue.clone(), metrics.clone());
-        for (key, panics) in [("outside", 1), ("inside", 2)] {
-            queue.wake(&Key::new("", key));
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            let counted =
-                format!("controller_runtime_reconcile_panics_total{{controller=\"clumsy\"}} {panics}");
-            let all = metrics.render();
-            assert!(all.contains(&counted), "{key}: {all}");
-        }
+        let _running = start("panicking".to_owned(), Arc::new(Panicking), queue.clone(), metrics.clone());
+        queue.wake(&Key::new("", "inside"));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        must_have_counted(&metrics, 1);
+        assert_eq!(queue.counts().running, 0, "the key can run again");
+        let (name, reconciler) = ("panicking".into(), Arc::new(Panicking));
+        let worker = Worker { name, reconciler, queue, metrics: metrics.clone() };
+        let outside = tokio::spawn(async { panic!("outside of the reconciler") }).await;
+        worker.count_panic(&outside);
+        must_have_counted(&metrics, 2);
     }
 }

@@ -2,10 +2,12 @@
 
 use super::Claims;
 use crate::catalog::kinds;
+use crate::connection_secret::{ConnectionSecret, Update};
 use serde_json::{Value, json};
 use transom_compose::upgrade;
 use transom_engine::{
-    DeleteOptions, Error, ErrorContext, Key, Next, Result, RunLog, existing, is_settled, same,
+    DeleteOptions, Error, ErrorContext, Key, Next, Reconciler, ReportedError, Result, RunLog, existing,
+    is_settled, same,
 };
 use transom_object::meta;
 use transom_xapi::claim::{self, CompositeName, Deletion};
@@ -15,11 +17,11 @@ use transom_xapi::connection;
 use transom_xapi::constants::{condition, event, finalizer, message, owner};
 use transom_xapi::metadata as notes;
 
-/// How often a generated name may turn out to be taken.
-const NAMES: usize = 10;
+/// How many generated names are tried until one is not taken.
+const MAX_NAMES: usize = 10;
 
-impl Claims {
-    pub(super) async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+impl Reconciler for Claims {
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let read = self.plane.read(log, &self.offer.gvk, &key.namespace, &key.name).await;
         let Some(mut claim) = read.context("cannot get claim")? else {
             self.secrets.forget(key);
@@ -33,48 +35,33 @@ impl Claims {
             return Ok(Next::Wait);
         }
         match self.advance(log, &mut claim, &before).await {
-            Err((_, error)) if error.is_conflict() => Err(error),
-            Err((reason, error)) => {
-                self.plane.events.warning(&self.name, &claim, reason, error.to_string());
-                self.mark(&mut claim, [Condition::reconcile_error(error.to_string())]);
-                if let Err(e) = self.write_status(log, &mut claim, &before).await {
-                    tracing::debug!(controller = self.name, %key, error = %e, "cannot update status");
-                }
-                // Bound to another claim: only a human can help.
-                if matches!(error, Error::Unfit(_)) { Ok(Next::Wait) } else { Err(error) }
-            }
             Ok(next) => Ok(next),
+            Err(failure) => match self.plane.fail(&self.name, log, &mut claim, &before, failure).await {
+                // Bound to another claim: only a change of one of them helps, and that wakes the claim.
+                Error::Unfit(_) => Ok(Next::Wait),
+                error => Err(error),
+            },
         }
     }
+}
 
-    async fn advance(
-        &self,
-        log: &RunLog,
-        claim: &mut Value,
-        before: &Value,
-    ) -> Result<Next, (&'static str, Error)> {
-        let bind = |e: Error| (event::claim::BIND, e);
-        let xr = self
-            .composite_of(log, claim)
-            .await
-            .context("cannot get bound composite resource")
-            .map_err(bind)?;
-        claim::must_be_bindable(claim, &xr).map_err(|e| bind(Error::unfit(e.to_string())))?;
-        self.upgrade(log, &xr.object).await.map_err(bind)?;
+impl Claims {
+    async fn advance(&self, log: &RunLog, claim: &mut Value, before: &Value) -> Result<Next, ReportedError> {
+        let bind = event::claim::BIND;
+        let xr = self.composite_of(log, claim).await.context("cannot get bound composite resource");
+        let xr = xr.with_event_reason(bind)?;
+        claim::must_be_bindable(claim, &xr).map_err(Error::unfit).with_event_reason(bind)?;
+        self.upgrade(log, &xr.object).await.with_event_reason(bind)?;
         if meta::is_deleting(claim) {
-            return self.delete(log, claim, &xr, before).await;
+            return self.delete(log, claim, &xr, before).await.with_event_reason(event::claim::DELETE);
         }
         if notes::add_finalizer(claim, finalizer::CLAIM) {
-            self.update(log, claim).await.context("cannot add finalizer to claim").map_err(bind)?;
+            let updated = self.update(log, claim).await.context("cannot add finalizer to claim");
+            updated.with_event_reason(bind)?;
         }
         let was_bound = claim::is_bound(claim, &xr);
-        let xr =
-            self.sync(log, claim, xr).await.context("cannot bind and sync claim with composite resource");
-        let xr = xr.map_err(|e| match e {
-            // What the objects hold is no reason to wait for a human.
-            Error::During { context, source } => bind(Error::During { context, source }),
-            other => bind(other),
-        })?;
+        let xr = self.sync(log, claim, xr).await;
+        let xr = xr.context("cannot bind and sync claim with composite resource").with_event_reason(bind)?;
         if !was_bound && claim::is_bound(claim, &xr) {
             self.plane.events.normal(&self.name, claim, event::claim::BIND, message::CLAIM_BOUND);
         }
@@ -84,7 +71,7 @@ impl Claims {
             let propagated = self.propagate(log, claim, &xr).await;
             let propagated =
                 propagated.context("cannot propagate connection details from composite resource");
-            if propagated.map_err(|e| (event::claim::PROPAGATE, e))? {
+            if propagated.with_event_reason(event::claim::PROPAGATE)? {
                 // Claims keep the time where legacy composite resources do.
                 let mut published = Composite::new(claim.take(), Schema::Legacy);
                 published.set_last_published_time(&transom_object::time::format(self.plane.clock.now()));
@@ -97,7 +84,7 @@ impl Claims {
             self.plane.events.normal(&self.name, claim, event::claim::BIND, words);
         }
         self.mark(claim, claim::conditions_of(&xr));
-        self.write_status(log, claim, before).await.map_err(bind)?;
+        self.write_status(log, claim, before).await.with_event_reason(bind)?;
         Ok(Next::Wait)
     }
 
@@ -117,7 +104,7 @@ impl Claims {
     /// A composite resource that was once written without server-side apply is migrated.
     async fn upgrade(&self, log: &RunLog, xr: &Value) -> Result<()> {
         let ours = |manager: &str| manager == owner::CLAIM;
-        // One that no claim was bound to yet was applied by someone else altogether.
+        // A composite resource that no claim was bound to yet was applied by another client.
         let bound = xr.pointer("/spec/claimRef").is_some();
         let Some(patch) = upgrade(xr, ours).filter(|_| bound) else { return Ok(()) };
         let upgraded = self.plane.cluster.json_patch(xr, &patch, owner::DEFAULT).await;
@@ -127,19 +114,12 @@ impl Claims {
         Ok(())
     }
 
-    async fn delete(
-        &self,
-        log: &RunLog,
-        claim: &mut Value,
-        xr: &Composite,
-        before: &Value,
-    ) -> Result<Next, (&'static str, Error)> {
-        let failed = |e: Error| (event::claim::DELETE, e);
+    async fn delete(&self, log: &RunLog, claim: &mut Value, xr: &Composite, before: &Value) -> Result<Next> {
         self.mark(claim, [Condition::deleting()]);
         let plan = claim::deletion(claim, &xr.object);
         match plan {
             Deletion::Wait => {
-                self.write_status(log, claim, before).await.map_err(failed)?;
+                self.write_status(log, claim, before).await?;
                 return Ok(Next::Backoff);
             }
             Deletion::Background | Deletion::Foreground => {
@@ -148,9 +128,9 @@ impl Claims {
                 let name = meta::name(&xr.object);
                 let deleted = self.plane.cluster.delete(&self.offer.composite, "", name, options).await;
                 log.changed();
-                deleted.context("cannot delete bound composite resource").map_err(failed)?;
+                deleted.context("cannot delete bound composite resource")?;
                 if plan == Deletion::Foreground {
-                    self.write_status(log, claim, before).await.map_err(failed)?;
+                    self.write_status(log, claim, before).await?;
                     return Ok(Next::Backoff);
                 }
             }
@@ -162,24 +142,24 @@ impl Claims {
             let removed = self.update(log, claim).await;
             match removed.context("cannot remove finalizer from claim") {
                 Err(e) if e.is_not_found() => return Ok(Next::Gone),
-                removed => removed.map_err(failed)?,
+                removed => removed?,
             }
         }
         if !meta::finalizers(claim).is_empty() {
             self.mark(claim, [Condition::deleting(), Condition::reconcile_success()]);
-            self.write_status(log, claim, before).await.map_err(failed)?;
+            self.write_status(log, claim, before).await?;
         }
         Ok(Next::Wait)
     }
 
-    /// Lets each tell the other what it must: the claim is written first, then its composite resource.
+    /// Copies what the claim and its composite resource take from each other. The claim is written first.
     async fn sync(&self, log: &RunLog, claim: &mut Value, xr: Composite) -> Result<Composite> {
         let name = match claim::composite_name(claim) {
             CompositeName::Bound(name) => name,
             CompositeName::Generate(prefix) => self.unused_name(&prefix).await?,
         };
         let binding = claim::bind(claim, &xr, &self.offer.composite, &name, self.offer.enforced);
-        let binding = binding.map_err(|e| Error::Transport(e.to_string()))?;
+        let binding = binding.map_err(Error::domain)?;
         if !same(&binding.claim, claim) {
             *claim = binding.claim;
             self.update(log, claim).await.context("cannot update composite resource claim")?;
@@ -190,19 +170,19 @@ impl Claims {
             xr.object = applied.context("cannot apply composite resource")?;
             log.wrote(&xr.object);
         }
-        claim::copy_status(claim, &xr.object).map_err(|e| Error::Transport(e.to_string()))?;
+        claim::copy_status(claim, &xr.object).map_err(Error::domain)?;
         Ok(xr)
     }
 
-    /// A generated name that is not taken, as far as one can tell.
+    /// A generated name that was not taken a moment ago.
     async fn unused_name(&self, prefix: &str) -> Result<String> {
-        for _ in 0..NAMES {
+        for _ in 0..MAX_NAMES {
             let name = meta::generate_name(prefix, &mut || self.plane.rng.draw());
             if self.plane.cluster.get(&self.offer.composite, "", &name).await?.is_none() {
                 return Ok(name);
             }
         }
-        Err(Error::Transport("cannot generate a name that is not taken".to_owned()))
+        Err(Error::domain("cannot generate a name that is not taken"))
     }
 
     /// A claim that asks for connection details gets none when its composite resource publishes none.
@@ -220,41 +200,33 @@ impl Claims {
         self.plane.events.warning(&self.name, claim, event::claim::PROPAGATE, words);
     }
 
-    /// Copies the connection secret. Says whether that is news: it was written, or whoever wrote it died before it could
-    /// say so.
+    /// Copies the connection secret. Returns whether the claim must say that it was published: it was written now, or
+    /// before a crash that kept the claim from saying so.
     async fn propagate(&self, log: &RunLog, claim: &Value, xr: &Composite) -> Result<bool> {
         let key = Key::of(claim);
         let Some((namespace, name)) = connection::source(claim, xr) else {
-            self.concern(&key, []);
+            self.track_secrets(&key, []);
             return Ok(false);
         };
         let copy = claim::connection_secret_name(claim).unwrap_or_default();
         let copy = (meta::namespace(claim).to_owned(), copy.to_owned());
-        self.concern(&key, [copy, (namespace.clone(), name.clone())]);
+        self.track_secrets(&key, [copy, (namespace.clone(), name.clone())]);
         let from = self.plane.read(log, &kinds::secret(), &namespace, &name).await?;
-        let from = from.ok_or_else(|| {
-            Error::Transport(format!(
-                "cannot get composite resource's connection secret: secrets {name:?} not found"
-            ))
-        })?;
-        let wanted = connection::propagated(claim, xr, &from).map_err(|e| Error::Transport(e.to_string()))?;
-        let Some(mut wanted) = wanted else { return Ok(false) };
+        let from = from.ok_or_else(|| Error::domain(format!("secrets {name:?} not found")));
+        let from = from.context("cannot get composite resource's connection secret")?;
+        let wanted = connection::propagated(claim, xr, &from).map_err(Error::domain)?;
+        let Some(wanted) = wanted else { return Ok(false) };
         let live =
             self.plane.read(log, &kinds::secret(), meta::namespace(&wanted), meta::name(&wanted)).await?;
-        let written = match live {
-            None => self.plane.cluster.create(&wanted, owner::DEFAULT).await,
-            Some(live) => {
-                connection::must_be_controllable_by(&live, meta::uid(claim))
-                    .map_err(|e| Error::Transport(e.to_string()))?;
-                if connection::same_data(&live, &wanted) {
-                    return Ok(claim.pointer("/status/connectionDetails/lastPublishedTime").is_none());
-                }
-                meta::set_resource_version(&mut wanted, meta::resource_version(&live));
-                self.plane.cluster.update(&wanted, owner::DEFAULT).await
-            }
+        let secret = ConnectionSecret {
+            wanted,
+            live: live.as_ref(),
+            owner: meta::uid(claim),
+            update: Update::Replace,
+            attempt: "cannot create or update connection secret",
         };
-        log.wrote(&written.context("cannot create or update connection secret")?);
-        Ok(true)
+        let written = secret.publish(&self.plane, log).await?;
+        Ok(written || claim.pointer("/status/connectionDetails/lastPublishedTime").is_none())
     }
 
     fn mark(&self, claim: &mut Value, new: impl IntoIterator<Item = Condition>) {
@@ -272,9 +244,7 @@ impl Claims {
     }
 
     async fn write_status(&self, log: &RunLog, claim: &mut Value, before: &Value) -> Result<()> {
-        if claim.get("status").is_none_or(|status| same(status, before)) {
-            return Ok(());
-        }
-        self.plane.update_status(log, claim).await.context("cannot update claim status")
+        let written = self.plane.write_status(log, claim, before).await;
+        written.map(drop).context("cannot update claim status")
     }
 }

@@ -7,6 +7,7 @@
 use super::Composites;
 use super::prepare::Stored;
 use super::undeclared::{Applied, warning as undeclared};
+use crate::usage::is_in_use;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -67,7 +68,7 @@ impl Composites {
         for deletion in &plan.delete {
             match self.delete(log, deletion).await {
                 // It stays referenced, so that it goes once nothing uses it any longer; nothing else waits for that.
-                Err(e) if e.is_in_use() => {
+                Err(e) if is_in_use(&e) => {
                     executed.events.push(warning(&e));
                     in_use.push(&deletion.object);
                 }
@@ -96,7 +97,7 @@ impl Composites {
                 applying.push(self.apply(log, plan, application, observed.get(&application.name)));
             }
             for (Application { name, object, .. }, outcome) in some.iter().zip(join_all(applying).await) {
-                let answer = outcome.as_ref().err().map(ToString::to_string);
+                let answer = outcome.as_ref().err().map(|e| e.chain().to_string());
                 match outcome.context(format!("cannot apply composed resource {name:?}")) {
                     Ok((changed, warning)) => {
                         executed.events.extend(warning);
@@ -233,7 +234,7 @@ fn warning(error: &Error) -> Event {
     Event {
         r#type: EventType::Warning,
         reason: event::composite::COMPOSE.to_owned(),
-        message: error.to_string(),
+        message: error.chain().to_string(),
         step: None,
         target: Target::Composite,
     }

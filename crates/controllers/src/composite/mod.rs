@@ -22,7 +22,6 @@ pub(crate) use nesting::Nesting;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -30,8 +29,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use transom_compose::Requirements;
 use transom_engine::{
-    Change, CountedWatch, Dependency, Depth, Following, Key, Mirror, Next, Observer, Pace, Queue, Reconciler,
-    Result, RunLog, Running, Subscription, start, wake_itself,
+    Change, Controller, Dependency, Depth, Following, Key, Mirror, Next, Observer, Pace, Queue, Reconciler,
+    Result, RunLog,
 };
 use transom_object::GroupVersionKind;
 use transom_xapi::CompositionRevision;
@@ -43,8 +42,7 @@ use world::Watching;
 
 /// The controller of one definition's composite resources; it stops when dropped.
 pub(crate) struct CompositeController {
-    _running: Running,
-    _subscriptions: [(Subscription, CountedWatch); 2],
+    _controller: Controller,
 }
 
 /// Reconciles the composite resources of one definition.
@@ -70,27 +68,27 @@ pub(crate) fn controller_name(definition: &str) -> String {
 impl CompositeController {
     pub(crate) fn start(plane: &Arc<Plane>, definition: Arc<Definition>) -> Self {
         let pace = Pace { longest_backoff: Duration::from_secs(30), ..Pace::default() };
-        let queue = Arc::new(Queue::new(pace));
         let name = controller_name(&definition.metadata.name);
-        let composites = Arc::new(Composites {
+        let (gvk, schema) = (definition.composite_type(), definition.schema());
+        let mut controller = plane.controller(&*name, pace);
+        let queue = controller.queue().clone();
+        let following = controller.follow(|_| true);
+        let own = controller.watch_own(&gvk, Depth::Part("composition", part));
+        controller.counted("CompositeResource");
+        let wake = wake_followers(queue.clone(), own, gvk.clone(), schema);
+        controller.watch(&kinds::revision(), Depth::Whole, Arc::new(wake));
+        controller.counted("CompositionRevision");
+        let composites = Composites {
             plane: plane.clone(),
-            gvk: definition.composite_type(),
-            schema: definition.schema(),
-            definition,
-            queue: queue.clone(),
-            following: Following::start(&plane.watches, &plane.metrics, &name, queue.clone(), |_| true),
-            required: Mutex::default(),
             name,
-        });
-        let gvk = composites.gvk.clone();
-        let own = plane.watches.subscribe(&gvk, Depth::Part("composition", part), wake_itself(queue.clone()));
-        let revisions = wake_followers(queue.clone(), own.mirror().clone(), gvk, composites.schema);
-        let revisions = plane.watches.subscribe(&kinds::revision(), Depth::Whole, Arc::new(revisions));
-        let counted = |kind| plane.metrics.watching(&composites.name, kind);
-        let subscriptions =
-            [(own, counted("CompositeResource")), (revisions, counted("CompositionRevision"))];
-        let running = start(composites, queue, plane.metrics.clone());
-        Self { _running: running, _subscriptions: subscriptions }
+            definition,
+            gvk,
+            schema,
+            queue,
+            following,
+            required: Mutex::default(),
+        };
+        Self { _controller: controller.start(composites) }
     }
 }
 
@@ -181,12 +179,8 @@ impl Watching for Composites {
 }
 
 impl Reconciler for Composites {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, log))
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        self.run(key, log).await
     }
 }
 

@@ -3,10 +3,9 @@
 //! or at the latest when something else is about to be written: all of it is one write.
 
 use super::Composites;
-use super::reconcile::{Blame, Trouble};
 use serde_json::Value;
 use std::sync::Arc;
-use transom_engine::{Error, ErrorContext, Result, RunLog, same};
+use transom_engine::{Error, ErrorContext, ReportedError, Result, RunLog, same};
 use transom_xapi::composite::Composite;
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::{event, finalizer};
@@ -27,7 +26,7 @@ pub(super) fn prepare(
     composites: &Composites,
     xr: &mut Composite,
     stored: &mut Stored,
-) -> Result<Option<Arc<CompositionRevision>>, Trouble> {
+) -> Result<Option<Arc<CompositionRevision>>, ReportedError> {
     let before = xr.object.clone();
     notes::add_finalizer(&mut xr.object, finalizer::COMPOSITE);
     let decided = decide(composites, xr);
@@ -35,10 +34,13 @@ pub(super) fn prepare(
     decided
 }
 
-fn decide(composites: &Composites, xr: &mut Composite) -> Result<Option<Arc<CompositionRevision>>, Trouble> {
+fn decide(
+    composites: &Composites,
+    xr: &mut Composite,
+) -> Result<Option<Arc<CompositionRevision>>, ReportedError> {
     select_composition(composites, xr)
         .context("cannot select Composition")
-        .blame(event::composite::SELECT_COMPOSITION)?;
+        .with_event_reason(event::composite::SELECT_COMPOSITION)?;
     if let Some(selector) = selection::default_revision_selector(xr, &composites.definition) {
         let selector = selector.clone();
         xr.set_composition_revision_selector(&selector);
@@ -49,12 +51,12 @@ fn decide(composites: &Composites, xr: &mut Composite) -> Result<Option<Arc<Comp
     }
     let selected = select_revision(composites, xr)
         .context("cannot fetch Composition")
-        .blame(event::composite::COMPOSE)?;
+        .with_event_reason(event::composite::COMPOSE)?;
     let Some(revision) = selected else { return Ok(None) };
     let configuration = selection::configure(xr, &revision)
-        .map_err(|e| Error::unfit(e.to_string()))
+        .map_err(Error::unfit)
         .context("cannot configure composite resource")
-        .blame(event::composite::COMPOSE)?;
+        .with_event_reason(event::composite::COMPOSE)?;
     configuration.apply(xr);
     Ok(Some(revision))
 }
@@ -74,7 +76,7 @@ fn select_composition(composites: &Composites, xr: &mut Composite) -> Result<()>
             let all = composites.plane.catalog.compositions.all();
             let random = composites.plane.rng.draw();
             let chosen = selection::choose(xr, &labels, all.iter().map(|c| &**c), random);
-            chosen.map_err(|e| Error::unfit(e.to_string()))?.metadata.name.clone()
+            chosen.map_err(Error::unfit)?.metadata.name.clone()
         }
     };
     xr.set_composition_ref(&name);
@@ -111,7 +113,7 @@ fn select_revision(composites: &Composites, xr: &mut Composite) -> Result<Option
         Err(_) if revision::is_awaited(&composition, &labels, revisions.iter().map(|r| &**r)) => {
             return Ok(None);
         }
-        Err(e) => return Err(Error::unfit(e.to_string())),
+        Err(e) => return Err(Error::unfit(e)),
     };
     let chosen = &latest.metadata.name;
     if xr.composition_revision_ref().is_none_or(|current| current.name != *chosen) {

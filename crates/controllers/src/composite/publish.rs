@@ -2,12 +2,11 @@
 
 use super::{Composites, Details};
 use crate::catalog::kinds;
-use serde_json::json;
-use transom_engine::{Error, ErrorContext, Result, RunLog};
+use crate::connection_secret::{ConnectionSecret, Update};
+use transom_engine::{ErrorContext, Result, RunLog};
 use transom_object::meta;
 use transom_xapi::composite::{Composite, Schema};
 use transom_xapi::connection;
-use transom_xapi::constants::owner;
 
 impl Composites {
     /// Publishes what the definition allows. Says whether that is news: it was written, or whoever wrote it died before
@@ -20,28 +19,14 @@ impl Composites {
         let Some(secret) = connection::published(xr, details, keys) else { return Ok(false) };
         let (namespace, name) = (meta::namespace(&secret), meta::name(&secret));
         let live = self.plane.cluster.get(&kinds::secret(), namespace, name).await?;
-        let written = match live {
-            None => self.plane.cluster.create(&secret, owner::DEFAULT).await,
-            Some(live) => {
-                let allowed = connection::must_be_controllable_by(&live, meta::uid(&xr.object));
-                allowed
-                    .map_err(|e| Error::unfit(e.to_string()))
-                    .context("cannot publish connection details")?;
-                let (published, wanted) = (connection::details(&live), connection::details(&secret));
-                let owned = meta::controller_of(&live).is_some();
-                if owned && wanted.iter().all(|(key, value)| published.get(key) == Some(value)) {
-                    return Ok(xr.last_published_time().is_none());
-                }
-                let patch = json!({
-                    "metadata": {"ownerReferences": secret["metadata"]["ownerReferences"]},
-                    "data": secret.get("data").cloned().unwrap_or_else(|| json!({})),
-                });
-                self.plane.cluster.merge_patch(&secret, &patch, owner::DEFAULT).await
-            }
+        let secret = ConnectionSecret {
+            live: live.as_ref(),
+            wanted: secret,
+            owner: meta::uid(&xr.object),
+            update: Update::AddKeysAndOwner,
+            attempt: "cannot apply connection secret",
         };
-        let written =
-            written.context("cannot apply connection secret").context("cannot publish connection details")?;
-        log.wrote(&written);
-        Ok(true)
+        let written = secret.publish(&self.plane, log).await.context("cannot publish connection details")?;
+        Ok(written || xr.last_published_time().is_none())
     }
 }

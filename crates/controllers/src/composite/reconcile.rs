@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_compose::{Application, Cause, Failure, Inputs, Observation, Observed, Outcome, Plan};
-use transom_engine::{Dependency, Error, ErrorContext, Key, Next, Result, RunLog};
+use transom_engine::{Dependency, Error, ErrorContext, Key, Next, ReportedError, Result, RunLog};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::{self, Condition};
@@ -29,22 +29,6 @@ use transom_xapi::{CompositionRevision, CompositionSpec, revision};
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// If composing and applying took longer than this, the status is written before anything is decided again.
 const PROMPT: Duration = Duration::from_secs(10);
-
-/// A step that failed, and the reason its event carries.
-pub(super) struct Trouble {
-    pub(super) reason: &'static str,
-    pub(super) error: Error,
-}
-
-pub(super) trait Blame<T> {
-    fn blame(self, reason: &'static str) -> Result<T, Trouble>;
-}
-
-impl<T> Blame<T> for Result<T> {
-    fn blame(self, reason: &'static str) -> Result<T, Trouble> {
-        self.map_err(|error| Trouble { reason, error })
-    }
-}
 
 impl Composites {
     pub(super) async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
@@ -84,11 +68,11 @@ impl Composites {
             Ok(next) => Ok(next),
             Err(trouble) if trouble.error.is_conflict() => Err(trouble.error),
             Err(trouble) => {
-                self.warning(xr, trouble.reason, trouble.error.to_string());
-                self.mark(xr, [Condition::reconcile_error(trouble.error.to_string())]);
+                self.warning(xr, trouble.reason, trouble.error.chain().to_string());
+                self.mark(xr, [Condition::reconcile_error(trouble.error.chain().to_string())]);
                 // The error is what matters; a status that cannot be written is written next time.
                 if let Err(e) = self.write_status(log, xr, &stored.status).await {
-                    tracing::debug!(controller = self.name, %key, error = %e, "cannot update status");
+                    tracing::debug!(controller = self.name, %key, error = %e.chain(), "cannot update status");
                 }
                 Err(trouble.error)
             }
@@ -122,8 +106,8 @@ impl Composites {
         let synced = match &released {
             Ok(()) => Condition::reconcile_success(),
             Err(e) => {
-                self.warning(xr, event::composite::DELETE, e.to_string());
-                Condition::reconcile_error(e.to_string())
+                self.warning(xr, event::composite::DELETE, e.chain().to_string());
+                Condition::reconcile_error(e.chain().to_string())
             }
         };
         let mut written = Ok(());
@@ -153,13 +137,13 @@ impl Composites {
         log: &RunLog,
         xr: &mut Composite,
         stored: &mut Stored,
-    ) -> Result<Next, Trouble> {
+    ) -> Result<Next, ReportedError> {
         let nesting = self.plane.nesting.check(&self.plane.cluster, &xr.object).await;
-        nesting.context("cannot compose resources").blame(event::composite::COMPOSE)?;
+        nesting.context("cannot compose resources").with_event_reason(event::composite::COMPOSE)?;
         let revision = match self.choose_revision(xr, stored) {
             Ok(Some(revision)) => revision,
             undecided => {
-                self.save(log, xr, stored).await.blame(event::composite::INIT)?;
+                self.save(log, xr, stored).await.with_event_reason(event::composite::INIT)?;
                 // The revision wakes it once it is there; that alone is nothing to report.
                 return undecided.map(|_| Next::Backoff);
             }
@@ -181,15 +165,15 @@ impl Composites {
                 return self.conclude(key, log, xr, &stored.status, &plan, executed, &reading).await;
             }
             Err(Stop::Refused(refused)) if refused.error.is_conflict() => {
-                return Err(refused.error).blame(event::composite::COMPOSE);
+                return Err(refused.error).with_event_reason(event::composite::COMPOSE);
             }
             Err(stop) => stop,
         };
-        self.save(log, xr, stored).await.blame(event::composite::INIT)?;
+        self.save(log, xr, stored).await.with_event_reason(event::composite::INIT)?;
         match stop {
             Stop::Failed(failure) => self.fail(key, log, xr, &stored.status, &failure, None, &reading).await,
             Stop::Refused(refused) => {
-                let failure = Cause::Resources(refused.error.to_string()).into();
+                let failure = Cause::Resources(refused.error.chain().to_string()).into();
                 self.fail(key, log, xr, &stored.status, &failure, Some(*refused), &reading).await
             }
         }
@@ -200,11 +184,11 @@ impl Composites {
         &self,
         xr: &mut Composite,
         stored: &mut Stored,
-    ) -> Result<Option<Arc<CompositionRevision>>, Trouble> {
+    ) -> Result<Option<Arc<CompositionRevision>>, ReportedError> {
         let Some(revision) = prepare::prepare(self, xr, stored)? else { return Ok(None) };
         revision::must_be_valid(&revision, || verdict(&self.plane.catalog, &revision))
-            .map_err(|e| Error::unfit(e.to_string()))
-            .blame(event::composite::COMPOSE)?;
+            .map_err(Error::unfit)
+            .with_event_reason(event::composite::COMPOSE)?;
         Ok(Some(revision))
     }
 
@@ -389,7 +373,7 @@ impl Composites {
         failure: &Failure,
         refused: Option<Refused>,
         reading: &Reading<'_>,
-    ) -> Result<Next, Trouble> {
+    ) -> Result<Next, ReportedError> {
         let words = format!("cannot compose resources: {failure}");
         self.warning(xr, event::composite::COMPOSE, words.clone());
         let invalid = refused.as_ref().is_some_and(|refused| refused.error.is_invalid());
@@ -409,7 +393,7 @@ impl Composites {
         if let Err(e) = self.write_status(log, xr, before).await
             && !e.is_conflict()
         {
-            tracing::debug!(controller = self.name, error = %e, "cannot update status");
+            tracing::debug!(controller = self.name, error = %e.chain(), "cannot update status");
         }
         if self.plane.options.realtime {
             self.following.replace(key, &reading.dependencies());
@@ -435,7 +419,7 @@ impl Composites {
         plan: &Plan,
         executed: Executed,
         reading: &Reading<'_>,
-    ) -> Result<Next, Trouble> {
+    ) -> Result<Next, ReportedError> {
         let published = self.publish(log, xr, &plan.connection_details).await;
         let outcome = plan.explain(plan.conclude(&executed.unsynced), &executed.unsynced);
         let mut events = executed.events;
@@ -450,8 +434,8 @@ impl Composites {
             Ok(false) => {}
             Err(e) if e.is_conflict() => {}
             Err(e) => {
-                self.warning(xr, event::composite::PUBLISH, e.to_string());
-                self.mark(xr, [Condition::reconcile_error(e.to_string())]);
+                self.warning(xr, event::composite::PUBLISH, e.chain().to_string());
+                self.mark(xr, [Condition::reconcile_error(e.chain().to_string())]);
             }
         }
         // What was marked at first spoke of a generation that may have passed.
@@ -460,8 +444,9 @@ impl Composites {
             self.tell(xr, &events).await;
             outcome.mark(&mut xr.object, self.schema, self.plane.clock.now());
         }
-        let changed = self.apply_status(log, xr, before).await.blame(event::composite::COMPOSE)?;
-        let news = published.blame(event::composite::PUBLISH)?;
+        let changed =
+            self.apply_status(log, xr, before).await.with_event_reason(event::composite::COMPOSE)?;
+        let news = published.with_event_reason(event::composite::PUBLISH)?;
         if self.plane.options.realtime {
             self.following.replace(key, &reading.dependencies());
         }

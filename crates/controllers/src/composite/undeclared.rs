@@ -32,7 +32,7 @@ impl Composites {
     ) -> Result<Applied> {
         let (mut object, mut undeclared) = (application.object.clone(), Vec::new());
         loop {
-            let named = undeclared_fields(&refused.to_string());
+            let named = undeclared_fields(&refused.chain().to_string());
             let removed: Vec<String> = named.into_iter().filter(|path| remove(&mut object, path)).collect();
             if removed.is_empty() {
                 return Err(refused);

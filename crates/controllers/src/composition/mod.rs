@@ -1,5 +1,5 @@
-//! Compositions and their revisions: a Composition that changes gets a revision, and a revision is told whether its
-//! pipeline can run.
+//! Compositions and their revisions: a Composition that changes gets a revision, and a condition of the revision shows
+//! whether its pipeline can run.
 
 mod revisions;
 mod validity;
@@ -10,53 +10,28 @@ use crate::catalog::kinds;
 use crate::plane::Plane;
 use serde_json::Value;
 use std::sync::Arc;
-use transom_engine::{Change, Depth, Key, Pace, Queue, Running, Subscription, start, wake_itself};
+use transom_engine::{Change, Controller, Depth, Key, Observer, Pace, Queue};
 use transom_object::meta;
 use transom_xapi::constants::label;
 
-/// The controllers of Compositions and of their revisions.
-pub(crate) struct CompositionControllers {
-    _running: Vec<Running>,
-    _subscriptions: Vec<Subscription>,
+/// Starts the controllers of Compositions and of their revisions.
+pub(crate) fn start(plane: &Arc<Plane>) -> [Controller; 2] {
+    let mut compositions = plane.controller(revisions::NAME, Pace::default());
+    let mut revisions = plane.controller(validity::NAME, Pace::default());
+    compositions.watch_own(&kinds::composition(), Depth::Header);
+    let wake = wake_owner(compositions.queue().clone());
+    compositions.watch(&kinds::revision(), Depth::Part("composition", owner), wake);
+    revisions.watch_own(&kinds::revision(), Depth::Header);
+    // The watch of the catalogue, so that the catalogue is up to date when a key is woken.
+    let wake = wake_users(plane.clone(), revisions.queue().clone());
+    revisions.watch(&kinds::function_revision(), Depth::Whole, wake);
+    [
+        compositions.start(revisions::Compositions { plane: plane.clone() }),
+        revisions.start(validity::Revisions { plane: plane.clone() }),
+    ]
 }
 
-impl CompositionControllers {
-    pub(crate) fn start(plane: &Arc<Plane>) -> Self {
-        let compositions = Arc::new(Queue::new(Pace::default()));
-        let revisions = Arc::new(Queue::new(Pace::default()));
-        let running = vec![
-            start(
-                Arc::new(revisions::Compositions { plane: plane.clone() }),
-                compositions.clone(),
-                plane.metrics.clone(),
-            ),
-            start(
-                Arc::new(validity::Revisions { plane: plane.clone() }),
-                revisions.clone(),
-                plane.metrics.clone(),
-            ),
-        ];
-        let watches = &plane.watches;
-        let subscriptions = vec![
-            watches.subscribe(&kinds::composition(), Depth::Header, wake_itself(compositions.clone())),
-            watches.subscribe(
-                &kinds::revision(),
-                Depth::Part("composition", owner),
-                wake_owner(compositions),
-            ),
-            watches.subscribe(&kinds::revision(), Depth::Header, wake_itself(revisions.clone())),
-            // The catalogue's own watch, so that it knows by the time that anybody is woken.
-            watches.subscribe(
-                &kinds::function_revision(),
-                Depth::Whole,
-                wake_users(plane.clone(), revisions),
-            ),
-        ];
-        Self { _running: running, _subscriptions: subscriptions }
-    }
-}
-
-type Wake = Arc<dyn transom_engine::Observer>;
+type Wake = Arc<dyn Observer>;
 
 /// The Composition that controls a revision.
 fn owner(revision: &Value) -> Value {

@@ -2,7 +2,6 @@
 
 use crate::catalog::{Catalog, kinds};
 use crate::plane::Plane;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use std::sync::Arc;
 use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
@@ -11,7 +10,7 @@ use transom_xapi::constants::{event, message};
 use transom_xapi::function::{self, FunctionRevision};
 use transom_xapi::{CompositionRevision, Condition, conditions};
 
-const NAME: &str = "revision/compositionrevision.apiextensions.crossplane.io";
+pub(super) const NAME: &str = "revision/compositionrevision.apiextensions.crossplane.io";
 
 /// Whether the functions that are installed can run in a revision's pipeline.
 pub(crate) fn verdict(catalog: &Catalog, revision: &CompositionRevision) -> Condition {
@@ -25,14 +24,14 @@ pub(super) struct Revisions {
     pub(super) plane: Arc<Plane>,
 }
 
-impl Revisions {
-    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+impl Reconciler for Revisions {
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let read = self.plane.read(log, &kinds::revision(), "", &key.name).await;
         let Some(mut object) = read.context("cannot get CompositionRevision")? else { return Ok(Next::Gone) };
         if meta::is_deleting(&object) {
             return Ok(Next::Wait);
         }
-        let revision = CompositionRevision::deserialize(&object).map_err(|e| Error::unfit(e.to_string()))?;
+        let revision = CompositionRevision::deserialize(&object).map_err(Error::unfit)?;
         let mut valid = verdict(&self.plane.catalog, &revision);
         let without_effect = revision.spec.composition.without_effect().filter(|_| valid.is_true());
         if let Some(fields) = &without_effect {
@@ -62,15 +61,5 @@ impl Revisions {
             .await
             .context("cannot update CompositionRevision status")?;
         Ok(Next::Wait)
-    }
-}
-
-impl Reconciler for Revisions {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, log))
     }
 }

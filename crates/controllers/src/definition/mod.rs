@@ -9,7 +9,6 @@ mod side;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
-use futures_util::future::BoxFuture;
 use refusal::Refusal;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,8 +16,8 @@ use side::{Live, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_engine::{
-    Change, DeleteOptions, Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
-    Running, Subscription, start,
+    Change, Controller, DeleteOptions, Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler,
+    ReportedError, Result, RunLog, Subscription,
 };
 use transom_object::meta;
 use transom_xapi::conditions::{self, Condition};
@@ -29,44 +28,26 @@ use transom_xapi::metadata::{self as notes, must_be_controllable_by};
 
 /// Both controllers of definitions.
 pub(crate) struct DefinitionControllers {
-    running: Vec<Running>,
-    _subscriptions: Vec<Subscription>,
+    controllers: Vec<Controller>,
+    _crds: Subscription,
 }
 
 impl DefinitionControllers {
     pub(crate) fn start(plane: &Arc<Plane>) -> Self {
-        let queues: Vec<Arc<Queue>> =
-            Side::BOTH.iter().map(|_| Arc::new(Queue::new(Pace::default()))).collect();
-        let running = Side::BOTH
-            .iter()
-            .zip(&queues)
-            .map(|(side, queue)| {
-                let definitions = Definitions {
-                    plane: plane.clone(),
-                    side: *side,
-                    queue: queue.clone(),
-                    live: Mutex::default(),
-                    leaving: Mutex::default(),
-                };
-                start(Arc::new(definitions), queue.clone(), plane.metrics.clone())
-            })
-            .collect();
-        let own =
-            plane.watches.subscribe(&kinds::definition(), Depth::Header, Arc::new(wake_all(queues.clone())));
-        let crds = watch_crds(plane, queues);
-        Self { running, _subscriptions: vec![own, crds] }
+        let start = |side: Side| {
+            let mut controller = plane.controller(side.controller(), Pace::default());
+            let queue = controller.queue().clone();
+            controller.watch_own(&kinds::definition(), Depth::Header);
+            let (live, leaving) = (Mutex::default(), Mutex::default());
+            controller.start(Definitions { plane: plane.clone(), side, queue, live, leaving })
+        };
+        let controllers: Vec<Controller> = Side::BOTH.into_iter().map(start).collect();
+        let queues = controllers.iter().map(|controller| controller.queue().clone()).collect();
+        Self { controllers, _crds: watch_crds(plane, queues) }
     }
 
     pub(crate) fn queues(&self) -> impl Iterator<Item = Arc<Queue>> {
-        self.running.iter().map(|running| running.queue().clone())
-    }
-}
-
-fn wake_all(queues: Vec<Arc<Queue>>) -> impl Fn(&Change<'_>) + Send + Sync {
-    move |change: &Change<'_>| {
-        if let Some(object) = change.object() {
-            queues.iter().for_each(|queue| change.wake(queue, &object.key));
-        }
+        self.controllers.iter().map(|controller| controller.queue().clone())
     }
 }
 
@@ -99,6 +80,10 @@ fn controlling_definition(crd: &Value) -> Value {
     controller.map_or(Value::Null, |c| c.name.into())
 }
 
+fn status_of(xrd: &Value) -> Value {
+    xrd.get("status").cloned().unwrap_or_default()
+}
+
 /// Reconciles one side of definitions.
 struct Definitions {
     plane: Arc<Plane>,
@@ -108,6 +93,34 @@ struct Definitions {
     live: Mutex<HashMap<Key, Live>>,
     /// The instances of definitions that are being deleted.
     leaving: Mutex<HashMap<Key, Subscription>>,
+}
+
+impl Reconciler for Definitions {
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let read = self.plane.read(log, &kinds::definition(), "", &key.name).await;
+        let Some(mut xrd) = read.context("cannot get CompositeResourceDefinition")? else {
+            self.stop(key);
+            return Ok(Next::Gone);
+        };
+        let definition = Definition::deserialize(&xrd).map_err(Error::unfit);
+        let definition = self.report(&xrd, definition.with_event_reason(self.side.render_reason()))?;
+        if !self.side.concerns(&definition) {
+            return Ok(Next::Wait);
+        }
+        if meta::is_deleting(&xrd) {
+            return self.terminate(key, log, &mut xrd, &definition).await;
+        }
+        if let Some(refusal) = Refusal::of_definition(&definition) {
+            return self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await;
+        }
+        match self.side.derive(&definition) {
+            Ok(derived) => self.establish(key, log, &mut xrd, definition, derived).await,
+            Err(error) => {
+                let refusal = Refusal::of_derivation(&error);
+                self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await
+            }
+        }
+    }
 }
 
 impl Definitions {
@@ -130,40 +143,9 @@ impl Definitions {
         self.plane.events.normal(self.side.controller(), xrd, reason, words);
     }
 
-    /// An error is told before it is returned; a conflict is nobody's business.
-    fn tell<T>(&self, xrd: &Value, reason: &str, result: Result<T>) -> Result<T> {
-        if let Err(e) = &result
-            && !e.is_conflict()
-        {
-            self.plane.events.warning(self.side.controller(), xrd, reason, e.to_string());
-        }
-        result
-    }
-
-    async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
-        let read = self.plane.read(log, &kinds::definition(), "", &key.name).await;
-        let Some(mut xrd) = read.context("cannot get CompositeResourceDefinition")? else {
-            self.stop(key);
-            return Ok(Next::Gone);
-        };
-        let definition = Definition::deserialize(&xrd).map_err(|e| Error::unfit(e.to_string()));
-        let definition = self.tell(&xrd, self.side.render_reason(), definition)?;
-        if !self.side.concerns(&definition) {
-            return Ok(Next::Wait);
-        }
-        if meta::is_deleting(&xrd) {
-            return self.terminate(key, log, &mut xrd, &definition).await;
-        }
-        if let Some(refusal) = Refusal::of_definition(&definition) {
-            return self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await;
-        }
-        match self.side.derive(&definition) {
-            Ok(derived) => self.establish(key, log, &mut xrd, definition, derived).await,
-            Err(error) => {
-                let refusal = Refusal::of_derivation(&error);
-                self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await
-            }
-        }
+    /// Records an error on the definition before it is returned.
+    fn report<T>(&self, xrd: &Value, result: Result<T, ReportedError>) -> Result<T> {
+        self.plane.events.report(self.side.controller(), xrd, result)
     }
 
     /// Says in a condition and an event why the kind is not served as the definition says, and fails. A kind that is
@@ -184,13 +166,9 @@ impl Definitions {
 
     /// Sets a condition of the definition, unless it is set already.
     async fn mark(&self, log: &RunLog, xrd: &mut Value, condition: Condition) -> Result<()> {
-        let before = xrd.get("status").cloned();
+        let before = status_of(xrd);
         conditions::mark_observed(xrd, [condition], self.plane.clock.now());
-        if xrd.get("status") != before.as_ref() {
-            let updated = self.plane.update_status(log, xrd).await;
-            updated.context("cannot update status of CompositeResourceDefinition")?;
-        }
-        Ok(())
+        self.write_status(log, xrd, &before).await
     }
 
     async fn establish(
@@ -204,13 +182,14 @@ impl Definitions {
         let side = self.side;
         if notes::add_finalizer(xrd, side.finalizer()) {
             let updated = self.plane.update(log, xrd).await.context(side.cannot("add", "finalizer"));
-            self.tell(xrd, side.establish_reason(), updated)?;
+            self.report(xrd, updated.with_event_reason(side.establish_reason()))?;
         }
         let applied = self.apply_crd(log, xrd, derived).await;
         if let Some(refusal) = applied.as_ref().err().and_then(|e| Refusal::of_write(side, e)) {
             return self.refuse(log, xrd, side.establish_reason(), &side.cannot_apply(), refusal).await;
         }
-        let (crd, changed) = self.tell(xrd, side.establish_reason(), applied.context(side.cannot_apply()))?;
+        let applied = applied.context(side.cannot_apply()).with_event_reason(side.establish_reason());
+        let (crd, changed) = self.report(xrd, applied)?;
         if changed {
             let words = format!("Applied {} CustomResourceDefinition: {}", side.what(), meta::name(&crd));
             self.normal(xrd, side.establish_reason(), words);
@@ -224,7 +203,8 @@ impl Definitions {
             return Ok(Next::Backoff);
         }
         self.keep_running(key, xrd, definition);
-        self.write_status(log, xrd).await
+        self.mark_served(log, xrd).await?;
+        Ok(Next::Wait)
     }
 
     /// Starts the controller, anew if the definition changed since it was started.
@@ -242,18 +222,20 @@ impl Definitions {
         }
     }
 
-    async fn write_status(&self, log: &RunLog, xrd: &mut Value) -> Result<Next> {
-        let definition = Definition::deserialize(&*xrd).map_err(|e| Error::unfit(e.to_string()))?;
-        let before = xrd.get("status").cloned();
+    /// Marks the definition as served, and names the type that is reconciled.
+    async fn mark_served(&self, log: &RunLog, xrd: &mut Value) -> Result<()> {
+        let definition = Definition::deserialize(&*xrd).map_err(Error::unfit)?;
+        let before = status_of(xrd);
         conditions::mark_observed(xrd, [self.side.watching()], self.plane.clock.now());
         if let Some((field, gvk)) = self.side.reconciled_type(&definition) {
             xrd["status"]["controllers"][field] = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind});
         }
-        if xrd.get("status") != before.as_ref() {
-            let updated = self.plane.update_status(log, xrd).await;
-            updated.context("cannot update status of CompositeResourceDefinition")?;
-        }
-        Ok(Next::Wait)
+        self.write_status(log, xrd, &before).await
+    }
+
+    async fn write_status(&self, log: &RunLog, xrd: &mut Value, before: &Value) -> Result<()> {
+        let written = self.plane.write_status(log, xrd, before).await;
+        written.map(drop).context("cannot update status of CompositeResourceDefinition")
     }
 
     /// Writes the CRD unless it is what it should be already. Says whether it was written.
@@ -291,24 +273,21 @@ impl Definitions {
         self.mark(log, xrd, side.terminating()).await?;
         let name = side.crd_name(definition);
         let read = self.plane.read(log, &kinds::crd(), "", &name).await;
-        let crd = self.tell(
-            xrd,
-            side.terminate_reason(),
-            read.context(side.cannot("get", "CustomResourceDefinition")),
-        )?;
+        let read = read.context(side.cannot("get", "CustomResourceDefinition"));
+        let crd = self.report(xrd, read.with_event_reason(side.terminate_reason()))?;
         let ours = crd.filter(|crd| meta::controller_of(crd).is_some_and(|c| c.uid == meta::uid(xrd)));
         let Some(crd) = ours else {
             // Gone, or someone else's by now: nothing is left to do.
             self.stop(key);
             notes::remove_finalizer(xrd, side.finalizer());
             let updated = self.plane.update(log, xrd).await.context(side.cannot("remove", "finalizer"));
-            self.tell(xrd, side.terminate_reason(), updated)?;
+            self.report(xrd, updated.with_event_reason(side.terminate_reason()))?;
             return Ok(Next::Wait);
         };
         self.watch_instances(key, definition).await;
         let left = self.delete_instances(log, definition).await;
-        let left =
-            self.tell(xrd, side.terminate_reason(), left.context(side.cannot("delete", "instances")))?;
+        let left = left.context(side.cannot("delete", "instances"));
+        let left = self.report(xrd, left.with_event_reason(side.terminate_reason()))?;
         if left > 0 {
             // Only their controller lets instances go, and after a restart nobody has started it.
             let running = self.live().contains_key(key);
@@ -325,11 +304,8 @@ impl Definitions {
         if !meta::is_deleting(&crd) {
             let deleted = self.plane.cluster.delete(&kinds::crd(), "", &name, DeleteOptions::default()).await;
             log.changed();
-            self.tell(
-                xrd,
-                side.terminate_reason(),
-                deleted.context(side.cannot("delete", "CustomResourceDefinition")),
-            )?;
+            let deleted = deleted.context(side.cannot("delete", "CustomResourceDefinition"));
+            self.report(xrd, deleted.with_event_reason(side.terminate_reason()))?;
             let words = format!("Deleted {} CustomResourceDefinition: {name}", side.what());
             self.normal(xrd, side.terminate_reason(), words);
         }
@@ -370,15 +346,5 @@ impl Definitions {
             self.plane.cluster.delete(&gvk, namespace, name, DeleteOptions::default()).await?;
         }
         Ok(instances.len())
-    }
-}
-
-impl Reconciler for Definitions {
-    fn name(&self) -> &str {
-        self.side.controller()
-    }
-
-    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, log))
     }
 }

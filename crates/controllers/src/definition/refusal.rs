@@ -40,7 +40,7 @@ impl Refusal {
         let (reason, message) = match error.answer() {
             Some(answer) if error.is_invalid() => (reason::INVALID_DEFINITION, translated(side, answer)),
             Some(answer) => (reason::CANNOT_APPLY_CRD, answer.to_owned()),
-            None => (reason::NAMES_NOT_ACCEPTED, format!("{}: {error}", side.names())),
+            None => (reason::NAMES_NOT_ACCEPTED, format!("{}: {}", side.names(), error.chain())),
         };
         Some(Self { reason, message })
     }
@@ -151,6 +151,6 @@ mod tests {
         assert_eq!((refusal.reason, refusal.message.as_str()), (reason::INVALID_DEFINITION, "spec.a: no"));
         assert_eq!(Refusal::of_write(Side::Defined, &refused(403)).unwrap().reason, reason::CANNOT_APPLY_CRD);
         assert_eq!(Refusal::of_write(Side::Defined, &refused(500)), None);
-        assert_eq!(Refusal::of_write(Side::Defined, &Error::Transport(String::new())), None);
+        assert_eq!(Refusal::of_write(Side::Defined, &Error::transport("")), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Usages: while something uses an object, the object cannot be deleted.
 //!
-//! The controller marks what is used with a label; [`Protection`] is asked before anything with that label is deleted
-//! and refuses as long as a usage says so. Three kinds of usages share one procedure.
+//! The controller marks used objects with a label. The server asks [`Protection`] before it deletes an object with that
+//! label, and [`Protection`] refuses while a usage of the object exists. Three kinds of usages share one controller.
 
 mod protection;
 mod reconcile;
@@ -9,13 +9,9 @@ mod reconcile;
 pub use protection::Protection;
 
 use crate::plane::Plane;
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::task::AbortHandle;
-use transom_engine::{
-    Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog, Running, Subscription, start,
-    wake_itself,
-};
+use transom_engine::{Controller, Depth, Error, Following, Pace};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::{group, kind};
 
@@ -30,8 +26,7 @@ pub(crate) fn kinds() -> [GroupVersionKind; 3] {
 
 /// The controllers of usages.
 pub(crate) struct UsageControllers {
-    _running: Vec<Running>,
-    _subscriptions: Vec<Subscription>,
+    _controllers: Vec<Controller>,
     attempts: AbortHandle,
 }
 
@@ -52,30 +47,23 @@ struct Usages {
 
 impl UsageControllers {
     pub(crate) fn start(plane: &Arc<Plane>, protection: &Arc<Protection>) -> Self {
-        let (mut running, mut subscriptions) = (Vec::new(), Vec::new());
-        for gvk in kinds() {
-            let queue = Arc::new(Queue::new(Pace::default()));
-            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Whole, protection.cache()));
-            subscriptions.push(plane.watches.subscribe(&gvk, Depth::Header, wake_itself(queue.clone())));
+        let start = |gvk: GroupVersionKind| {
             let name = format!("usage/{}.{}", gvk.kind.to_lowercase(), gvk.group);
-            let (watches, metrics) = (&plane.watches, &plane.metrics);
-            let following =
-                Following::start(watches, metrics, &name, queue.clone(), |change| change.is_of_identity());
-            let (plane, protection, metrics) = (plane.clone(), protection.clone(), metrics.clone());
-            let usages = Usages { plane, protection, name, gvk, following };
-            running.push(start(Arc::new(usages), queue, metrics));
-        }
+            let mut controller = plane.controller(&*name, Pace::default());
+            controller.watch(&gvk, Depth::Whole, protection.cache());
+            controller.watch_own(&gvk, Depth::Header);
+            let following = controller.follow(|change| change.is_of_identity());
+            let (plane, protection) = (plane.clone(), protection.clone());
+            controller.start(Usages { plane, protection, name, gvk, following })
+        };
+        let controllers = kinds().into_iter().map(start).collect();
         let attempts = protection::record(plane.cluster.clone(), protection).abort_handle();
-        Self { _running: running, _subscriptions: subscriptions, attempts }
+        Self { _controllers: controllers, attempts }
     }
 }
 
-impl Reconciler for Usages {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn reconcile<'a>(&'a self, key: &'a Key, log: &'a RunLog) -> BoxFuture<'a, Result<Next>> {
-        Box::pin(self.run(key, log))
-    }
+/// Whether the server refused to delete an object because a usage protects it.
+pub(crate) fn is_in_use(error: &Error) -> bool {
+    let in_use = |message: &str| message.contains("This resource is in-use by ");
+    error.refusal().is_some_and(|(code, _)| code == 409) && error.answer().is_some_and(in_use)
 }

@@ -4,22 +4,25 @@ use super::Usages;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use transom_engine::{DeleteOptions, Dependency, Error, ErrorContext, Key, Next, Result, RunLog, existing};
+use transom_engine::{
+    DeleteOptions, Dependency, Error, ErrorContext, Key, Next, Reconciler, ReportedError, Result, RunLog,
+    existing,
+};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::constants::{annotation, event, finalizer, label, owner};
 use transom_xapi::usage::{self, Usage, Used};
 use transom_xapi::{Condition, conditions, metadata};
 
-type Step<T> = Result<T, (&'static str, Error)>;
+type Step<T> = Result<T, ReportedError>;
 
-impl Usages {
-    pub(super) async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
+impl Reconciler for Usages {
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let read = self.plane.read(log, &self.gvk, &key.namespace, &key.name).await;
         let Some(mut object) = read.context("cannot get usage")? else {
             self.following.forget(key);
             return Ok(Next::Gone);
         };
-        let before = object.get("status").cloned();
+        let before = object.get("status").cloned().unwrap_or_default();
         let outcome = if meta::is_deleting(&object) {
             self.release(key, log, &mut object).await
         } else {
@@ -27,24 +30,18 @@ impl Usages {
         };
         match outcome {
             Ok(next) => Ok(next),
-            Err((_, error)) if error.is_conflict() => Err(error),
-            Err((reason, error)) => {
-                self.plane.events.warning(&self.name, &object, reason, error.to_string());
-                let now = self.plane.clock.now();
-                conditions::mark_observed(&mut object, [Condition::reconcile_error(error.to_string())], now);
-                if object.get("status") != before.as_ref() {
-                    let _ = self.plane.update_status(log, &mut object).await;
-                }
-                Err(error)
-            }
+            Err(failure) => Err(self.plane.fail(&self.name, log, &mut object, &before, failure).await),
         }
     }
+}
 
+impl Usages {
     async fn protect(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
-        let resolving = |e| (event::usage::RESOLVE_SELECTORS, e);
-        self.resolve(log, object).await.context("cannot resolve selectors").map_err(resolving)?;
-        let usage = parse(object).map_err(resolving)?;
-        self.follow(key, object, &usage).map_err(resolving)?;
+        let resolving = event::usage::RESOLVE_SELECTORS;
+        let resolved = self.resolve(log, object).await.context("cannot resolve selectors");
+        resolved.with_event_reason(resolving)?;
+        let usage = parse(object).with_event_reason(resolving)?;
+        self.follow(key, object, &usage).with_event_reason(resolving)?;
         let mut changed = metadata::add_finalizer(object, finalizer::USAGE);
         let details = usage.details();
         if meta::annotation(object, annotation::USAGE_DETAILS) != Some(details.as_str()) {
@@ -53,20 +50,18 @@ impl Usages {
         }
         if changed {
             let updated = self.plane.update(log, object).await.context("cannot update usage");
-            updated.map_err(|e| (event::usage::ADD_DETAILS, e))?;
+            updated.with_event_reason(event::usage::ADD_DETAILS)?;
         }
-        let used = self.used(log, object, &usage.spec.of).await.context("cannot get used resource");
-        let used = used
-            .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get used resource: not found".into())));
-        let used = used.map_err(|e| (event::usage::GET_USED, e))?;
+        let used = self.used(log, object, &usage.spec.of).await.and_then(must_exist);
+        let used = used.context("cannot get used resource").with_event_reason(event::usage::GET_USED)?;
         if meta::label(&used, label::IN_USE) != Some("true") {
             let patch = json!({"metadata": {"labels": {label::IN_USE: "true"}}});
             let marked = self.plane.cluster.merge_patch(&used, &patch, owner::DEFAULT).await;
             let marked = marked.context("cannot add in use label and owner reference");
-            log.wrote(&marked.map_err(|e| (event::usage::ADD_IN_USE_LABEL, e))?);
+            log.wrote(&marked.with_event_reason(event::usage::ADD_IN_USE_LABEL)?);
         }
         if let Some(by) = &usage.spec.by {
-            self.go_with(log, object, by).await?;
+            self.own_by_user(log, object, by).await?;
         }
         let before = object.get("status").cloned();
         let fine = [Condition::reconcile_success(), Condition::available()];
@@ -75,13 +70,13 @@ impl Usages {
             let words = "Usage configured successfully.";
             self.plane.events.normal(&self.name, object, event::usage::CONFIGURED, words);
             let updated = self.plane.update_status(log, object).await.context("cannot update usage status");
-            updated.map_err(|e| (event::usage::CONFIGURED, e))?;
+            updated.with_event_reason(event::usage::CONFIGURED)?;
         }
         Ok(Next::Wait)
     }
 
-    /// From now on the usage is woken by what happens to what it refers to: a mark that is gone comes back, and who
-    /// waits for something to go learns of it.
+    /// Makes changes of the objects that a usage refers to wake it: a label that was removed is added again, and a usage
+    /// that waits for a deletion continues after it.
     fn follow(&self, key: &Key, object: &Value, usage: &Usage) -> Result<()> {
         let mut followed = BTreeSet::new();
         for used in [Some(&usage.spec.of), usage.spec.by.as_ref()].into_iter().flatten() {
@@ -93,12 +88,10 @@ impl Usages {
         Ok(())
     }
 
-    /// The usage goes with what uses the object.
-    async fn go_with(&self, log: &RunLog, object: &mut Value, by: &Used) -> Step<()> {
-        let using = self.used(log, object, by).await.context("cannot get using resource");
-        let using = using
-            .and_then(|u| u.ok_or_else(|| Error::Transport("cannot get using resource: not found".into())));
-        let using = using.map_err(|e| (event::usage::GET_USING, e))?;
+    /// Makes the object that uses another the owner of the usage, so that the usage is deleted with it.
+    async fn own_by_user(&self, log: &RunLog, object: &mut Value, by: &Used) -> Step<()> {
+        let using = self.used(log, object, by).await.and_then(must_exist);
+        let using = using.context("cannot get using resource").with_event_reason(event::usage::GET_USING)?;
         let owners = meta::owner_references(object);
         if owners.iter().any(|o| o.uid == meta::uid(&using)) {
             return Ok(());
@@ -109,34 +102,38 @@ impl Usages {
         });
         metadata::add_owner(object, reference);
         let updated = self.plane.update(log, object).await.context("cannot add owner reference to usage");
-        updated.map_err(|e| (event::usage::ADD_OWNER, e))
+        updated.with_event_reason(event::usage::ADD_OWNER)
     }
 
-    /// What is used may be deleted again, if nothing else uses it; and is, if that was tried before.
+    /// Allows the used object to be deleted if no other usage protects it, and deletes it if a client tried to before.
     async fn release(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
-        let failed = |e| (event::usage::REMOVE_FINALIZER, e);
+        let failed = event::usage::REMOVE_FINALIZER;
         if !metadata::has_finalizer(object, finalizer::USAGE) {
             return Ok(Next::Wait);
         }
-        let usage = parse(object).map_err(failed)?;
-        self.follow(key, object, &usage).map_err(failed)?;
+        let usage = parse(object).with_event_reason(failed)?;
+        self.follow(key, object, &usage).with_event_reason(failed)?;
         if let (Some(by), Some(_)) = (&usage.spec.by, meta::label(object, label::COMPOSITE)) {
             let using = self.used(log, object, by).await.context("cannot get using resource");
-            if using.map_err(|e| (event::usage::GET_USING, e))?.is_some() {
+            if using.with_event_reason(event::usage::GET_USING)?.is_some() {
                 let words = "Waiting for the using resource to be deleted.";
                 self.plane.events.normal(&self.name, object, event::usage::WAITING_USING_DELETED, words);
                 return Ok(Next::Wait);
             }
         }
         let used = self.used(log, object, &usage.spec.of).await.context("cannot get used resource");
-        if let Some(used) = used.map_err(|e| (event::usage::GET_USED, e))? {
+        if let Some(used) = used.with_event_reason(event::usage::GET_USED)? {
             let others = self.protection.usages_of(&used);
             if others.iter().all(|other| other.metadata.uid == meta::uid(object)) {
                 self.free(log, &used, usage.spec.replay_deletion == Some(true)).await?;
             }
         }
         metadata::remove_finalizer(object, finalizer::USAGE);
-        self.plane.update(log, object).await.context("cannot remove usage finalizer").map_err(failed)?;
+        self.plane
+            .update(log, object)
+            .await
+            .context("cannot remove usage finalizer")
+            .with_event_reason(failed)?;
         Ok(Next::Wait)
     }
 
@@ -145,9 +142,9 @@ impl Usages {
         let freed = self.plane.cluster.merge_patch(used, &patch, owner::DEFAULT).await;
         let freed = freed
             .context("cannot remove in use label")
-            .map_err(|e| (event::usage::REMOVE_IN_USE_LABEL, e))?;
+            .with_event_reason(event::usage::REMOVE_IN_USE_LABEL)?;
         log.wrote(&freed);
-        // Asked once it is free: nobody is refused any longer.
+        // Only now: no attempt is refused any longer, so none is missed.
         let tried = self.protection.take_attempt(used);
         let noted = meta::annotation(&freed, annotation::DELETION_ATTEMPT).map(str::to_owned);
         let (Some(policy), Some(gvk)) = (noted.or(tried), meta::gvk(used)) else { return Ok(()) };
@@ -155,12 +152,12 @@ impl Usages {
             let options = DeleteOptions { propagation: Some(&policy), uid: Some(meta::uid(used)) };
             let deleted =
                 self.plane.cluster.delete(&gvk, meta::namespace(used), meta::name(used), options).await;
-            deleted.context("cannot replay deletion").map_err(|e| (event::usage::REPLAY_DELETION, e))?;
+            deleted.context("cannot replay deletion").with_event_reason(event::usage::REPLAY_DELETION)?;
         }
         Ok(())
     }
 
-    /// Replaces selectors by what they stand for, once and for all.
+    /// Replaces selectors by references to what they select. That happens once.
     async fn resolve(&self, log: &RunLog, object: &mut Value) -> Result<()> {
         let usage = parse(object)?;
         let mut changed = false;
@@ -169,8 +166,7 @@ impl Usages {
             let labels = used.resource_selector.as_ref().map(|s| s.match_labels.clone()).unwrap_or_default();
             let namespace = usage::selector_namespace(used, object).to_owned();
             let candidates = self.plane.cluster.list(&kind_of(used)?, &namespace, &labels).await?;
-            let found =
-                usage::resolve(used, object, &candidates).map_err(|e| Error::Transport(e.to_string()))?;
+            let found = usage::resolve(used, object, &candidates).map_err(Error::domain)?;
             object["spec"][field]["resourceRef"] = json!(found);
             changed = true;
         }
@@ -184,17 +180,21 @@ impl Usages {
     }
 }
 
+fn must_exist(object: Option<Value>) -> Result<Value> {
+    object.ok_or_else(|| Error::domain("not found"))
+}
+
 fn namespace_of<'a>(usage: &'a Value, used: &'a Used) -> &'a str {
     let own = used.resource_ref.as_ref().and_then(|r| r.namespace.as_deref());
     own.unwrap_or_else(|| meta::namespace(usage))
 }
 
 fn parse(object: &Value) -> Result<Usage> {
-    Usage::deserialize(object).map_err(|e| Error::unfit(e.to_string()))
+    Usage::deserialize(object).map_err(Error::unfit)
 }
 
 fn kind_of(used: &Used) -> Result<GroupVersionKind> {
     let gv = GroupVersion::parse(&used.api_version);
-    let gv = gv.ok_or_else(|| Error::unfit(format!("{:?} is no apiVersion", used.api_version)))?;
+    let gv = gv.ok_or_else(|| Error::unfit(format!("{:?} is not an apiVersion", used.api_version)))?;
     Ok(gv.with_kind(&*used.kind))
 }

@@ -8,7 +8,7 @@ mod paths;
 
 pub use kinds::Kind;
 
-use crate::error::{Error, Result, found};
+use crate::error::{Error, ErrorContext, Result, found};
 use bytes::Bytes;
 use kinds::Kinds;
 use kube::client::Body;
@@ -227,9 +227,8 @@ impl Cluster {
         let status = response.status();
         let bytes = response.into_body().collect_bytes().await.map_err(transport)?;
         if status.is_success() {
-            let answer = serde_json::from_slice(&bytes).map_err(|e| {
-                Error::Transport(format!("the answer to {method} {path} cannot be read: {e}"))
-            })?;
+            let unreadable = |e| Error::unreadable(format!("cannot read the response to {method} {path}"), e);
+            let answer = serde_json::from_slice(&bytes).map_err(unreadable)?;
             if matches!(method, "POST" | "PUT" | "PATCH") {
                 self.wrote(&answer);
             }
@@ -270,7 +269,8 @@ fn request(method: &str, path: &str, content: &str, body: Vec<u8>) -> Result<htt
     let request = if body.is_empty() { request } else { request.header("content-type", content) };
     request
         .body(Body::from(body))
-        .map_err(|e| Error::Transport(format!("{method} {path} is no request: {e}")))
+        .map_err(|e| Error::transport(e))
+        .context(format!("cannot send {method} {path}"))
 }
 
 fn encode(object: &Value) -> Vec<u8> {
@@ -281,9 +281,8 @@ fn gvk_of(object: &Value) -> Result<GroupVersionKind> {
     meta::gvk(object).ok_or_else(|| Error::unfit("an object has no apiVersion and kind"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape map_err wants")]
 fn transport(error: kube::Error) -> Error {
-    Error::Transport(error.to_string())
+    Error::transport(error)
 }
 
 /// A refusal as the server words it, or as its status line does.

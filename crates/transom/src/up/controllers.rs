@@ -53,5 +53,7 @@ pub(super) async fn start(
         protection,
         options: Options { seed: u64::try_from(now.as_microsecond()).unwrap_or_default(), ..options },
     };
-    Controllers::start(context).await.map_err(|e| Failure::new(format!("cannot start the controllers: {e}")))
+    Controllers::start(context)
+        .await
+        .map_err(|e| Failure::new(format!("cannot start the controllers: {}", e.chain())))
 }

@@ -1,0 +1,91 @@
+//! What every controller works with, whatever its kind: the API, watches, time, events and metrics.
+
+use crate::clock::Clock;
+use crate::cluster::Cluster;
+use crate::controller::ControllerBuilder;
+use crate::error::{Result, found};
+use crate::events::Recorder;
+use crate::metrics::Metrics;
+use crate::queue::Pace;
+use crate::run_log::RunLog;
+use crate::settled::same;
+use crate::watches::Watches;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::task::AbortHandle;
+use transom_object::GroupVersionKind;
+
+/// The engine that controllers run on.
+pub struct Engine {
+    /// The API server.
+    pub cluster: Cluster,
+    /// The shared watches.
+    pub watches: Watches,
+    /// The time.
+    pub clock: Clock,
+    /// Where events are recorded.
+    pub events: Recorder,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    manager: &'static str,
+    event_writer: AbortHandle,
+}
+
+impl Engine {
+    /// An engine for controllers that write with this field manager.
+    pub fn start(cluster: Cluster, clock: Clock, metrics: Arc<Metrics>, manager: &'static str) -> Self {
+        let (events, event_writer) = Recorder::start(cluster.clone(), clock, manager);
+        let watches = Watches::new(cluster.clone());
+        Self { cluster, watches, clock, events, metrics, manager, event_writer }
+    }
+
+    /// Ends all watches and the writing of events. Controllers stop when they are dropped.
+    pub fn stop(&self) {
+        self.watches.stop();
+        self.event_writer.abort();
+    }
+
+    /// Prepares a controller: it runs once it is given its reconciler.
+    pub fn controller(&self, name: impl Into<String>, pace: Pace) -> ControllerBuilder<'_> {
+        ControllerBuilder::new(self, name.into(), pace)
+    }
+
+    /// Reads an object for a run to decide on.
+    pub async fn read(
+        &self,
+        log: &RunLog,
+        gvk: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>> {
+        let object = self.cluster.get(gvk, namespace, name).await?;
+        object.iter().for_each(|o| log.read(o));
+        Ok(object)
+    }
+
+    /// Replaces an object. `object` becomes what the server stored.
+    pub async fn update(&self, log: &RunLog, object: &mut Value) -> Result<()> {
+        *object = self.cluster.update(object, self.manager).await?;
+        log.wrote(object);
+        Ok(())
+    }
+
+    /// Replaces the status of an object. Does nothing if the object is gone.
+    pub async fn update_status(&self, log: &RunLog, object: &mut Value) -> Result<()> {
+        if let Some(updated) = found(self.cluster.update_status(object, self.manager).await)? {
+            *object = updated;
+            log.wrote(object);
+        }
+        Ok(())
+    }
+
+    /// Replaces the status of an object unless it equals `before`, the status that the server has. Returns whether it
+    /// differed.
+    pub async fn write_status(&self, log: &RunLog, object: &mut Value, before: &Value) -> Result<bool> {
+        if object.get("status").is_none_or(|status| same(status, before)) {
+            return Ok(false);
+        }
+        self.update_status(log, object).await?;
+        Ok(true)
+    }
+}
