@@ -1,20 +1,29 @@
-//! Who asks, and whether they may.
+//! The client of a request, and whether it may do what it asks for.
+//!
+//! The [`Authorizer`] is called for every request, those of controllers in the same process included: they arrive with an
+//! [`Identity`] of their own. The writes of the server's upkeep are not requests; see `upkeep::identity`.
 
 use crate::negotiate::header_text;
-use crate::request::{Target, Verb};
+use crate::request::Target;
+use crate::server::Inner;
+use async_trait::async_trait;
 use http::HeaderMap;
 use transom_object::{GroupResource, Status};
 
-/// A user as an authenticator established it. Travels in the request's extensions, never in headers: whoever
-/// puts a request in front of the server (the TLS listener, the in-process client) vouches for it.
+/// A user as an authenticator established it. Travels in the request's extensions, never in headers: the component
+/// that hands a request to the server (the TLS listener, the in-process client) vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
+    /// The name, such as `system:serviceaccount:kube-system:default`.
     pub user: String,
+    /// Identifies the user beyond its name; may be empty.
     pub uid: String,
+    /// The groups, `system:authenticated` included.
     pub groups: Vec<String>,
 }
 
 impl Identity {
+    /// An authenticated user.
     pub fn new(user: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
         let mut groups: Vec<String> = groups.into_iter().collect();
         if !groups.iter().any(|g| g == AUTHENTICATED) {
@@ -23,11 +32,18 @@ impl Identity {
         Self { user: user.into(), uid: String::new(), groups }
     }
 
-    /// The holder of all rights: the admin certificate and the server's own controllers.
+    /// A service account, with the groups of every service account of its namespace.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        Self::new(format!("system:serviceaccount:{namespace}:{name}"), groups)
+    }
+
+    /// A member of `system:masters`: the admin certificate, and controllers in the same process.
     pub fn admin(user: impl Into<String>) -> Self {
         Self::new(user, [MASTERS.to_owned()])
     }
 
+    /// The user of a request without credentials.
     pub fn anonymous() -> Self {
         Self {
             user: "system:anonymous".into(),
@@ -36,6 +52,7 @@ impl Identity {
         }
     }
 
+    /// Whether the request came without credentials.
     pub fn is_anonymous(&self) -> bool {
         self.user == "system:anonymous"
     }
@@ -48,44 +65,110 @@ impl Identity {
 const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// What a request wants to do.
+/// What a request wants to do, and who sent it.
 #[derive(Clone, Copy, Debug)]
-pub enum Action<'a> {
-    Resource {
-        verb: Verb,
-        target: &'a Target,
-    },
-    /// Act as somebody else.
-    Impersonate {
-        user: &'a str,
-    },
-    /// A path that is no resource, with the HTTP method in lower case.
-    Path {
-        method: &'a str,
-        path: &'a str,
+pub struct Attributes<'a> {
+    /// The client, before impersonation when the question is whether it may impersonate.
+    pub user: &'a Identity,
+    /// A verb of the API, such as `get` or `deletecollection`; `impersonate`; or, with a path, the HTTP method in
+    /// lower case.
+    pub verb: &'a str,
+    /// The API group of the resource; empty for the core group.
+    pub group: &'a str,
+    /// The API version of the resource.
+    pub version: &'a str,
+    /// The plural name of the resource; empty for a path that is not a resource.
+    pub resource: &'a str,
+    /// Empty for the object itself.
+    pub subresource: &'a str,
+    /// Empty for all namespaces, and for resources without one.
+    pub namespace: &'a str,
+    /// Empty for collections.
+    pub name: &'a str,
+    /// The path of a request that is not for a resource; empty for one that is.
+    pub path: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    /// A verb, as yet without what it is about.
+    pub fn of(user: &'a Identity, verb: &'a str) -> Self {
+        let none = "";
+        Self {
+            user,
+            verb,
+            group: none,
+            version: none,
+            resource: none,
+            subresource: none,
+            namespace: none,
+            name: none,
+            path: none,
+        }
+    }
+
+    /// A verb on a resource endpoint.
+    pub(crate) fn of_target(user: &'a Identity, verb: &'a str, target: &'a Target) -> Self {
+        Self {
+            group: &target.gvr.group,
+            version: &target.gvr.version,
+            resource: &target.gvr.resource,
+            subresource: &target.subresource,
+            namespace: &target.namespace,
+            name: &target.name,
+            ..Self::of(user, verb)
+        }
+    }
+
+    /// Whether the request is for a path that is not a resource, such as `/healthz` or discovery.
+    pub fn is_path(&self) -> bool {
+        !self.path.is_empty()
+    }
+}
+
+/// Whether a request may go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may.
+    Allowed,
+    /// It may not.
+    Denied {
+        /// Added to the message for the client; may be empty.
+        reason: String,
     },
 }
 
+impl Decision {
+    /// A decision without a reason.
+    pub fn of(allowed: bool) -> Self {
+        if allowed { Self::Allowed } else { Self::Denied { reason: String::new() } }
+    }
+}
+
+/// Decides about requests. Called once for every request, whether it comes over the network or from the process
+/// itself, and once more for what the request implies: impersonation, and creation by an update.
+#[async_trait]
 pub trait Authorizer: Send + Sync {
-    fn allows(&self, who: &Identity, action: Action<'_>) -> bool;
+    /// Whether the request may go on. The client waits for it.
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
 }
 
-/// Members of `system:masters` may do everything, whoever else is known may look around and ask about
-/// themselves, and the anonymous may see health and version.
+/// Members of `system:masters` may do everything, other authenticated users may read discovery and ask about
+/// themselves, and anonymous ones may read health and version.
 pub struct MastersOnly;
 
+#[async_trait]
 impl Authorizer for MastersOnly {
-    fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
-        if who.is_admin() {
-            return true;
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+        let user = attributes.user;
+        if user.is_admin() {
+            return Decision::Allowed;
         }
-        match action {
-            Action::Path { method: "get" | "head", path } => {
-                is_public(path) || (!who.is_anonymous() && is_discovery(path))
-            }
-            Action::Resource { verb: Verb::Create, target } => !who.is_anonymous() && is_about_self(target),
-            _ => false,
-        }
+        Decision::of(if attributes.is_path() {
+            matches!(attributes.verb, "get" | "head")
+                && (is_public(attributes.path) || (!user.is_anonymous() && is_discovery(attributes.path)))
+        } else {
+            attributes.verb == "create" && !user.is_anonymous() && is_about_self(attributes)
+        })
     }
 }
 
@@ -93,65 +176,58 @@ fn is_discovery(path: &str) -> bool {
     ["/api", "/apis", "/openapi"].iter().any(|root| under(path, root))
 }
 
-fn is_about_self(target: &Target) -> bool {
+fn is_about_self(attributes: &Attributes<'_>) -> bool {
     matches!(
-        target.gvr.resource.as_str(),
+        attributes.resource,
         "selfsubjectaccessreviews" | "selfsubjectrulesreviews" | "selfsubjectreviews"
-    ) && matches!(target.gvr.group.as_str(), "authorization.k8s.io" | "authentication.k8s.io")
+    ) && matches!(attributes.group, "authorization.k8s.io" | "authentication.k8s.io")
 }
 
 fn under(path: &str, root: &str) -> bool {
     path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Paths that tell nothing about what is stored.
-pub fn is_public(path: &str) -> bool {
+/// Paths that reveal nothing about what is stored.
+fn is_public(path: &str) -> bool {
     ["/healthz", "/livez", "/readyz", "/version"].iter().any(|root| under(path, root))
 }
 
-/// The 401 or 403 for a request that may not go on.
-pub fn refusal(who: &Identity, action: Action<'_>) -> Status {
-    if who.is_anonymous() {
-        return Status::unauthorized();
-    }
-    match action {
-        Action::Impersonate { user } => Status::forbidden(
-            &GroupResource::new("", "users"),
-            user,
-            format!(
-                "User {:?} cannot impersonate resource \"users\" in API group \"\" at the cluster scope",
-                who.user
-            ),
-        ),
-        Action::Path { method, path } => Status::forbidden(
-            &GroupResource::default(),
-            "",
-            format!("User {:?} cannot {method} path {path:?}", who.user),
-        ),
-        Action::Resource { verb, target } => {
-            let gr = target.gvr.group_resource();
-            let place = if target.namespace.is_empty() {
-                " at the cluster scope".to_owned()
-            } else {
-                format!(" in the namespace {:?}", target.namespace)
-            };
-            let resource = if target.subresource.is_empty() {
-                gr.resource.clone()
-            } else {
-                format!("{}/{}", gr.resource, target.subresource)
-            };
-            let why = format!(
-                "User {:?} cannot {} resource {resource:?} in API group {:?}{place}",
-                who.user,
-                verb.as_str(),
-                gr.group
-            );
-            Status::forbidden(&gr, &target.name, why)
+impl Inner {
+    /// `Ok` when the authorizer allows it, or the 401 or 403 for the client.
+    pub(crate) async fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
+        match self.authorizer.authorize(attributes).await {
+            Decision::Allowed => Ok(()),
+            Decision::Denied { reason } => Err(refusal(attributes, &reason)),
         }
     }
 }
 
-/// Who the request wants to act as, by its `Impersonate-*` headers; `None` without any.
+fn refusal(attributes: &Attributes<'_>, reason: &str) -> Status {
+    if attributes.user.is_anonymous() {
+        return Status::unauthorized();
+    }
+    let Attributes { verb, group, resource, subresource, namespace, name, path, .. } = *attributes;
+    let user = &attributes.user.user;
+    let mut why = if attributes.is_path() {
+        format!("User {user:?} cannot {verb} path {path:?}")
+    } else {
+        let scope = match namespace {
+            "" => " at the cluster scope".to_owned(),
+            namespace => format!(" in the namespace {namespace:?}"),
+        };
+        let resource = match subresource {
+            "" => resource.to_owned(),
+            subresource => format!("{resource}/{subresource}"),
+        };
+        format!("User {user:?} cannot {verb} resource {resource:?} in API group {group:?}{scope}")
+    };
+    if !reason.is_empty() {
+        why = format!("{why}: {reason}");
+    }
+    Status::forbidden(&GroupResource::new(group, resource), name, why)
+}
+
+/// The user that a request wants to act as, by its `Impersonate-*` headers; `None` without any.
 pub fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, Status> {
     let user = header_text(headers, "impersonate-user");
     let groups: Vec<String> = headers
@@ -169,7 +245,8 @@ pub fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, Status> {
             "requested impersonation without impersonating a user; send Impersonate-User",
         ));
     }
-    let mut who = match user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {
+    let mut identity = match user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
+    {
         Some((namespace, _)) if groups.is_empty() => Identity::new(
             user,
             ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
@@ -177,6 +254,6 @@ pub fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, Status> {
         _ if user == "system:anonymous" => Identity::anonymous(),
         _ => Identity::new(user, groups),
     };
-    header_text(headers, "impersonate-uid").clone_into(&mut who.uid);
-    Ok(Some(who))
+    header_text(headers, "impersonate-uid").clone_into(&mut identity.uid);
+    Ok(Some(identity))
 }

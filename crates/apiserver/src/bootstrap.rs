@@ -1,15 +1,16 @@
 //! Building a server: what is served, and what must exist before the first request.
 
-use crate::admission::{Admission, AdmitAll};
+use crate::admission::{Admission, Chain};
 use crate::auth::{Authorizer, MastersOnly};
-use crate::nature::{Nature, SystemNature};
+use crate::environment::{Environment, SystemEnvironment};
 use crate::registry::Registry;
+use crate::request::WriteOptions;
 use crate::resource::Resource;
 use crate::server::{Inner, Server};
 use crate::strategy::builtin;
 use crate::tokens::Signer;
 use crate::write::{self, Create};
-use crate::{crd, health, metrics, openapi, services};
+use crate::{crd, health, metrics, openapi, services, upkeep};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -27,10 +28,10 @@ pub struct Options {
     pub more_metrics: Option<MoreMetrics>,
     /// What `/readyz` waits for besides the server itself, by name.
     pub ready_checks: Vec<(&'static str, health::Check)>,
-    /// Has a say in what happens to objects.
-    pub admission: Box<dyn Admission>,
-    /// Time and chance.
-    pub nature: Box<dyn Nature>,
+    /// Plugins that review writes, in the order in which they are called.
+    pub admission: Vec<Box<dyn Admission>>,
+    /// Time and randomness.
+    pub environment: Box<dyn Environment>,
 }
 
 /// Renders the metrics of others.
@@ -44,8 +45,8 @@ impl Default for Options {
             token_key: None,
             more_metrics: None,
             ready_checks: Vec::new(),
-            admission: Box::new(AdmitAll),
-            nature: Box::new(SystemNature),
+            admission: Vec::new(),
+            environment: Box::new(SystemEnvironment),
         }
     }
 }
@@ -63,8 +64,8 @@ impl Server {
             store,
             registry: Registry::new(builtin::resources()),
             authorizer: options.authorizer,
-            admission: options.admission,
-            nature: options.nature,
+            admission: Chain::new(options.admission),
+            environment: options.environment,
             definitions: Arc::new(Mutex::new(())),
             service_claims: services::Claims::default(),
             health: health::Health::with(options.ready_checks),
@@ -116,7 +117,15 @@ async fn ensure(server: &Inner, plural: &str, namespace: &str, mut value: Value)
         return Ok(());
     }
     resource.strategy.normalize(&mut value).map_err(Status::internal)?;
-    let request = Create { value, namespace, manager: Some("kube-apiserver"), dry_run: false };
+    write::match_path(&mut value, namespace, None)?;
+    let request = Create {
+        value,
+        namespace,
+        options: &WriteOptions::of_manager("kube-apiserver"),
+        owns_fields: true,
+        from_update: false,
+        by: upkeep::identity::server(),
+    };
     match write::create(server, &resource, request).await {
         Err(status) if status.code != 409 => Err(status),
         _ => Ok(()),

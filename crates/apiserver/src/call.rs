@@ -1,4 +1,4 @@
-//! One authorized request to one resource, handed to its verb.
+//! One authorized request to one resource, handed to its verb; and on whose behalf objects are written.
 
 use crate::auth::Identity;
 use crate::negotiate::{Accept, header_text};
@@ -15,19 +15,61 @@ pub(crate) struct Call {
     pub(crate) target: Target,
     pub(crate) query: Query,
     pub(crate) accept: Accept,
-    pub(crate) who: Identity,
+    pub(crate) user: Identity,
     pub(crate) headers: HeaderMap,
     /// Sent with the answer, whether the request succeeds or fails.
     pub(crate) warnings: Mutex<Vec<String>>,
 }
 
+/// On whose behalf an object is written.
+#[derive(Clone, Copy)]
+pub(crate) struct Requester<'a> {
+    pub(crate) user: &'a Identity,
+    /// Where warnings for the client go. Writes of the server's own have no client.
+    client: Option<&'a Call>,
+}
+
+impl<'a> Requester<'a> {
+    /// The server itself, under the name of the Kubernetes component that does such work elsewhere.
+    pub(crate) fn server(user: &'a Identity) -> Self {
+        Self { user, client: None }
+    }
+
+    /// Whether a client asked for the write, whose rights count.
+    pub(crate) fn is_client(&self) -> bool {
+        self.client.is_some()
+    }
+
+    pub(crate) fn warn(&self, warnings: Vec<String>) {
+        if let Some(call) = self.client
+            && !warnings.is_empty()
+        {
+            call.warn_once(warnings);
+        }
+    }
+}
+
 impl Call {
+    pub(crate) fn requester(&self) -> Requester<'_> {
+        Requester { user: &self.user, client: Some(self) }
+    }
+
     pub(crate) fn user_agent(&self) -> &str {
         header_text(&self.headers, header::USER_AGENT.as_str())
     }
 
     pub(crate) fn warn(&self, warnings: Vec<String>) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+    }
+
+    /// Adds warnings that a retried write would repeat.
+    fn warn_once(&self, warnings: Vec<String>) {
+        let mut sent = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in warnings {
+            if !sent.contains(&warning) {
+                sent.push(warning);
+            }
+        }
     }
 
     pub(crate) fn take_warnings(&self) -> Vec<String> {

@@ -9,6 +9,7 @@ use crate::registry::Served;
 use crate::resource::{Access, Resource};
 use crate::respond::{self, Answer};
 use crate::server::Inner;
+use crate::subresource::Subresource;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -188,7 +189,7 @@ fn resource_list(served: &Served, group: &str, version: &str) -> Option<Bytes> {
     let mut resources = Vec::new();
     for r in listed {
         resources.push(legacy_resource(r));
-        resources.extend(subresources(r).into_iter().map(|s| s.legacy(r)));
+        resources.extend(r.subresources.iter().map(|s| legacy_subresource(r, *s)));
     }
     encode(&ResourceList {
         kind: "APIResourceList",
@@ -230,81 +231,31 @@ fn storage_hash(r: &Resource) -> String {
     STANDARD.encode(&hash[..8])
 }
 
-/// One subresource as discovery shows it.
-struct Subresource {
-    name: &'static str,
-    group: String,
-    version: String,
-    kind: String,
-    verbs: &'static [&'static str],
+/// A subresource in a legacy list. Its group and version are given where they differ from the resource's.
+fn legacy_subresource(r: &Resource, subresource: Subresource) -> Listed<'static> {
+    let kind = subresource.kind(r);
+    let foreign = kind.group != r.group || kind.version != r.version;
+    Listed {
+        name: format!("{}/{}", r.names.plural, subresource.as_str()),
+        singular_name: "",
+        namespaced: r.namespaced,
+        group: foreign.then_some(kind.group),
+        version: foreign.then_some(kind.version),
+        kind: kind.kind,
+        verbs: subresource.verbs().to_vec(),
+        short_names: &[],
+        categories: &[],
+        storage_version_hash: None,
+    }
 }
 
-fn subresources(r: &Resource) -> Vec<Subresource> {
-    let mut all = Vec::new();
-    let own = |name, verbs| Subresource {
-        name,
-        group: r.group.clone(),
-        version: r.version.clone(),
-        kind: r.names.kind.clone(),
-        verbs,
-    };
-    for name in r.extra {
-        all.push(match *name {
-            "token" => Subresource {
-                name,
-                group: "authentication.k8s.io".into(),
-                version: "v1".into(),
-                kind: "TokenRequest".into(),
-                verbs: &["create"],
-            },
-            _ => own(name, &["update"]),
-        });
-    }
-    let status = r.status.then(|| own("status", &["get", "patch", "update"]));
-    // Upstream's order: by name for built-in kinds, as the definition has them for custom ones.
-    let (first, last) = if r.definition.is_some() { (status, None) } else { (None, status) };
-    all.extend(first);
-    if r.scale.is_some() {
-        all.push(Subresource {
-            name: "scale",
-            group: "autoscaling".into(),
-            version: "v1".into(),
-            kind: "Scale".into(),
-            verbs: &["get", "patch", "update"],
-        });
-    }
-    all.extend(last);
-    all
-}
-
-impl Subresource {
-    fn is_foreign(&self, r: &Resource) -> bool {
-        self.group != r.group || self.version != r.version
-    }
-
-    fn legacy(self, r: &Resource) -> Listed<'static> {
-        let foreign = self.is_foreign(r);
-        Listed {
-            name: format!("{}/{}", r.names.plural, self.name),
-            singular_name: "",
-            namespaced: r.namespaced,
-            group: foreign.then_some(self.group),
-            version: foreign.then_some(self.version),
-            kind: self.kind,
-            verbs: self.verbs.to_vec(),
-            short_names: &[],
-            categories: &[],
-            storage_version_hash: None,
-        }
-    }
-
-    fn aggregated(&self) -> Value {
-        json!({
-            "subresource": self.name,
-            "responseKind": {"group": self.group, "version": self.version, "kind": self.kind},
-            "verbs": self.verbs,
-        })
-    }
+fn aggregated_subresource(r: &Resource, subresource: Subresource) -> Value {
+    let kind = subresource.kind(r);
+    json!({
+        "subresource": subresource.as_str(),
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "verbs": subresource.verbs(),
+    })
 }
 
 fn wants_aggregated(parts: &Parts) -> bool {
@@ -361,7 +312,7 @@ fn aggregated_resource(r: &Arc<Resource>) -> Value {
     if !r.names.categories.is_empty() {
         v["categories"] = json!(r.names.categories);
     }
-    let subresources: Vec<Value> = subresources(r).iter().map(Subresource::aggregated).collect();
+    let subresources: Vec<Value> = r.subresources.iter().map(|s| aggregated_subresource(r, *s)).collect();
     if !subresources.is_empty() {
         v["subresources"] = json!(subresources);
     }

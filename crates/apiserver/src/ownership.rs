@@ -2,7 +2,7 @@
 
 use crate::kinds;
 use crate::resource::Resource;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use serde_json::Value;
 use transom_object::Status;
 use transom_schema::own;
@@ -10,27 +10,27 @@ use transom_schema::own;
 /// Records what `manager` changed between `live` and `new`.
 pub(crate) fn update(
     resource: &Resource,
-    face: Face,
+    subresource: Subresource,
     live: Option<&Value>,
     new: &mut Value,
     manager: &str,
     now: &str,
 ) {
     let live = live.or_else(|| resource.strategy.blank());
-    with_context(resource, face, now, |ctx| own::update(ctx, live, new, manager));
+    with_context(resource, subresource, now, |ctx| own::update(ctx, live, new, manager));
 }
 
 /// Merges an applied configuration into the live object.
 pub(crate) fn apply(
     resource: &Resource,
-    face: Face,
+    subresource: Subresource,
     live: Option<&Value>,
     config: &Value,
     manager: &str,
     force: bool,
     now: &str,
 ) -> Result<Value, Status> {
-    with_context(resource, face, now, |ctx| own::apply(ctx, live, config, manager, force))
+    with_context(resource, subresource, now, |ctx| own::apply(ctx, live, config, manager, force))
         .map_err(|e| e.to_status())
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn of_type<T>(
 
 fn with_context<T>(
     resource: &Resource,
-    face: Face,
+    subresource: Subresource,
     now: &str,
     run: impl FnOnce(&own::Context<'_>) -> T,
 ) -> T {
@@ -70,10 +70,10 @@ fn with_context<T>(
             converted
         })
     };
-    let reset_fields = |_version: &str| resource.strategy.reset_fields(face);
+    let reset_fields = |_version: &str| resource.strategy.reset_fields(subresource);
     run(&own::Context {
         api_version: &api_version,
-        subresource: face.subresource(),
+        subresource: subresource.as_str(),
         schema: &schema,
         convert: &convert,
         reset_fields: &reset_fields,

@@ -1,6 +1,7 @@
 //! A served resource: one version of one kind, how its objects are stored, read and represented.
 
 use crate::strategy::Strategy;
+use crate::subresource::Subresource;
 use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,10 +47,10 @@ pub struct Resource {
     pub names: Names,
     pub namespaced: bool,
     pub access: Access,
-    pub status: bool,
+    /// In the order in which discovery lists them.
+    pub subresources: Vec<Subresource>,
+    /// Given where `scale` is one of the subresources.
     pub scale: Option<ScalePaths>,
-    /// Subresources beyond status and scale, such as `token` and `finalize`.
-    pub extra: &'static [&'static str],
     /// The store's name for the objects of every version of this kind.
     pub store_key: Arc<str>,
     /// Entries written after this revision are stored exactly as this version serves them.
@@ -89,6 +90,11 @@ impl Resource {
     pub fn group_kind(&self) -> GroupKind {
         let group = if &*self.store_key == "events" { "" } else { &*self.group };
         GroupKind::new(group, &*self.names.kind)
+    }
+
+    /// Whether an endpoint of its objects is served.
+    pub fn has(&self, subresource: Subresource) -> bool {
+        subresource == Subresource::Main || self.subresources.contains(&subresource)
     }
 
     /// Whether its objects are the namespaces themselves.

@@ -3,11 +3,11 @@
 //! request info → authentication → authorization → registry → body → verb → representation. The order is part
 //! of the API: what a request is refused for depends on it.
 
-use crate::admission::Admission;
-use crate::auth::{Action, Authorizer, Identity, impersonated, refusal};
+use crate::admission::Chain;
+use crate::auth::{Attributes, Authorizer, Identity, impersonated};
 use crate::body::ApiBody;
 use crate::call::Call;
-use crate::nature::Nature;
+use crate::environment::Environment;
 use crate::negotiate::{Accept, Unacceptable, header_text};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Target, Verb};
@@ -46,8 +46,8 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) authorizer: Box<dyn Authorizer>,
-    pub(crate) admission: Box<dyn Admission>,
-    pub(crate) nature: Box<dyn Nature>,
+    pub(crate) admission: Chain,
+    pub(crate) environment: Box<dyn Environment>,
     /// Held while a CustomResourceDefinition is decided and installed: names are accepted one at a time.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
     /// The addresses and node ports that Services hold.
@@ -117,17 +117,14 @@ impl Server {
             Ok(info) => info,
             Err(status) => return failed(&status),
         };
-        let who = match self.authenticate(&parts).and_then(|who| self.impersonate(who, &parts)) {
-            Ok(who) => who,
+        let user = match self.admitted_user(&info, &parts).await {
+            Ok(user) => user,
             Err(status) => return failed(&status),
         };
-        if let Err(status) = self.authorize(&who, &info, &parts) {
-            return failed(&status);
-        }
         match info {
             RequestInfo::Other(segments) => self.other(&segments, &parts, &query, &on_error).await,
             RequestInfo::Resource { verb, target } => {
-                match self.resource(verb, target, query, accept, who, parts, body).await {
+                match self.resource(verb, target, query, accept, user, parts, body).await {
                     Ok(response) => response,
                     Err(status) => failed(&status),
                 }
@@ -143,34 +140,44 @@ impl Server {
         })
     }
 
-    /// The identity the transport vouched for, or a bearer token's, or anonymous. A token that proves nothing is
-    /// refused rather than ignored; other schemes are nobody's.
+    /// The identity the transport vouched for, or a bearer token's, or anonymous. An invalid token is refused rather
+    /// than ignored; other authentication schemes are ignored.
     fn authenticate(&self, parts: &Parts) -> Result<Identity, Status> {
-        if let Some(who) = parts.extensions.get::<Identity>() {
-            return Ok(who.clone());
+        if let Some(user) = parts.extensions.get::<Identity>() {
+            return Ok(user.clone());
         }
         if !parts.headers.contains_key(header::AUTHORIZATION) {
             return Ok(Identity::anonymous());
         }
         let credential = header_text(&parts.headers, header::AUTHORIZATION.as_str());
         let Some(token) = credential.strip_prefix("Bearer ") else { return Ok(Identity::anonymous()) };
-        self.inner.authenticate_token(token.trim()).map(|(who, _)| who).ok_or_else(Status::unauthorized)
+        self.inner.authenticate_token(token.trim()).map(|(user, _)| user).ok_or_else(Status::unauthorized)
     }
 
-    /// The one the requester acts as, if it asks to and may.
-    fn impersonate(&self, who: Identity, parts: &Parts) -> Result<Identity, Status> {
-        let Some(other) = impersonated(&parts.headers)? else { return Ok(who) };
-        let action = Action::Impersonate { user: &other.user };
-        if self.inner.authorizer.allows(&who, action) { Ok(other) } else { Err(refusal(&who, action)) }
+    /// The user whose rights count, after impersonation, once the authorizer has allowed the request.
+    async fn admitted_user(&self, info: &RequestInfo, parts: &Parts) -> Result<Identity, Status> {
+        let user = self.impersonate(self.authenticate(parts)?, parts).await?;
+        match info {
+            RequestInfo::Resource { verb, target } => {
+                let attributes = Attributes::of_target(&user, verb.as_str(), target);
+                self.inner.authorize(&attributes).await?;
+            }
+            RequestInfo::Other(_) => {
+                let method = parts.method.as_str().to_ascii_lowercase();
+                let path = parts.uri.path();
+                self.inner.authorize(&Attributes { path, ..Attributes::of(&user, &method) }).await?;
+            }
+        }
+        Ok(user)
     }
 
-    fn authorize(&self, who: &Identity, info: &RequestInfo, parts: &Parts) -> Result<(), Status> {
-        let method = parts.method.as_str().to_ascii_lowercase();
-        let action = match info {
-            RequestInfo::Resource { verb, target } => Action::Resource { verb: *verb, target },
-            RequestInfo::Other(_) => Action::Path { method: &method, path: parts.uri.path() },
-        };
-        if self.inner.authorizer.allows(who, action) { Ok(()) } else { Err(refusal(who, action)) }
+    /// The user that the client acts as, if it asks for that and may.
+    async fn impersonate(&self, user: Identity, parts: &Parts) -> Result<Identity, Status> {
+        let Some(other) = impersonated(&parts.headers)? else { return Ok(user) };
+        let attributes =
+            Attributes { resource: "users", name: &other.user, ..Attributes::of(&user, "impersonate") };
+        self.inner.authorize(&attributes).await?;
+        Ok(other)
     }
 
     /// Discovery, OpenAPI, health, version, metrics.
@@ -208,7 +215,7 @@ impl Server {
         target: Target,
         query: Query,
         accept: Result<Accept, Unacceptable>,
-        who: Identity,
+        user: Identity,
         parts: Parts,
         body: B,
     ) -> Result<Response<ApiBody>, Status>
@@ -254,7 +261,7 @@ impl Server {
             target,
             query,
             accept,
-            who,
+            user,
             headers: parts.headers,
             warnings,
         };

@@ -99,7 +99,7 @@ pub(crate) fn claims(
 }
 
 impl Inner {
-    /// Whose token this is, if it is one of ours and its account still exists.
+    /// The service account of a token, if this server signed it and the account still exists.
     pub(crate) fn authenticate_token(&self, token: &str) -> Option<(Identity, Vec<String>)> {
         let claims = self.signer.verify(token, jiff::Timestamp::now().as_second())?;
         let bound = &claims["kubernetes.io"];
@@ -117,17 +117,16 @@ impl Inner {
                 return None;
             }
         }
-        let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
-        let mut who = Identity::new(format!("system:serviceaccount:{namespace}:{name}"), groups);
-        uid.clone_into(&mut who.uid);
-        Some((who, strings(&claims["aud"])))
+        let mut user = Identity::service_account(namespace, name);
+        uid.clone_into(&mut user.uid);
+        Some((user, strings(&claims["aud"])))
     }
 
     /// The status of a TokenReview.
     pub(crate) fn review_token(&self, token: &str) -> Value {
         match self.authenticate_token(token) {
-            Some((who, audiences)) => {
-                json!({"authenticated": true, "user": {"username": who.user, "uid": who.uid, "groups": who.groups}, "audiences": audiences})
+            Some((user, audiences)) => {
+                json!({"authenticated": true, "user": {"username": user.user, "uid": user.uid, "groups": user.groups}, "audiences": audiences})
             }
             None => {
                 json!({"user": {}, "error": "invalid bearer token"})

@@ -28,7 +28,7 @@ mod usage;
 
 pub use function::FunctionRuntime;
 pub use plane::{Announce, Notice, Options};
-pub use usage::Protection;
+pub use usage::{DeletionDecision, DeletionRequest, Protection, WEBHOOK};
 
 use catalog::Catalog;
 use definition::DefinitionControllers;

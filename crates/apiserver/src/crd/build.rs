@@ -3,6 +3,7 @@
 use crate::resource::{Access, Names, Resource, ScalePaths};
 use crate::strategy::Column;
 use crate::strategy::custom::{Custom, PrinterColumn};
+use crate::subresource::Subresource;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -45,9 +46,8 @@ pub(super) fn resources(definition: &Value, revision: u64, before: &[Arc<Resourc
                 names: names(&definition["status"]["acceptedNames"]),
                 namespaced: spec["scope"] == "Namespaced",
                 access: Access::Full,
-                status: version["subresources"]["status"].is_object(),
+                subresources: subresources(&version["subresources"]),
                 scale: scale(&version["subresources"]["scale"]),
-                extra: &[],
                 store_key: definition["metadata"]["name"]
                     .as_str()
                     .unwrap_or_default()
@@ -118,6 +118,12 @@ fn names(accepted: &Value) -> Names {
         short_names: strings(&accepted["shortNames"]),
         categories: strings(&accepted["categories"]),
     }
+}
+
+fn subresources(given: &Value) -> Vec<Subresource> {
+    let status = given["status"].is_object().then_some(Subresource::Status);
+    let scale = scale(&given["scale"]).map(|_| Subresource::Scale);
+    status.into_iter().chain(scale).collect()
 }
 
 fn scale(scale: &Value) -> Option<ScalePaths> {

@@ -7,7 +7,9 @@ mod build;
 mod settle;
 mod validate;
 
-pub(crate) use settle::{add_stored_version, mark_emptying, mark_terminating, set_condition, settle};
+pub(crate) use settle::{
+    add_stored_version, condition, mark_emptying, mark_terminating, set_condition, settle,
+};
 pub(crate) use validate::{validate, warnings};
 
 use crate::resource::Resource;

@@ -1,7 +1,6 @@
 //! The status of a definition: accepted names, conditions, stored versions.
 
 use super::{CLEANUP, STORE_KEY};
-use crate::admission::condition;
 use crate::server::Inner;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -69,6 +68,11 @@ pub(crate) fn mark_terminating(definition: &mut Value, now: &str) {
 pub(crate) fn mark_emptying(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     set_condition(definition, condition("Terminating", "True", "InstanceDeletionInProgress", message, now));
+}
+
+/// A condition in the form that all status conditions have.
+pub(crate) fn condition(ty: &str, status: &str, reason: &str, message: &str, now: &str) -> Value {
+    json!({"type": ty, "status": status, "reason": reason, "message": message, "lastTransitionTime": now})
 }
 
 /// Replaces the condition of that type, keeping its transition time unless its status changed.

@@ -7,6 +7,7 @@ use super::custom::reference;
 use crate::discovery::verbs;
 use crate::kinds::openapi::Dialect;
 use crate::resource::{Access, Resource};
+use crate::subresource::Subresource;
 use serde_json::{Map, Value, json};
 
 /// What operations need to know of their resource.
@@ -33,8 +34,8 @@ struct Operation<'a> {
 }
 
 /// A part of an object with a path of its own.
-struct Subresource<'a> {
-    name: &'a str,
+struct Part<'a> {
+    subresource: Subresource,
     schema: &'a str,
     gvk: Value,
 }
@@ -73,6 +74,15 @@ const OK_CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
 const OK_ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 const OK_CREATED_ACCEPTED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
+/// The name of the schema of a subresource's bodies, where it is not that of the object.
+pub(super) fn schema_of(subresource: Subresource) -> Option<&'static str> {
+    match subresource {
+        Subresource::Scale => Some(SCALE),
+        Subresource::Token => Some(TOKEN_REQUEST),
+        _ => None,
+    }
+}
+
 impl Subject<'_> {
     pub(super) fn paths(&self) -> Map<String, Value> {
         let r = self.resource;
@@ -87,7 +97,7 @@ impl Subject<'_> {
         } else {
             everywhere.clone()
         };
-        let whole = Subresource { name: "", schema: &self.schema, gvk: self.gvk() };
+        let whole = Part { subresource: Subresource::Main, schema: &self.schema, gvk: self.gvk() };
         let mut paths = Map::new();
         if r.access == Access::CreateOnly {
             paths.insert(scoped, self.item(&[self.create(&whole)], &whole, ""));
@@ -103,14 +113,15 @@ impl Subject<'_> {
         paths.insert(scoped.clone(), self.item(&collection, &whole, ""));
         let object = [self.read(&whole), self.replace(&whole), self.delete(), self.patch(&whole)];
         paths.insert(format!("{scoped}/{{name}}"), self.item(&object, &whole, ""));
-        for sub in self.subresources() {
-            let operations = match sub.name {
-                "token" => vec![self.create(&sub)],
-                "finalize" => vec![self.replace(&sub)],
-                _ => vec![self.read(&sub), self.replace(&sub), self.patch(&sub)],
+        for part in self.parts() {
+            let operations = match part.subresource {
+                Subresource::Token => vec![self.create(&part)],
+                Subresource::Finalize => vec![self.replace(&part)],
+                _ => vec![self.read(&part), self.replace(&part), self.patch(&part)],
             };
-            let path = format!("{scoped}/{{name}}/{}", sub.name);
-            paths.insert(path, self.item(&operations, &sub, &capital(sub.name)));
+            let name = part.subresource.as_str();
+            let path = format!("{scoped}/{{name}}/{name}");
+            paths.insert(path, self.item(&operations, &part, &capital(name)));
         }
         paths
     }
@@ -124,34 +135,16 @@ impl Subject<'_> {
         json!({"group": r.group, "version": r.version, "kind": r.names.kind})
     }
 
-    fn subresources(&self) -> Vec<Subresource<'_>> {
-        let r = self.resource;
-        let own = |name| Subresource { name, schema: &self.schema, gvk: self.gvk() };
-        let mut all: Vec<Subresource<'_>> = r
-            .extra
-            .iter()
-            .map(|name| match *name {
-                "token" => Subresource {
-                    name,
-                    schema: TOKEN_REQUEST,
-                    gvk: json!({"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}),
-                },
-                name => own(name),
-            })
-            .collect();
-        if r.scale.is_some() {
-            // Upstream names the custom kind itself here, but Scale for built-in kinds.
-            let gvk = if r.definition.is_some() {
-                self.gvk()
-            } else {
-                json!({"group": "autoscaling", "version": "v1", "kind": "Scale"})
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.resource.subresources.iter().map(|subresource| {
+            let schema = schema_of(*subresource).unwrap_or(&self.schema);
+            // Upstream names the custom kind itself for its scale, but Scale for that of built-in kinds.
+            let gvk = match subresource.own_kind().filter(|_| !self.is_custom()) {
+                Some(own) => json!({"group": own.group, "version": own.version, "kind": own.kind}),
+                None => self.gvk(),
             };
-            all.push(Subresource { name: "scale", schema: SCALE, gvk });
-        }
-        if r.status {
-            all.push(own("status"));
-        }
-        all
+            Part { subresource: *subresource, schema, gvk }
+        })
     }
 
     fn list(&self) -> Operation<'_> {
@@ -172,16 +165,16 @@ impl Subject<'_> {
         }
     }
 
-    fn create<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+    fn create<'a>(&'a self, part: &Part<'a>) -> Operation<'a> {
         Operation {
             method: "post",
             action: "post",
             verb: "create",
-            description: format!("create{} {}", part_of(sub), article(&self.resource.names.kind)),
+            description: format!("create{} {}", part_of(part), article(&self.resource.names.kind)),
             query: &[WRITE],
-            body: Some(sub.schema),
+            body: Some(part.schema),
             body_required: true,
-            answer: sub.schema,
+            answer: part.schema,
             codes: OK_CREATED_ACCEPTED,
         }
     }
@@ -201,30 +194,30 @@ impl Subject<'_> {
         }
     }
 
-    fn read<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+    fn read<'a>(&'a self, part: &Part<'a>) -> Operation<'a> {
         Operation {
             method: "get",
             action: "get",
             verb: "read",
-            description: format!("read{} the specified {}", part_of(sub), self.resource.names.kind),
+            description: format!("read{} the specified {}", part_of(part), self.resource.names.kind),
             query: if self.is_custom() { &[VERSION] } else { &[] },
             body: None,
             body_required: false,
-            answer: sub.schema,
+            answer: part.schema,
             codes: OK,
         }
     }
 
-    fn replace<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+    fn replace<'a>(&'a self, part: &Part<'a>) -> Operation<'a> {
         Operation {
             method: "put",
             action: "put",
             verb: "replace",
-            description: format!("replace{} the specified {}", part_of(sub), self.resource.names.kind),
+            description: format!("replace{} the specified {}", part_of(part), self.resource.names.kind),
             query: &[WRITE],
-            body: Some(sub.schema),
+            body: Some(part.schema),
             body_required: true,
-            answer: sub.schema,
+            answer: part.schema,
             codes: OK_CREATED,
         }
     }
@@ -244,29 +237,29 @@ impl Subject<'_> {
         }
     }
 
-    fn patch<'a>(&'a self, sub: &Subresource<'a>) -> Operation<'a> {
+    fn patch<'a>(&'a self, part: &Part<'a>) -> Operation<'a> {
         Operation {
             method: "patch",
             action: "patch",
             verb: "patch",
             description: format!(
                 "partially update{} the specified {}",
-                part_of(sub),
+                part_of(part),
                 self.resource.names.kind
             ),
             query: &[WRITE, FORCE],
             body: Some(PATCH),
             body_required: true,
-            answer: sub.schema,
+            answer: part.schema,
             // An apply may create, also where upstream does not tell.
             codes: if self.is_custom() { OK } else { OK_CREATED },
         }
     }
 
     /// A path with its operations. What all of them take stands beside them.
-    fn item(&self, operations: &[Operation<'_>], sub: &Subresource<'_>, suffix: &str) -> Value {
-        let named =
-            operations.iter().any(|o| matches!(o.action, "get" | "put" | "patch")) || !sub.name.is_empty();
+    fn item(&self, operations: &[Operation<'_>], part: &Part<'_>, suffix: &str) -> Value {
+        let named = operations.iter().any(|o| matches!(o.action, "get" | "put" | "patch"))
+            || part.subresource != Subresource::Main;
         let mut shared = self.place(named, suffix != "ForAllNamespaces");
         let common =
             |name: &str| operations.iter().all(|o| o.query.iter().any(|q| q.iter().any(|p| p.0 == name)));
@@ -276,7 +269,7 @@ impl Subject<'_> {
             let all = op.query.iter().flat_map(|q| q.iter().copied());
             let (outside, inside): (Vec<_>, Vec<_>) = all.partition(|p| common(p.0));
             hoisted.extend(outside);
-            item.insert(op.method.to_owned(), self.operation(op, inside, sub, suffix));
+            item.insert(op.method.to_owned(), self.operation(op, inside, part, suffix));
         }
         hoisted.sort_unstable();
         hoisted.dedup();
@@ -306,7 +299,7 @@ impl Subject<'_> {
         &self,
         op: &Operation<'_>,
         mut query: Vec<(&str, &str)>,
-        sub: &Subresource<'_>,
+        part: &Part<'_>,
         suffix: &str,
     ) -> Value {
         let r = self.resource;
@@ -324,7 +317,7 @@ impl Subject<'_> {
             "description": op.description,
             "tags": [format!("{}_{}", camel(&group), r.version)],
             "x-kubernetes-action": op.action,
-            "x-kubernetes-group-version-kind": sub.gvk,
+            "x-kubernetes-group-version-kind": part.gvk,
             "responses": self.responses(op),
         });
         match (self.dialect, op.body) {
@@ -414,8 +407,11 @@ impl Subject<'_> {
 
 const PRODUCED: [&str; 2] = ["application/json", "application/yaml"];
 
-fn part_of(sub: &Subresource<'_>) -> String {
-    if sub.name.is_empty() { String::new() } else { format!(" {} of", sub.name) }
+fn part_of(part: &Part<'_>) -> String {
+    match part.subresource {
+        Subresource::Main => String::new(),
+        subresource => format!(" {} of", subresource.as_str()),
+    }
 }
 
 fn article(kind: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::custom;
 use super::documents::Built;
-use super::operations::{DELETE_OPTIONS, PATCH, SCALE, STATUS, Subject, TOKEN_REQUEST};
+use super::operations::{DELETE_OPTIONS, PATCH, STATUS, Subject, schema_of};
 use crate::health::MINOR;
 use crate::kinds::{self, openapi::Dialect};
 use crate::resource::{Access, Resource};
@@ -83,12 +83,7 @@ pub(super) fn describe(server: &Inner, resources: &[Arc<Resource>], dialect: Dia
             }
             (name, list)
         };
-        if r.scale.is_some() {
-            names.insert(SCALE.to_owned());
-        }
-        if r.extra.contains(&"token") {
-            names.insert(TOKEN_REQUEST.to_owned());
-        }
+        names.extend(r.subresources.iter().filter_map(|s| schema_of(*s)).map(str::to_owned));
         out.paths.extend(Subject { resource: r, schema, list_schema, dialect }.paths());
     }
     out.schemas.extend(kinds::openapi::schemas(names.iter().map(String::as_str), dialect));

@@ -39,7 +39,7 @@ impl Verb {
     }
 }
 
-/// A resource endpoint: which objects, and which face of them.
+/// A resource endpoint: which objects, and which subresource of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub gvr: GroupVersionResource,

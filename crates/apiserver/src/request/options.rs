@@ -1,6 +1,6 @@
 //! Query parameters and option bodies.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use transom_object::field::{Error as FieldError, Path};
 use transom_object::{GroupKind, Status, meta};
@@ -198,6 +198,36 @@ impl WriteOptions {
             if manager.is_empty() { manager_from_user_agent(user_agent) } else { manager.to_owned() };
         Ok(Self { dry_run: !dry_run.is_empty(), field_manager, field_validation, force })
     }
+
+    /// The options of a write that the server makes on its own.
+    pub fn of_manager(manager: &str) -> Self {
+        Self {
+            dry_run: false,
+            field_manager: manager.to_owned(),
+            field_validation: FieldValidation::Ignore,
+            force: None,
+        }
+    }
+
+    /// As an object of `meta.k8s.io/v1`, for admission.
+    pub fn to_value(&self, kind: &str) -> Value {
+        let mut options = json!({
+            "apiVersion": "meta.k8s.io/v1",
+            "kind": kind,
+            "fieldValidation": match self.field_validation {
+                FieldValidation::Ignore => "Ignore",
+                FieldValidation::Warn => "Warn",
+                FieldValidation::Strict => "Strict",
+            },
+        });
+        if !self.field_manager.is_empty() {
+            options["fieldManager"] = self.field_manager.as_str().into();
+        }
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
 }
 
 /// The part of the user agent before the slash, at most 128 printable characters.
@@ -262,6 +292,31 @@ impl DeleteOptions {
     }
 }
 
+impl DeleteOptions {
+    /// The options of a deletion that the server makes on its own.
+    pub fn with_propagation(propagation: Propagation) -> Self {
+        Self { propagation: Some(propagation), ..Self::default() }
+    }
+
+    /// As an object of `meta.k8s.io/v1`, for admission.
+    pub fn to_value(&self) -> Value {
+        let mut options = json!({"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"});
+        if let Some(propagation) = self.propagation {
+            options["propagationPolicy"] = propagation.as_str().into();
+        }
+        if let Some(uid) = &self.preconditions.uid {
+            options["preconditions"]["uid"] = uid.as_str().into();
+        }
+        if let Some(version) = &self.preconditions.resource_version {
+            options["preconditions"]["resourceVersion"] = version.as_str().into();
+        }
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
+}
+
 fn query_as_body(query: &Query) -> Result<Value, Status> {
     let mut body = serde_json::Map::new();
     if query.has("propagationPolicy") {
@@ -274,7 +329,7 @@ fn query_as_body(query: &Query) -> Result<Value, Status> {
         body.insert("gracePeriodSeconds".into(), n.into());
     }
     if query.has("dryRun") {
-        body.insert("dryRun".into(), serde_json::json!([query.get("dryRun")]));
+        body.insert("dryRun".into(), json!([query.get("dryRun")]));
     }
     Ok(Value::Object(body))
 }

@@ -1,7 +1,8 @@
 //! Kinds described by a CustomResourceDefinition.
 
-use super::{Column, Face, Strategy, generation};
+use super::{Column, Strategy, generation};
 use crate::resource::ScalePaths;
+use crate::subresource::Subresource;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,21 +38,21 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
-    /// Whether this face may change the status. Without a status subresource the main face may.
-    fn keeps_status(&self, face: Face) -> bool {
-        self.has_status && face != Face::Status
+    /// Whether a write to this subresource leaves the status as it is. Without a status subresource, none does.
+    fn keeps_status(&self, subresource: Subresource) -> bool {
+        self.has_status && subresource != Subresource::Status
     }
 
     fn validate_value(
         &self,
         new: &Value,
         old: Option<&Value>,
-        face: Face,
+        subresource: Subresource,
         found: &[field::Error],
     ) -> Vec<field::Error> {
         let root = Path::root();
-        let mut errors = match face {
-            Face::Status => validate::validate_status(new, old, &self.schema),
+        let mut errors = match subresource {
+            Subresource::Status => validate::validate_status(new, old, &self.schema),
             _ => validate::validate(new, old, &self.schema, &root),
         };
         errors.extend(validate::embedded(new, &self.schema, false, &root));
@@ -128,12 +129,12 @@ impl Strategy for Custom {
         generation::begin(new);
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, face: Face) {
-        if face == Face::Status {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: Subresource) {
+        if subresource == Subresource::Status {
             keep_all_but_status(new, old);
             return;
         }
-        if self.keeps_status(face) {
+        if self.keeps_status(subresource) {
             copy_field(new, old, "status");
         }
         if generation::differs(new, old, &[]) {
@@ -145,10 +146,10 @@ impl Strategy for Custom {
         &self,
         new: &Value,
         old: Option<&Value>,
-        face: Face,
+        subresource: Subresource,
         found: &[field::Error],
     ) -> Vec<field::Error> {
-        self.validate_value(new, old, face, found)
+        self.validate_value(new, old, subresource, found)
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
@@ -159,9 +160,9 @@ impl Strategy for Custom {
         names::name_is_dns_subdomain
     }
 
-    fn reset_fields(&self, face: Face) -> Option<Arc<own::Set>> {
-        match face {
-            Face::Status => Some(self.reset_status.clone()),
+    fn reset_fields(&self, subresource: Subresource) -> Option<Arc<own::Set>> {
+        match subresource {
+            Subresource::Status => Some(self.reset_status.clone()),
             _ => self.reset_main.clone(),
         }
     }

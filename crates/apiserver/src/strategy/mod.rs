@@ -8,6 +8,7 @@ pub(crate) mod custom;
 mod events;
 mod generation;
 
+use crate::subresource::Subresource;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,28 +23,6 @@ pub struct Column {
     pub format: String,
     pub description: String,
     pub priority: i64,
-}
-
-/// Which face of an object a write goes through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
-    Main,
-    Status,
-    /// A namespace's `spec.finalizers`.
-    Finalize,
-    /// The replica count behind the scale subresource.
-    Scale,
-}
-
-impl Face {
-    pub fn subresource(self) -> &'static str {
-        match self {
-            Self::Main => "",
-            Self::Status => "status",
-            Self::Finalize => "finalize",
-            Self::Scale => "scale",
-        }
-    }
 }
 
 pub trait Strategy: Send + Sync {
@@ -73,8 +52,8 @@ pub trait Strategy: Send + Sync {
     /// Resets what clients may not set, and starts the generation.
     fn prepare_create(&self, new: &mut Value);
 
-    /// Keeps what this face may not change, and counts the generation.
-    fn prepare_update(&self, new: &mut Value, old: &Value, face: Face);
+    /// Keeps what this subresource may not change, and counts the generation.
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: Subresource);
 
     /// What is wrong with an object besides its metadata, of which `found` tells: some rules are not worth
     /// checking on an object that is wrong already.
@@ -82,7 +61,7 @@ pub trait Strategy: Send + Sync {
         &self,
         new: &Value,
         old: Option<&Value>,
-        face: Face,
+        subresource: Subresource,
         found: &[field::Error],
     ) -> Vec<field::Error>;
 
@@ -93,8 +72,8 @@ pub trait Strategy: Send + Sync {
 
     fn name_rule(&self) -> meta::NameRule;
 
-    /// Fields that server-side apply through this face never owns.
-    fn reset_fields(&self, face: Face) -> Option<Arc<own::Set>>;
+    /// Fields that server-side apply through this subresource never owns.
+    fn reset_fields(&self, subresource: Subresource) -> Option<Arc<own::Set>>;
 
     /// For strategic merge patch; `None` where that patch type is not supported.
     fn patch_schema(&self) -> Option<Arc<Schema>>;

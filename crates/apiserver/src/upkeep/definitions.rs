@@ -1,12 +1,13 @@
 //! Deleted definitions: their instances first, then they themselves.
 
 use super::owners::{remove_finalizer, resource_of};
-use super::{Work, settled};
+use super::{Work, identity, settled};
+use crate::change::{Edit, Existing};
 use crate::crd::{self, CLEANUP, STORE_KEY};
-use crate::request::{Preconditions, Propagation};
+use crate::request::{DeleteOptions, Propagation, WriteOptions};
 use crate::resource::Resource;
 use crate::server::Inner;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use crate::write::{self, DeleteRequest};
 use serde_json::Value;
 use std::sync::Arc;
@@ -46,15 +47,15 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
     if !definition.header.deleting || !definition.header.finalizers.iter().any(|f| f == CLEANUP) {
         return Ok(());
     }
+    let options = DeleteOptions::with_propagation(Propagation::Background);
     // A definition that never served anything has no instances and no resource to delete them by.
     if let Some(kind) = server.registry.by_store_key(name) {
         for entry in server.store.snapshot(name).objects.values().filter(|e| !e.header.deleting) {
             let request = DeleteRequest {
                 namespace: &entry.header.namespace,
                 name: &entry.header.name,
-                propagation: Some(Propagation::Background),
-                preconditions: &Preconditions::default(),
-                dry_run: false,
+                options: &options,
+                by: identity::server(),
             };
             settled(write::delete(server, &kind, &request).await.map(drop))?;
         }
@@ -83,23 +84,24 @@ async fn rewrite_status(
     server: &Arc<Inner>,
     resource: &Resource,
     name: &str,
-    change: impl Fn(&mut Value, &str),
+    change: impl Fn(&mut Value, &str) + Send + Sync,
 ) -> Result<(), Status> {
     let request = write::Update {
         namespace: "",
         name,
-        face: Face::Status,
-        manager: None,
-        dry_run: false,
+        subresource: Subresource::Status,
+        options: &WriteOptions::of_manager("kube-apiserver"),
+        owns_fields: false,
         create_missing: false,
         require_version: false,
         pins_version: false,
+        by: identity::server(),
     };
-    let written = write::update(server, resource, &request, |existing| {
+    let mut edit = Edit(|existing: &Existing<'_>| {
         let gone = || Status::not_found(&resource.group_resource(), name);
         let mut value = existing.value.cloned().ok_or_else(gone)?;
         change(&mut value, existing.now);
         Ok(value)
     });
-    settled(written.await.map(drop))
+    settled(write::update(server, resource, &request, &mut edit).await.map(drop))
 }

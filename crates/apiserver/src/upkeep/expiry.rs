@@ -1,7 +1,8 @@
 //! Events live for an hour after they were last written.
 
+use super::identity;
 use super::namespaces::core;
-use crate::request::{Preconditions, Propagation};
+use crate::request::{DeleteOptions, Propagation};
 use crate::server::Inner;
 use crate::write::{self, DeleteRequest};
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ impl Expiry {
 
     pub(super) async fn expire(&mut self, server: &Arc<Inner>) {
         let Some(resource) = core(server, "events") else { return };
+        let options = DeleteOptions::with_propagation(Propagation::Background);
         while self.0.front().is_some_and(|(at, _, _)| *at <= Instant::now()) {
             let Some((_, key, revision)) = self.0.pop_front() else { return };
             if server.store.get(&key).is_none_or(|e| e.revision != revision) {
@@ -33,9 +35,8 @@ impl Expiry {
             let request = DeleteRequest {
                 namespace: &key.object.namespace,
                 name: &key.object.name,
-                propagation: Some(Propagation::Background),
-                preconditions: &Preconditions::default(),
-                dry_run: false,
+                options: &options,
+                by: identity::server(),
             };
             if let Err(status) = write::delete(server, &resource, &request).await {
                 tracing::debug!(event = %key.object.name, error = %status, "an event could not be expired");

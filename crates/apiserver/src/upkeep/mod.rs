@@ -6,15 +6,17 @@
 
 mod definitions;
 mod expiry;
+pub(crate) mod identity;
 mod namespaces;
 mod owners;
 
 use crate::crd;
 use crate::server::{Inner, Server};
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use owners::OwnerIndex;
 use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -132,8 +134,9 @@ async fn upkeep(server: &Arc<Inner>) {
                 let Some(work) = queue.take() else { break };
                 let (server, index) = (server.clone(), index.clone());
                 running.push(async move {
-                    let result = look_at(&server, &index, &work).await;
-                    (work, result)
+                    // A panic, in an admission plugin for example, concerns this key alone.
+                    let result = AssertUnwindSafe(look_at(&server, &index, &work)).catch_unwind().await;
+                    (work, result.unwrap_or_else(|_| Err(Status::internal("upkeep of the object panicked"))))
                 });
             }
             let next_later = queue.next_later();

@@ -1,13 +1,13 @@
 //! Namespaces: what every new one gets, and how a deleted one is emptied.
 
-use super::{Work, settled};
-use crate::admission::condition;
-use crate::crd::set_condition;
-use crate::request::{Preconditions, Propagation};
+use super::{Work, identity, settled};
+use crate::change::{Edit, Existing};
+use crate::crd::{condition, set_condition};
+use crate::request::{DeleteOptions, Preconditions, Propagation, WriteOptions};
 use crate::resource::NAMESPACES;
 use crate::resource::Resource;
 use crate::server::Inner;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use crate::write::{self, Create, DeleteRequest, Update};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,6 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use transom_object::{GroupVersionResource, Status};
 use transom_store::{Entry, Event, Key, ObjectKey};
+
+/// The field manager of what the namespace controller writes.
+const MANAGER: &str = "kube-controller-manager";
 
 const FURNITURE: [(&str, &str); 2] = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
 
@@ -61,12 +64,21 @@ pub(super) async fn furnish(server: &Arc<Inner>, namespace: &str) -> Result<(), 
         },
         "data": {"ca.crt": server.ca_certificate},
     });
-    for ((plural, name), value) in FURNITURE.into_iter().zip([account, certificate]) {
+    let options = WriteOptions::of_manager(MANAGER);
+    for ((plural, name), mut value) in FURNITURE.into_iter().zip([account, certificate]) {
         let Some(resource) = core(server, plural) else { continue };
         if server.store.get(&resource.key(namespace, name)).is_some() {
             continue;
         }
-        let request = Create { value, namespace, manager: Some("kube-controller-manager"), dry_run: false };
+        write::match_path(&mut value, namespace, None)?;
+        let request = Create {
+            value,
+            namespace,
+            options: &options,
+            owns_fields: true,
+            from_update: false,
+            by: identity::namespaces(),
+        };
         match write::create(server, &resource, request).await {
             // It exists meanwhile, or its namespace goes away.
             Err(status) if matches!(status.code, 403 | 404 | 409) => {}
@@ -97,12 +109,12 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
 
 async fn delete(server: &Arc<Inner>, kind: &Resource, object: &Entry) -> Result<(), Status> {
     let preconditions = Preconditions { uid: Some(object.header.uid.clone()), resource_version: None };
+    let options = DeleteOptions { propagation: Some(Propagation::Background), preconditions, dry_run: false };
     let request = DeleteRequest {
         namespace: &object.header.namespace,
         name: &object.header.name,
-        propagation: Some(Propagation::Background),
-        preconditions: &preconditions,
-        dry_run: false,
+        options: &options,
+        by: identity::namespaces(),
     };
     settled(write::delete(server, kind, &request).await.map(drop))
 }
@@ -130,7 +142,7 @@ async fn report(
     left: &[(Arc<Resource>, Vec<Arc<Entry>>)],
 ) -> Result<(), Status> {
     let conditions = conditions(left, &server.timestamp());
-    change(server, resource, entry, Face::Status, |namespace| {
+    change(server, resource, entry, Subresource::Status, |namespace| {
         for condition in &conditions {
             set_condition(namespace, condition.clone());
         }
@@ -201,7 +213,7 @@ fn conditions(left: &[(Arc<Resource>, Vec<Arc<Entry>>)], now: &str) -> Vec<Value
 }
 
 async fn finalize(server: &Arc<Inner>, resource: &Arc<Resource>, entry: &Entry) -> Result<(), Status> {
-    change(server, resource, entry, Face::Finalize, |namespace| {
+    change(server, resource, entry, Subresource::Finalize, |namespace| {
         if let Some(finalizers) = namespace["spec"].get_mut("finalizers").and_then(Value::as_array_mut) {
             finalizers.retain(|f| f != "kubernetes");
             if finalizers.is_empty() {
@@ -216,20 +228,21 @@ async fn change(
     server: &Arc<Inner>,
     resource: &Arc<Resource>,
     entry: &Entry,
-    face: Face,
-    edit: impl Fn(&mut Value),
+    subresource: Subresource,
+    edit: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
     let request = Update {
         namespace: "",
         name: &entry.header.name,
-        face,
-        manager: Some("kube-controller-manager"),
-        dry_run: false,
+        subresource,
+        options: &WriteOptions::of_manager(MANAGER),
+        owns_fields: true,
         create_missing: false,
         require_version: false,
         pins_version: false,
+        by: identity::namespaces(),
     };
-    let changed = write::update(server, resource, &request, |existing| {
+    let mut change = Edit(|existing: &Existing<'_>| {
         let gone = || Status::not_found(&resource.group_resource(), request.name);
         let mut namespace = existing
             .value
@@ -239,7 +252,7 @@ async fn change(
         edit(&mut namespace);
         Ok(namespace)
     });
-    settled(changed.await.map(drop))
+    settled(write::update(server, resource, &request, &mut change).await.map(drop))
 }
 
 pub(super) fn core(server: &Inner, plural: &str) -> Option<Arc<Resource>> {

@@ -4,11 +4,12 @@
 //! owner remains. An owner deleted in the foreground waits for the dependents that block it; one deleted with
 //! orphaning lets go of all of them first.
 
-use super::{SharedIndex, settled};
-use crate::request::{Preconditions, Propagation};
+use super::{SharedIndex, identity, settled};
+use crate::change::{Edit, Existing};
+use crate::request::{DeleteOptions, Preconditions, Propagation, WriteOptions};
 use crate::resource::Resource;
 use crate::server::Inner;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use crate::write::{self, DeleteRequest, Update};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -192,12 +193,12 @@ async fn delete(
         uid: Some(entry.header.uid.clone()),
         resource_version: Some(entry.revision.to_string()),
     };
+    let options = DeleteOptions { propagation: Some(propagation), preconditions, dry_run: false };
     let request = DeleteRequest {
         namespace: &entry.header.namespace,
         name: &entry.header.name,
-        propagation: Some(propagation),
-        preconditions: &preconditions,
-        dry_run: false,
+        options: &options,
+        by: identity::garbage_collector(),
     };
     settled(write::delete(server, resource, &request).await.map(drop))
 }
@@ -282,26 +283,27 @@ async fn change(
     server: &Arc<Inner>,
     resource: &Arc<Resource>,
     entry: &Entry,
-    edit: impl Fn(&mut Value),
+    edit: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
     let request = Update {
         namespace: &entry.header.namespace,
         name: &entry.header.name,
-        face: Face::Main,
-        manager: Some("transom"),
-        dry_run: false,
+        subresource: Subresource::Main,
+        options: &WriteOptions::of_manager("transom"),
+        owns_fields: true,
         create_missing: false,
         require_version: false,
         pins_version: false,
+        by: identity::garbage_collector(),
     };
     let uid = entry.header.uid.as_str();
-    let changed = write::update(server, resource, &request, |existing| {
+    let mut change = Edit(|existing: &Existing<'_>| {
         let gone = || Status::not_found(&resource.group_resource(), request.name);
         let mut object = existing.value.filter(|v| v["metadata"]["uid"] == uid).ok_or_else(gone)?.clone();
         edit(&mut object);
         Ok(object)
     });
-    settled(changed.await.map(drop))
+    settled(write::update(server, resource, &request, &mut change).await.map(drop))
 }
 
 fn dependents(index: &SharedIndex, uid: &str) -> Vec<Key> {

@@ -7,12 +7,15 @@ use crate::write;
 use transom_object::Status;
 
 pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
-    let (value, options) = decode_body(call, body, "CreateOptions")?;
+    let (mut value, options) = decode_body(call, body, "CreateOptions")?;
+    write::match_path(&mut value, &call.target.namespace, None)?;
     let request = write::Create {
         value,
         namespace: &call.target.namespace,
-        manager: Some(&options.field_manager),
-        dry_run: options.dry_run,
+        options: &options,
+        owns_fields: true,
+        from_update: false,
+        by: call.requester(),
     };
     let (outcome, warnings) = write::create(&call.server, &call.resource, request).await?;
     call.warn(warnings);

@@ -17,9 +17,8 @@ pub(super) async fn delete(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     let request = DeleteRequest {
         namespace: &call.target.namespace,
         name: &call.target.name,
-        propagation: options.propagation,
-        preconditions: &options.preconditions,
-        dry_run: options.dry_run,
+        options: &options,
+        by: call.requester(),
     };
     match write::delete(&call.server, &call.resource, &request).await? {
         Deleted::Marked(value) => Ok(Answer::ok(view(call)?.value(value, true)?)),
@@ -58,13 +57,12 @@ pub(super) async fn delete_collection(call: &Call, body: &[u8]) -> Result<Answer
         let request = DeleteRequest {
             namespace: &entry.header.namespace,
             name: &entry.header.name,
-            propagation: options.propagation,
-            preconditions: &options.preconditions,
-            dry_run: options.dry_run,
+            options: &options,
+            by: call.requester(),
         };
         match write::delete(&call.server, &call.resource, &request).await {
             Ok(_) => deleted.push(entry.as_ref()),
-            // Somebody else was faster: it is gone all the same.
+            // Another client deleted it first.
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }
@@ -77,7 +75,7 @@ pub(super) async fn delete_collection(call: &Call, body: &[u8]) -> Result<Answer
     Ok(Answer::ok(crate::respond::Payload::Json(parts.into())))
 }
 
-/// From the body, of whatever group and version it says it is, or from the query.
+/// From the body, whatever group and version it names, or from the query.
 fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status> {
     if body.is_empty() {
         return DeleteOptions::parse(&call.query, None);
@@ -94,7 +92,7 @@ fn options(call: &Call, body: &[u8]) -> Result<DeleteOptions, Status> {
     DeleteOptions::parse(&call.query, Some(&decoded.value))
 }
 
-/// The decoder's own words, without what it says about objects.
+/// The decoder's message without its prefix and suffix about objects.
 fn unwrapped(message: &str) -> String {
     let inner = message.split_once("): ").map_or(message, |(_, inner)| inner);
     inner.rsplit_once(" (").map_or(inner, |(inner, _)| inner).to_owned()

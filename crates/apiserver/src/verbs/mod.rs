@@ -18,7 +18,7 @@ use crate::represent::{Include, View};
 use crate::request::{Verb, WriteOptions};
 use crate::resource::Access;
 use crate::respond::Answer;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use crate::write::Outcome;
 use bytes::Bytes;
 use http::StatusCode;
@@ -29,50 +29,51 @@ pub(crate) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status>
     let resource = &call.resource;
     if resource.access == Access::CreateOnly {
         return match call.verb {
-            Verb::Create if call.target.name.is_empty() => review::create(call, &body),
+            Verb::Create if call.target.name.is_empty() => review::create(call, &body).await,
             _ => Err(not_supported(call)),
         };
     }
-    match call.target.subresource.as_str() {
-        "" => main(call, body).await,
-        "status" if resource.status => face(call, body, Face::Status).await,
-        "scale" if resource.scale.is_some() => scale::dispatch(call, body).await,
-        "finalize" if resource.extra.contains(&"finalize") => update::finalize(call, &body).await,
-        "token" if resource.extra.contains(&"token") => token::create(call, &body),
-        // Custom kinds look no further than the name.
-        _ if resource.definition.is_some() => {
+    match Subresource::parse(&call.target.subresource).filter(|s| resource.has(*s)) {
+        Some(Subresource::Main) => object_endpoint(call, body).await,
+        Some(Subresource::Status) => object_or_status(call, body, Subresource::Status).await,
+        Some(Subresource::Scale) => scale::dispatch(call, body).await,
+        Some(Subresource::Finalize) => update::finalize(call, &body).await,
+        Some(Subresource::Token) => token::create(call, &body).await,
+        // Upstream looks for the object of a custom kind before its subresource.
+        None if resource.definition.is_some() => {
             Err(Status::not_found(&resource.group_resource(), &call.target.name))
         }
-        _ => Err(Status::no_such_resource()),
+        None => Err(Status::no_such_resource()),
     }
 }
 
-async fn main(call: &Call, body: Bytes) -> Result<Answer, Status> {
+/// A collection or one object, without a subresource.
+async fn object_endpoint(call: &Call, body: Bytes) -> Result<Answer, Status> {
     let resource = &call.resource;
     match call.verb {
         Verb::List => list::list(call).await,
         Verb::Watch => watch::watch(call).await,
-        // Where the body's name counts, that of the path does not.
+        // Custom kinds take a POST to a named path and use the name in the body.
         Verb::Create if call.target.name.is_empty() || !resource.strategy.is_typed() => {
             create::create(call, &body).await
         }
         Verb::Create => Err(not_supported(call)),
         Verb::Delete => delete::delete(call, &body).await,
-        // Namespaces are deleted one by one, on purpose.
+        // Namespaces are only deleted one by one.
         Verb::DeleteCollection if resource.is_namespace() => Err(Status::method_not_allowed()),
         Verb::DeleteCollection => delete::delete_collection(call, &body).await,
-        _ => face(call, body, Face::Main).await,
+        _ => object_or_status(call, body, Subresource::Main).await,
     }
 }
 
 /// The verbs that the object itself and its status share.
-async fn face(call: &Call, body: Bytes, face: Face) -> Result<Answer, Status> {
+async fn object_or_status(call: &Call, body: Bytes, subresource: Subresource) -> Result<Answer, Status> {
     // Built-in kinds have no such method on a collection; custom kinds miss the name.
     let addressed = !call.target.name.is_empty() || !call.resource.strategy.is_typed();
     match call.verb {
         Verb::Get => get::get(call).await,
-        Verb::Update if addressed => update::update(call, &body, face).await,
-        Verb::Patch if addressed => patch::patch(call, &body, face).await,
+        Verb::Update if addressed => update::update(call, &body, subresource).await,
+        Verb::Patch if addressed => patch::patch(call, &body, subresource).await,
         _ => Err(not_supported(call)),
     }
 }
@@ -92,7 +93,7 @@ fn missing(call: &Call) -> Status {
     Status::not_found(&call.resource.group_resource(), &call.target.name)
 }
 
-/// What is not there is told before what is wrong with a change of it.
+/// 404 takes precedence over a malformed patch.
 fn expect_live(call: &Call) -> Result<(), Status> {
     let key = call.resource.key(&call.target.namespace, &call.target.name);
     call.server.store.get(&key).map(drop).ok_or_else(|| missing(call))

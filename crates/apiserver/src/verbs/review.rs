@@ -1,18 +1,20 @@
-//! Reviews: questions answered on create and never stored.
+//! Reviews: created, answered and never stored.
 
 use super::not_supported;
-use crate::auth::{Action, Identity};
+use crate::admission::{Operation, Options, Request};
+use crate::auth::{Attributes, Decision, Identity};
 use crate::call::Call;
 use crate::negotiate::Representation;
-use crate::request::{FieldValidation, Target, Verb};
+use crate::request::{FieldValidation, WriteOptions};
 use crate::respond::Answer;
+use crate::subresource::Subresource;
 use crate::{decode, negotiate};
 use http::StatusCode;
 use serde_json::{Value, json};
 use transom_object::json::strings;
-use transom_object::{GroupVersionResource, Status, field};
+use transom_object::{Status, field};
 
-pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
+pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     if call.accept.representation != Representation::Object {
         let offered = negotiate::OFFERED;
         return Err(Status::not_acceptable(format!(
@@ -25,14 +27,26 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     decode::normalize(&call.resource, &mut decoded, &[], FieldValidation::Warn, &mut warnings)?;
     call.warn(warnings);
     let mut value = decoded.value;
+    let options = WriteOptions::of_manager("");
+    let review = Request {
+        operation: Operation::Create,
+        resource: &call.resource,
+        subresource: Subresource::Main,
+        namespace: &call.target.namespace,
+        name: "",
+        options: Options::Write(&options),
+        by: call.requester(),
+    };
+    call.server.admission.mutate(&review, &mut value, None).await?;
     check(call, &value["spec"])?;
+    call.server.admission.validate(&review, Some(&value), None).await?;
     let status = match call.resource.names.kind.as_str() {
-        "SelfSubjectReview" => json!({"userInfo": user_info(&call.who)}),
-        "SelfSubjectAccessReview" => access(call, &call.who, &value["spec"]),
+        "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
+        "SelfSubjectAccessReview" => access(call, &call.user, &value["spec"]).await,
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
-            access(call, &subject(&value["spec"]), &value["spec"])
+            access(call, &subject(&value["spec"]), &value["spec"]).await
         }
-        "SelfSubjectRulesReview" => rules(call),
+        "SelfSubjectRulesReview" => rules(call).await,
         "TokenReview" => call.server.review_token(value["spec"]["token"].as_str().unwrap_or_default()),
         _ => return Err(not_supported(call)),
     };
@@ -40,7 +54,7 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     Ok(Answer::value(value).with_code(StatusCode::CREATED))
 }
 
-/// A question must be complete: about one thing, and about somebody.
+/// A review must name one thing to do and, unless it is about the client itself, a user or a group.
 fn check(call: &Call, spec: &Value) -> Result<(), Status> {
     let path = field::Path::new("spec");
     let kind = call.resource.names.kind.as_str();
@@ -73,10 +87,10 @@ fn check(call: &Call, spec: &Value) -> Result<(), Status> {
     if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&call.resource.group_kind(), "", &errors)) }
 }
 
-pub(crate) fn user_info(who: &Identity) -> Value {
-    let mut info = json!({"username": who.user, "groups": who.groups});
-    if !who.uid.is_empty() {
-        info["uid"] = who.uid.as_str().into();
+fn user_info(user: &Identity) -> Value {
+    let mut info = json!({"username": user.user, "groups": user.groups});
+    if !user.uid.is_empty() {
+        info["uid"] = user.uid.as_str().into();
     }
     info
 }
@@ -86,54 +100,41 @@ fn subject(spec: &Value) -> Identity {
     Identity { user: text("user"), uid: text("uid"), groups: strings(&spec["groups"]) }
 }
 
-fn access(call: &Call, who: &Identity, spec: &Value) -> Value {
-    let text = |v: &Value, key: &str| v[key].as_str().unwrap_or_default().to_owned();
-    let allowed = if spec["nonResourceAttributes"].is_object() {
-        let a = &spec["nonResourceAttributes"];
-        call.server.authorizer.allows(who, Action::Path { method: &text(a, "verb"), path: &text(a, "path") })
+async fn access(call: &Call, user: &Identity, spec: &Value) -> Value {
+    fn text<'v>(attributes: &'v Value, key: &str) -> &'v str {
+        attributes[key].as_str().unwrap_or_default()
+    }
+    let path = &spec["nonResourceAttributes"];
+    let attributes = if path.is_object() {
+        Attributes { path: text(path, "path"), ..Attributes::of(user, text(path, "verb")) }
     } else {
-        let a = &spec["resourceAttributes"];
-        let target = Target {
-            gvr: GroupVersionResource {
-                group: text(a, "group"),
-                version: text(a, "version"),
-                resource: text(a, "resource"),
-            },
-            namespace: text(a, "namespace"),
-            name: text(a, "name"),
-            subresource: text(a, "subresource"),
-        };
-        let verb = verb(&text(a, "verb"));
-        call.server.authorizer.allows(who, Action::Resource { verb, target: &target })
+        let given = &spec["resourceAttributes"];
+        Attributes {
+            group: text(given, "group"),
+            version: text(given, "version"),
+            resource: text(given, "resource"),
+            subresource: text(given, "subresource"),
+            namespace: text(given, "namespace"),
+            name: text(given, "name"),
+            ..Attributes::of(user, text(given, "verb"))
+        }
     };
-    json!({"allowed": allowed})
-}
-
-/// Verbs we have no name for are judged as the most demanding one.
-fn verb(text: &str) -> Verb {
-    match text {
-        "get" => Verb::Get,
-        "list" => Verb::List,
-        "watch" => Verb::Watch,
-        "create" => Verb::Create,
-        "update" => Verb::Update,
-        "patch" => Verb::Patch,
-        "delete" => Verb::Delete,
-        _ => Verb::DeleteCollection,
+    match call.server.authorizer.authorize(&attributes).await {
+        Decision::Allowed => json!({"allowed": true}),
+        Decision::Denied { reason } if reason.is_empty() => json!({"allowed": false}),
+        Decision::Denied { reason } => json!({"allowed": false, "reason": reason}),
     }
 }
 
-fn rules(call: &Call) -> Value {
-    let everything = Target {
-        gvr: GroupVersionResource { group: "*".into(), version: "*".into(), resource: "*".into() },
-        namespace: "*".into(),
-        name: String::new(),
-        subresource: String::new(),
+async fn rules(call: &Call) -> Value {
+    let everything = Attributes {
+        group: "*",
+        version: "*",
+        resource: "*",
+        namespace: "*",
+        ..Attributes::of(&call.user, "deletecollection")
     };
-    let all = call
-        .server
-        .authorizer
-        .allows(&call.who, Action::Resource { verb: Verb::DeleteCollection, target: &everything });
+    let all = call.server.authorizer.authorize(&everything).await == Decision::Allowed;
     if all {
         json!({
             "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],

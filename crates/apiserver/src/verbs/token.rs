@@ -1,9 +1,11 @@
 //! `serviceaccounts/x/token`: a token for a service account.
 
 use super::not_supported;
+use crate::admission::{Operation, Options, Request};
 use crate::call::Call;
 use crate::request::{Verb, WriteOptions};
 use crate::respond::Answer;
+use crate::subresource::Subresource;
 use crate::tokens::{BINDABLE, Bound};
 use crate::{decode, kinds, negotiate, ownership, tokens};
 use http::StatusCode;
@@ -15,11 +17,11 @@ use transom_store::Key;
 
 const TYPE: &str = "io.k8s.api.authentication.v1.TokenRequest";
 const API_VERSION: &str = "authentication.k8s.io/v1";
-const SHORTEST: i64 = 600;
-const DEFAULT: i64 = 3600;
-const LONGEST: i64 = 1 << 32;
+const SHORTEST_SECONDS: i64 = 600;
+const DEFAULT_SECONDS: i64 = 3600;
+const LONGEST_SECONDS: i64 = 1 << 32;
 
-pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
+pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     if call.verb != Verb::Create {
         return Err(not_supported(call));
     }
@@ -37,10 +39,10 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
         ))
     })?;
     decode::judge(&call.resource, &[], &unknown, options.field_validation)?;
-    let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
+    let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
     request["spec"]["expirationSeconds"] = lifetime.into();
-    check_lifetime(lifetime)?;
     fill(call, &mut request, &call.resource.decode(&account)?["metadata"], &options.field_manager);
+    let lifetime = admit(call, &mut request, &options).await?;
     let mut audiences = strings(&request["spec"]["audiences"]);
     if audiences.is_empty() {
         audiences.push(tokens::ISSUER.to_owned());
@@ -58,7 +60,25 @@ pub(super) fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     Ok(Answer::value(request).with_code(StatusCode::CREATED))
 }
 
-/// The object that the token shall end with.
+/// Admission around validation, as for any other create. Returns the lifetime in seconds.
+async fn admit(call: &Call, request: &mut Value, options: &WriteOptions) -> Result<i64, Status> {
+    let review = Request {
+        operation: Operation::Create,
+        resource: &call.resource,
+        subresource: Subresource::Token,
+        namespace: &call.target.namespace,
+        name: &call.target.name,
+        options: Options::Write(options),
+        by: call.requester(),
+    };
+    call.server.admission.mutate(&review, request, None).await?;
+    let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
+    check_lifetime(lifetime)?;
+    call.server.admission.validate(&review, Some(request), None).await?;
+    Ok(lifetime)
+}
+
+/// The object whose deletion ends the token.
 fn bound(call: &Call, reference: &Value) -> Result<Option<Bound>, Status> {
     if !reference.is_object() {
         return Ok(None);
@@ -93,7 +113,7 @@ fn bound(call: &Call, reference: &Value) -> Result<Option<Bound>, Status> {
     Ok(Some(Bound { claim, name: text("name").to_owned(), uid }))
 }
 
-/// Metadata of the service account, with the requester as the owner of what it asks for.
+/// Metadata of the service account, with the client's manager as the owner of what it asks for.
 fn fill(call: &Call, request: &mut Value, account: &Value, manager: &str) {
     let now = call.server.timestamp();
     let mut blank = json!({"apiVersion": API_VERSION, "kind": "TokenRequest", "metadata": {}});
@@ -114,9 +134,9 @@ fn fill(call: &Call, request: &mut Value, account: &Value, manager: &str) {
 
 fn check_lifetime(seconds: i64) -> Result<(), Status> {
     let path = field::Path::new("spec").child("expirationSeconds");
-    let why = if seconds < SHORTEST {
+    let why = if seconds < SHORTEST_SECONDS {
         "may not specify a duration less than 10 minutes"
-    } else if seconds > LONGEST {
+    } else if seconds > LONGEST_SECONDS {
         "may not specify a duration larger than 2^32 seconds"
     } else {
         return Ok(());

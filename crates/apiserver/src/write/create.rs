@@ -1,21 +1,29 @@
 //! Creating one object.
 
-use super::meta::{dedup_owners, fill_new, settle_place, text};
+use super::admit::{authorize_create, mutate};
+use super::meta::{dedup_owners, fill_new, text};
 use super::{Outcome, encode_for_store, unavailable};
+use crate::admission::{Operation, Options, Request, lifecycle};
+use crate::call::Requester;
 use crate::ownership;
+use crate::request::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Inner;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use serde_json::Value;
 use transom_object::{Status, field, meta};
 use transom_store::{Expect, Write, WriteError, WriteOp};
 
 pub(crate) struct Create<'a> {
+    /// In served form, with the namespace of the request.
     pub(crate) value: Value,
     pub(crate) namespace: &'a str,
-    /// The manager that owns what the body sets; `None` when ownership is settled already (server-side apply).
-    pub(crate) manager: Option<&'a str>,
-    pub(crate) dry_run: bool,
+    pub(crate) options: &'a WriteOptions,
+    /// Whether the manager owns what the body sets; not when server-side apply has merged ownership already.
+    pub(crate) owns_fields: bool,
+    /// The request was an update or an apply, which needs the right to create as well.
+    pub(crate) from_update: bool,
+    pub(crate) by: Requester<'a>,
 }
 
 /// Names tried for one `generateName` before giving up.
@@ -26,22 +34,31 @@ pub(crate) async fn create(
     resource: &Resource,
     request: Create<'_>,
 ) -> Result<(Outcome, Vec<String>), Status> {
-    let Create { mut value, namespace, manager, dry_run } = request;
+    let Create { mut value, namespace, options, owns_fields, from_update, by } = request;
     let mut warnings = Vec::new();
-    settle_place(&mut value, namespace, None)?;
     if !text(&value, "resourceVersion").is_empty() {
         return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
     }
     warnings.extend(dedup_owners(&mut value, false));
     let now = server.timestamp();
-    if let Some(manager) = manager {
-        ownership::update(resource, Face::Main, None, &mut value, manager, &now);
+    if owns_fields {
+        ownership::update(resource, Subresource::Main, None, &mut value, &options.field_manager, &now);
     }
-    server.admit_create(resource, namespace, &value)?;
-    let _definitions = server.definitions_lock(resource).await;
+    lifecycle::create(&server.store, resource, namespace, &value)?;
+    let name = text(&value, "name").to_owned();
+    let review = Request {
+        operation: Operation::Create,
+        resource,
+        subresource: Subresource::Main,
+        namespace,
+        name: &name,
+        options: Options::Write(options),
+        by,
+    };
+    warnings.extend(mutate(server, &review, &mut value, None).await?);
     fill_new(&mut value, server.new_uid(), &now);
     resource.strategy.prepare_create(&mut value);
-    let mut reservation = server.settle(resource, &mut value, None, &now);
+    let mut reservation = server.allocate(resource, &mut value, None);
     let prefix = text(&value, "generateName").to_owned();
     let generate = text(&value, "name").is_empty() && !prefix.is_empty();
     for attempt in 1.. {
@@ -51,11 +68,16 @@ pub(crate) async fn create(
         if attempt == 1 {
             check(resource, &value)?;
             warnings.extend(resource.strategy.warnings(&value, None));
+            if from_update {
+                authorize_create(server, &review).await?;
+            }
         }
-        if !dry_run {
+        server.admission.validate(&review, Some(&value), None).await?;
+        let _definitions = server.accept_names(resource, &mut value, None, &now).await;
+        if !options.dry_run {
             reservation.submitted();
         }
-        match commit(server, resource, &value, dry_run).await {
+        match commit(server, resource, &value, options.dry_run).await {
             Err(s) if generate && s.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
             Err(mut s) if generate && s.reason == "AlreadyExists" => {
                 s.message = format!(
@@ -78,7 +100,7 @@ fn check(resource: &Resource, value: &Value) -> Result<(), Status> {
     let path = field::Path::new("metadata");
     let name_rule = resource.strategy.name_rule();
     let mut errors = meta::validate_object_meta(&value["metadata"], resource.namespaced, name_rule, &path);
-    errors.extend(resource.strategy.validate(value, None, Face::Main, &errors));
+    errors.extend(resource.strategy.validate(value, None, Subresource::Main, &errors));
     if errors.is_empty() {
         return Ok(());
     }
@@ -129,7 +151,7 @@ fn exists(resource: &Resource, name: &str, deleting: bool) -> Status {
     status
 }
 
-/// The prefix, cut to leave room, and five characters that spell no words.
+/// The prefix, cut to leave room, and five random characters.
 fn generate_name(server: &Inner, prefix: &str) -> String {
     meta::generate_name(prefix, &mut || server.draw())
 }

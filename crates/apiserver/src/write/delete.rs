@@ -1,10 +1,13 @@
-//! Deleting one object: at once, or by finalizers.
+//! Deleting one object: immediately, or when its finalizers are removed.
 
 use super::{encode_for_store, unavailable};
+use crate::admission::{Operation, Options, Request, lifecycle};
+use crate::call::Requester;
 use crate::crd;
-use crate::request::{Preconditions, Propagation};
+use crate::request::{DeleteOptions, Propagation};
 use crate::resource::Resource;
 use crate::server::Inner;
+use crate::subresource::Subresource;
 use serde_json::{Value, json};
 use transom_object::json::strings;
 use transom_object::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
@@ -14,9 +17,8 @@ use transom_store::{Entry, Expect, Write, WriteError, WriteOp};
 pub(crate) struct DeleteRequest<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    pub(crate) propagation: Option<Propagation>,
-    pub(crate) preconditions: &'a Preconditions,
-    pub(crate) dry_run: bool,
+    pub(crate) options: &'a DeleteOptions,
+    pub(crate) by: Requester<'a>,
 }
 
 /// What a delete did.
@@ -32,7 +34,6 @@ pub(crate) async fn delete(
     resource: &Resource,
     request: &DeleteRequest<'_>,
 ) -> Result<Deleted, Status> {
-    let _definitions = server.definitions_lock(resource).await;
     let key = resource.key(request.namespace, request.name);
     loop {
         let entry = server
@@ -41,10 +42,11 @@ pub(crate) async fn delete(
             .ok_or_else(|| Status::not_found(&resource.group_resource(), request.name))?;
         check_preconditions(resource, request, &entry)?;
         let live = resource.decode(&entry)?;
-        server.admit_delete(resource, &live, request.propagation.map(Propagation::as_str))?;
+        admit(server, resource, request, &live).await?;
+        let _definitions = server.definitions_lock(resource).await;
         let mut next = live.clone();
-        let held = mark(server, resource, &mut next, request.propagation);
-        if request.dry_run {
+        let held = mark(server, resource, &mut next, request.options.propagation);
+        if request.options.dry_run {
             return Ok(if held { Deleted::Marked(next) } else { Deleted::Gone(live) });
         }
         if held && next == live {
@@ -65,7 +67,7 @@ pub(crate) async fn delete(
             Ok(committed) => {
                 return match committed.new {
                     Some(entry) => Ok(Deleted::Marked(resource.decode(&entry)?)),
-                    // Its last version is that of its end.
+                    // The resourceVersion of its last state is that of the deletion.
                     None => {
                         let mut last = live;
                         last["metadata"]["resourceVersion"] = committed.revision.to_string().into();
@@ -77,6 +79,25 @@ pub(crate) async fn delete(
             Err(e) => return Err(unavailable(&e)),
         }
     }
+}
+
+async fn admit(
+    server: &Inner,
+    resource: &Resource,
+    request: &DeleteRequest<'_>,
+    live: &Value,
+) -> Result<(), Status> {
+    lifecycle::delete(resource, request.name)?;
+    let review = Request {
+        operation: Operation::Delete,
+        resource,
+        subresource: Subresource::Main,
+        namespace: request.namespace,
+        name: request.name,
+        options: Options::Delete(request.options),
+        by: request.by,
+    };
+    server.admission.delete(&review, live).await
 }
 
 /// Sets finalizers by the propagation policy and, when any finalizer holds the object, the deletion time.
@@ -103,7 +124,7 @@ fn mark(server: &Inner, resource: &Resource, value: &mut Value, propagation: Opt
     }
     if !marked {
         value["metadata"]["deletionTimestamp"] = server.timestamp().into();
-        // Namespaces and definitions have a way of their own to be deleted, which tells neither.
+        // Upstream deletes namespaces and definitions by code of their own, which sets neither of these.
         if !resource.is_namespace() && !crd::is_definition(resource) {
             value["metadata"]["deletionGracePeriodSeconds"] = 0.into();
             if let Some(generation) = value["metadata"]["generation"].as_i64().filter(|g| *g > 0) {
@@ -122,7 +143,7 @@ fn check_preconditions(
 ) -> Result<(), Status> {
     // Upstream words these with the Kind where it otherwise uses the plural.
     let gr = GroupResource::new(&*resource.group, &*resource.names.kind);
-    let given = request.preconditions;
+    let given = &request.options.preconditions;
     if let Some(uid) = given.uid.as_ref().filter(|uid| **uid != entry.header.uid) {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",

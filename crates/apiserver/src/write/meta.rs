@@ -49,8 +49,8 @@ pub(super) fn metadata_mut(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// The URL's namespace and name against the body's: an empty one in the body is filled in.
-pub(crate) fn settle_place(value: &mut Value, namespace: &str, name: Option<&str>) -> Result<(), Status> {
+/// The namespace and name in the path against those of the body: an empty namespace in the body is filled in.
+pub(crate) fn match_path(value: &mut Value, namespace: &str, name: Option<&str>) -> Result<(), Status> {
     let m = metadata_mut(value);
     let given = m.get("namespace").and_then(Value::as_str).unwrap_or_default();
     if namespace.is_empty() {
@@ -82,7 +82,7 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value["metadata"][key].as_str().unwrap_or_default()
 }
 
-/// Drops repeated owner references, which the server does on every write, and says so.
+/// Drops repeated owner references, as the server does on every write. Returns a warning about them.
 pub(super) fn dedup_owners(value: &mut Value, patched: bool) -> Option<String> {
     let owners = value["metadata"].get_mut("ownerReferences")?.as_array_mut()?;
     let before = owners.len();

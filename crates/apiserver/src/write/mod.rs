@@ -1,20 +1,25 @@
 //! Writes: create, update and delete of one object, used alike by the verbs and by the server's own upkeep.
 //!
+//! The order of the steps is that of Kubernetes, and `admission` documents it. `hooks` has what particular kinds add,
+//! `admit` calls the admission plugins.
+//!
 //! Every write ends in one compare-and-swap. A writer that lost the race reads again and decides anew, unless
 //! the client pinned a resourceVersion.
 
+mod admit;
 mod create;
 mod delete;
 mod encode;
+mod hooks;
 mod meta;
 mod update;
 
-pub(crate) use meta::settle_place;
+pub(crate) use meta::match_path;
 
 pub(crate) use create::{Create, create};
 pub(crate) use delete::{DeleteRequest, Deleted, delete};
 pub(crate) use encode::encode_for_store;
-pub(crate) use update::{Existing, Update, update};
+pub(crate) use update::{Update, update};
 
 use serde_json::Value;
 use std::sync::Arc;
@@ -42,7 +47,7 @@ impl Outcome {
     }
 }
 
-/// A store that cannot write is a server that cannot: 500 with the reason, and a hint when to try again.
+/// The store cannot write: 500 with the reason.
 pub(crate) fn unavailable(error: &WriteError) -> Status {
     Status::internal(format!("{error}; reads go on, writes are refused until it can write again"))
 }

@@ -1,65 +1,63 @@
 //! Updating one object: PUT, every kind of PATCH, and the server's own changes.
 
+use super::admit::{mutate, validate_update};
 use super::create::{Create, create};
-use super::meta::{dedup_owners, keep_old, settle_place, text};
+use super::meta::{dedup_owners, keep_old, match_path, text};
 use super::{Outcome, encode_for_store, unavailable};
+use crate::admission::{Operation, Options, Request};
+use crate::call::Requester;
+use crate::change::{Change, Existing};
 use crate::ownership;
+use crate::request::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Inner;
 use crate::services::Reservation;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use transom_object::{GroupKind, Status, field, meta, names};
 use transom_schema::own;
 use transom_store::{Entry, Expect, Write, WriteError, WriteOp};
 
-/// The live object an update starts from.
-pub(crate) struct Existing<'a> {
-    /// As the request's version serves it; `None` when there is no such object.
-    pub(crate) value: Option<&'a Value>,
-    pub(crate) now: &'a str,
-}
-
 pub(crate) struct Update<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    pub(crate) face: Face,
-    /// Owns what the update changes; `None` when the change settles ownership itself (server-side apply).
-    pub(crate) manager: Option<&'a str>,
-    pub(crate) dry_run: bool,
+    pub(crate) subresource: Subresource,
+    pub(crate) options: &'a WriteOptions,
+    /// Whether the manager owns what the update changes; not when the change merges ownership itself
+    /// (server-side apply, Scale).
+    pub(crate) owns_fields: bool,
     /// A missing object is created from what the change returns.
     pub(crate) create_missing: bool,
     /// The client's body must carry the live resourceVersion (PUT on kinds without unconditional update).
     pub(crate) require_version: bool,
     /// A resourceVersion in the new object is the client's own, not carried along from the live object.
     pub(crate) pins_version: bool,
+    pub(crate) by: Requester<'a>,
 }
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 /// Runs `change` on the live object and stores the result; runs it again when another writer was faster.
-/// `change` returns the object in served form.
 pub(crate) async fn update(
     server: &Inner,
     resource: &Resource,
     request: &Update<'_>,
-    mut change: impl FnMut(&Existing<'_>) -> Result<Value, Status>,
+    change: &mut dyn Change,
 ) -> Result<(Outcome, Vec<String>), Status> {
-    let _definitions = server.definitions_lock(resource).await;
     let key = resource.key(request.namespace, request.name);
     loop {
         let now = server.timestamp();
         let Some(entry) = server.store.get(&key) else {
-            drop(_definitions);
-            return create_missing(server, resource, request, &now, &mut change).await;
+            return create_missing(server, resource, request, &now, change).await;
         };
         let old = resource.decode(&entry)?;
-        let mut new = change(&Existing { value: Some(&old), now: &now })?;
+        let mut new = change.apply(&Existing { value: Some(&old), now: &now })?;
         let pinned = check_identity(resource, request, &mut new, &old)?;
-        let (warnings, mut reservation) = prepare(server, resource, request, &mut new, &old, &now)?;
-        if !request.dry_run {
+        let (warnings, mut reservation) = prepare(server, resource, request, &mut new, &old, &now).await?;
+        let _definitions = server.accept_names(resource, &mut new, Some(&old), &now).await;
+        if !request.options.dry_run {
             reservation.submitted();
         }
         let committed = commit(server, resource, request, &entry, &old, new).await;
@@ -80,12 +78,12 @@ async fn create_missing(
     resource: &Resource,
     request: &Update<'_>,
     now: &str,
-    change: &mut impl FnMut(&Existing<'_>) -> Result<Value, Status>,
+    change: &mut dyn Change,
 ) -> Result<(Outcome, Vec<String>), Status> {
-    if !request.create_missing || request.face != Face::Main {
+    if !request.create_missing || request.subresource != Subresource::Main {
         return Err(Status::not_found(&resource.group_resource(), request.name));
     }
-    let mut value = change(&Existing { value: None, now })?;
+    let mut value = change.apply(&Existing { value: None, now })?;
     let uid = text(&value, "uid");
     if !uid.is_empty() {
         let why = if request.pins_version {
@@ -95,21 +93,27 @@ async fn create_missing(
         };
         return Err(Status::conflict(&resource.group_resource(), request.name, why));
     }
-    settle_place(&mut value, request.namespace, Some(request.name))?;
-    // A missing object is created whatever version the client last saw, as long as it is one.
+    match_path(&mut value, request.namespace, Some(request.name))?;
+    // A missing object is created whatever version the client last saw, as long as it is a version.
     expect_version(text(&value, "resourceVersion"))?;
     let version = super::meta::metadata_mut(&mut value).remove("resourceVersion");
-    let create_request =
-        Create { value, namespace: request.namespace, manager: request.manager, dry_run: request.dry_run };
+    let create_request = Create {
+        value,
+        namespace: request.namespace,
+        options: request.options,
+        owns_fields: request.owns_fields,
+        from_update: true,
+        by: request.by,
+    };
     let (mut outcome, warnings) = create(server, resource, create_request).await?;
     if let (Outcome::Transient { value, .. }, Some(version)) = (&mut outcome, version) {
-        // What is not stored gets no version, and keeps the one it came with.
+        // A dry run keeps the client's resourceVersion.
         value["metadata"]["resourceVersion"] = version;
     }
     Ok((outcome, warnings))
 }
 
-/// Name, namespace, uid and resourceVersion of the body against the live object. Tells whether the client
+/// Name, namespace, uid and resourceVersion of the body against the live object. Returns whether the client
 /// pinned the version it wants to replace.
 fn check_identity(
     resource: &Resource,
@@ -117,7 +121,7 @@ fn check_identity(
     new: &mut Value,
     old: &Value,
 ) -> Result<bool, Status> {
-    settle_place(new, request.namespace, Some(request.name))?;
+    match_path(new, request.namespace, Some(request.name))?;
     let gr = resource.group_resource();
     let (given, live) = (text(new, "resourceVersion"), text(old, "resourceVersion"));
     let uid = text(new, "uid");
@@ -150,8 +154,8 @@ fn expect_version(given: &str) -> Result<(), Status> {
     Err(Status::new(500, "", format!("strconv.ParseUint: parsing {given:?}: invalid syntax")))
 }
 
-/// Fix-ups, ownership and validation of the new object.
-fn prepare(
+/// Ownership, admission, fix-ups and validation of the new object.
+async fn prepare(
     server: &Inner,
     resource: &Resource,
     request: &Update<'_>,
@@ -160,29 +164,40 @@ fn prepare(
     now: &str,
 ) -> Result<(Vec<String>, Reservation), Status> {
     let mut warnings: Vec<String> = dedup_owners(new, !request.pins_version).into_iter().collect();
-    if let Some(manager) = request.manager {
-        ownership::update(resource, request.face, Some(old), new, manager, now);
+    if request.owns_fields {
+        let manager = &request.options.field_manager;
+        ownership::update(resource, request.subresource, Some(old), new, manager, now);
     }
+    let review = Request {
+        operation: Operation::Update,
+        resource,
+        subresource: request.subresource,
+        namespace: request.namespace,
+        name: request.name,
+        options: Options::Write(request.options),
+        by: request.by,
+    };
+    warnings.extend(mutate(server, &review, new, Some(old)).await?);
     keep_old(new, old);
     if text(new, "resourceVersion").is_empty() {
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     }
-    resource.strategy.prepare_update(new, old, request.face);
-    let reservation = server.settle(resource, new, Some(old), now);
+    resource.strategy.prepare_update(new, old, request.subresource);
+    let reservation = server.allocate(resource, new, Some(old));
     let path = field::Path::new("metadata");
     let mut errors =
         meta::validate_object_meta(&new["metadata"], resource.namespaced, names::name_is_path_segment, &path);
     errors.extend(meta::validate_object_meta_update(&new["metadata"], &old["metadata"], &path));
-    errors.extend(resource.strategy.validate(new, Some(old), request.face, &errors));
+    errors.extend(resource.strategy.validate(new, Some(old), request.subresource, &errors));
     if !errors.is_empty() {
         return Err(Status::invalid(&resource.group_kind(), request.name, &errors));
     }
-    server.admit_update(resource, new, old)?;
     warnings.extend(resource.strategy.warnings(new, Some(old)));
+    validate_update(server, &review, new, old).await?;
     Ok((warnings, reservation))
 }
 
-/// Whether writing an object through this version forgets what only the stored version knows.
+/// Whether writing an object through this version drops fields that only the stored version has.
 fn loses(resource: &Resource, entry: &Entry, new: &Value) -> bool {
     if resource.strategy.storage_version() == resource.version {
         return false;
@@ -206,18 +221,18 @@ async fn commit(
     mut new: Value,
 ) -> Result<Outcome, Lost> {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
-    if !request.dry_run {
-        // Set by nobody any more, and never stored.
+    if !request.options.dry_run {
+        // A dry run returns what the client sent; it is never stored.
         super::meta::metadata_mut(&mut new).remove("selfLink");
     }
-    // Times in managedFields alone are no change: they are taken back, so that two managers applying in turn do
-    // not write for ever.
+    // Times in managedFields alone are not a change: they are taken back, so that two managers that apply in turn
+    // do not write indefinitely.
     let unchanged = own::keep_timestamps(old, &mut new) || new == *old;
     // The stored bytes may be of an older schema; what is served is the same.
     if unchanged && !loses(resource, entry, &new) {
         return Ok(Outcome::Stored { entry: entry.clone(), created: false });
     }
-    if request.dry_run {
+    if request.options.dry_run {
         return Ok(Outcome::Transient { value: new, created: false });
     }
     let finished = new["metadata"]["deletionTimestamp"].is_string()

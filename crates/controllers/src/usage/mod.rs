@@ -1,12 +1,14 @@
 //! Usages: while something uses an object, the object cannot be deleted.
 //!
-//! The controller marks used objects with a label. The server asks [`Protection`] before it deletes an object with that
-//! label, and [`Protection`] refuses while a usage of the object exists. Three kinds of usages share one controller.
+//! The controller marks used objects with a label. Before an object with that label is deleted,
+//! [`Protection`] is consulted, in process or as a webhook; it refuses while a usage of the object exists. Three kinds of usages share one controller.
 
 mod protection;
 mod reconcile;
+mod webhook;
 
 pub use protection::Protection;
+pub use webhook::{DeletionDecision, DeletionRequest, WEBHOOK};
 
 use crate::plane::Plane;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who protects what: asked before an object is deleted.
+//! Which usages protect an object from being deleted.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4096;
 const STARTING: &str = "This resource is in-use by usage(s) that are not known yet, because the control plane is starting. \
                         Try again in a moment.";
 
-/// The usages that exist. Give it to whoever admits deletions.
+/// The usages that exist, by what they protect. Consulted before objects are deleted; see [`super::webhook`].
 pub struct Protection {
     cache: Arc<Cache>,
     attempts: mpsc::Sender<(Value, String)>,
@@ -39,7 +39,7 @@ impl Default for Protection {
 impl Protection {
     /// Why an object must not be deleted, if it must not. `policy` is how it was to be deleted: that is noted on the
     /// object, so that it can happen later.
-    pub fn refusal(&self, object: &Value, policy: Option<&str>) -> Option<String> {
+    pub(super) fn refusal(&self, object: &Value, policy: Option<&str>) -> Option<String> {
         if meta::label(object, label::IN_USE) != Some("true") {
             return None;
         }
@@ -163,10 +163,17 @@ pub(super) fn record(cluster: Cluster, protection: &Protection) -> JoinHandle<()
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn usage(kind: &str, namespace: &str, name: &str, used: &str) -> Usage {
+    /// Makes these usages known, and no others exist.
+    pub(in super::super) fn complete<const N: usize>(protection: &Protection, usages: [(&str, Usage); N]) {
+        let mut known = protection.shelf.lock();
+        known.complete.extend(crate::usage::kinds());
+        usages.into_iter().for_each(|(uid, usage)| known.put(uid, usage));
+    }
+
+    pub(in super::super) fn usage(kind: &str, namespace: &str, name: &str, used: &str) -> Usage {
         let of = json!({"apiVersion": "v1", "kind": "ConfigMap", "resourceRef": {"name": used}});
         let metadata = json!({"name": name, "namespace": namespace});
         Usage::deserialize(json!({"kind": kind, "metadata": metadata, "spec": {"of": of}})).unwrap()

@@ -18,15 +18,17 @@ use std::sync::{Arc, Mutex};
 use std::task::{self, Poll};
 use std::time::Duration;
 use tower::{Service, ServiceExt};
-use transom_apiserver::{Identity, Server};
+use transom_apiserver::{Identity, Operation, Phase, Review, Server, Verdict};
 use transom_compose::FunctionRunner;
-use transom_controllers::{Context, Controllers, FunctionRuntime, Notice, Options, Protection};
+use transom_controllers::{
+    Context, Controllers, DeletionDecision, DeletionRequest, FunctionRuntime, Notice, Options, Protection,
+};
 use transom_engine::Clock;
 use transom_engine::Metrics;
 use transom_engine::{Cluster, DeleteOptions};
 use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse};
-use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_object::{GroupVersion, GroupVersionKind, Status, meta};
 use transom_runner::{Endpoint, Functions};
 use transom_store::Store;
 
@@ -170,9 +172,25 @@ impl FunctionRuntime for Shelf {
 /// Asks the usages before anything is deleted.
 struct Guard(Arc<Protection>);
 
+#[transom_apiserver::async_trait]
 impl transom_apiserver::Admission for Guard {
-    fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String> {
-        self.0.refusal(object, propagation).map_or(Ok(()), Err)
+    fn name(&self) -> &str {
+        "usages"
+    }
+
+    fn wants(&self, phase: Phase, operation: Operation, _: &transom_apiserver::Endpoint<'_>) -> bool {
+        phase == Phase::Validate && operation == Operation::Delete
+    }
+
+    async fn review(&self, review: &Review<'_>) -> Verdict {
+        let operation = review.operation.as_str();
+        let (old_object, options) = (review.old_object, review.options);
+        match self.0.decide(&DeletionRequest { operation, old_object, options }) {
+            DeletionDecision::Allowed => Verdict::allow(),
+            DeletionDecision::InUse(why) | DeletionDecision::Invalid(why) => {
+                Verdict::refuse(Status::new(409, "", why))
+            }
+        }
     }
 }
 
@@ -208,7 +226,7 @@ impl Plane {
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
             authorizer,
-            admission: Box::new(Guard(protection.clone())),
+            admission: vec![Box::new(Guard(protection.clone()))],
             ..Default::default()
         };
         let server = Server::start(store, options).await.expect("the server starts");

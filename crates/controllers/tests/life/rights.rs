@@ -2,19 +2,17 @@
 
 use crate::basics::*;
 use crate::fixture::*;
-use transom_apiserver::{Action, Authorizer, Identity, Verb};
+use transom_apiserver::{Attributes, Authorizer, Decision, async_trait};
 
 /// Lets the controllers look at ConfigMaps but not write them; everyone else may do everything.
 struct LookDoNotTouch;
 
+#[async_trait]
 impl Authorizer for LookDoNotTouch {
-    fn allows(&self, who: &Identity, action: Action<'_>) -> bool {
-        match action {
-            Action::Resource { verb, target } if who.user == "crossplane" => {
-                target.gvr.resource != "configmaps" || matches!(verb, Verb::Get | Verb::List | Verb::Watch)
-            }
-            _ => true,
-        }
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+        let write = !matches!(attributes.verb, "get" | "list" | "watch");
+        let controllers = attributes.user.user == "crossplane";
+        Decision::of(!(controllers && write && attributes.resource == "configmaps"))
     }
 }
 

@@ -10,10 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
-use transom_apiserver::{Nature, Server};
-use transom_controllers::{Context, Controllers, FunctionRuntime, Notice, Options, Protection};
+use transom_apiserver::{Endpoint, Environment, Operation, Phase, Review, Server, Verdict};
+use transom_controllers::{
+    Context, Controllers, DeletionDecision, DeletionRequest, FunctionRuntime, Notice, Options, Protection,
+};
 use transom_engine::Clock;
 use transom_engine::Cluster;
+use transom_object::Status;
 use transom_object::time::Timestamp;
 use transom_runner::Functions;
 use transom_store::Store;
@@ -33,7 +36,7 @@ fn now(began: Instant) -> Timestamp {
     epoch().checked_add(began.elapsed()).unwrap()
 }
 
-impl Nature for Virtual {
+impl Environment for Virtual {
     fn now(&self) -> Timestamp {
         now(self.began)
     }
@@ -58,9 +61,25 @@ impl FunctionRuntime for Shelf {
 /// Asks the usages before anything is deleted.
 struct Guard(Arc<Protection>);
 
+#[transom_apiserver::async_trait]
 impl transom_apiserver::Admission for Guard {
-    fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String> {
-        self.0.refusal(object, propagation).map_or(Ok(()), Err)
+    fn name(&self) -> &str {
+        "usages"
+    }
+
+    fn wants(&self, phase: Phase, operation: Operation, _: &Endpoint<'_>) -> bool {
+        phase == Phase::Validate && operation == Operation::Delete
+    }
+
+    async fn review(&self, review: &Review<'_>) -> Verdict {
+        let operation = review.operation.as_str();
+        let (old_object, options) = (review.old_object, review.options);
+        match self.0.decide(&DeletionRequest { operation, old_object, options }) {
+            DeletionDecision::Allowed => Verdict::allow(),
+            DeletionDecision::InUse(why) | DeletionDecision::Invalid(why) => {
+                Verdict::refuse(Status::new(409, "", why))
+            }
+        }
     }
 }
 
@@ -87,8 +106,8 @@ impl Plane {
         let store = Store::in_step(transom_store::Options { history, ..Default::default() });
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
-            admission: Box::new(Guard(protection.clone())),
-            nature: Box::new(Virtual { began, dice: Mutex::new(dice.split()) }),
+            admission: vec![Box::new(Guard(protection.clone()))],
+            environment: Box::new(Virtual { began, dice: Mutex::new(dice.split()) }),
             ..Default::default()
         };
         let wire = Arc::new(Wire::new(dice.split(), Ledger::new(&store)));

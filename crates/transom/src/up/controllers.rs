@@ -4,27 +4,48 @@ use super::announce::Announcer;
 use super::functions::Embedded;
 use crate::failure::Failure;
 use http::Request;
-use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
-use transom_apiserver::{Admission, Identity, Server};
-use transom_controllers::{Context, Controllers, Options, Protection};
+use transom_apiserver::{
+    Admission, Endpoint, Identity, Operation, Phase, Review, Server, Verdict, async_trait,
+};
+use transom_controllers::{
+    Context, Controllers, DeletionDecision, DeletionRequest, Options, Protection, WEBHOOK,
+};
 use transom_engine::Clock;
 use transom_engine::Metrics;
+use transom_object::Status;
 use transom_object::time::Timestamp;
 
 /// Who the controllers are to the server.
 const USER: &str = "system:serviceaccount:crossplane-system:crossplane";
 
-/// Asks the usages before the server deletes anything.
-pub(super) struct Guard(pub(super) Arc<Protection>);
+/// Usage protection in process: reviews deletions as Crossplane's webhook does, and refuses them as an API server words
+/// the refusal of that webhook.
+pub(super) struct UsageProtection(pub(super) Arc<Protection>);
 
-impl Admission for Guard {
-    fn delete(&self, object: &Value, propagation: Option<&str>) -> Result<(), String> {
-        let refusal = self.0.refusal(object, propagation);
-        refusal.map_or(Ok(()), |why| {
-            Err(format!("admission webhook \"nousages.protection.crossplane.io\" denied the request: {why}"))
-        })
+#[async_trait]
+impl Admission for UsageProtection {
+    fn name(&self) -> &str {
+        WEBHOOK
+    }
+
+    fn wants(&self, phase: Phase, operation: Operation, _endpoint: &Endpoint<'_>) -> bool {
+        phase == Phase::Validate && operation == Operation::Delete
+    }
+
+    async fn review(&self, review: &Review<'_>) -> Verdict {
+        let answer = self.0.decide(&DeletionRequest {
+            operation: review.operation.as_str(),
+            old_object: review.old_object,
+            options: review.options,
+        });
+        let denied = |why: String| format!("admission webhook {WEBHOOK:?} denied the request: {why}");
+        match answer {
+            DeletionDecision::Allowed => Verdict::allow(),
+            DeletionDecision::InUse(why) => Verdict::refuse(Status::new(409, "", denied(why))),
+            DeletionDecision::Invalid(why) => Verdict::refuse(Status::bad_request(denied(why))),
+        }
     }
 }
 

@@ -127,7 +127,7 @@ impl Plane {
         };
         if !options.api_server_only {
             server_options.ready_checks = vec![controllers_are_ready(&readiness)];
-            server_options.admission = Box::new(controllers::Guard(protection.clone()));
+            server_options.admission = vec![Box::new(controllers::UsageProtection(protection.clone()))];
         }
         let server = Server::start(store.clone(), server_options)
             .await

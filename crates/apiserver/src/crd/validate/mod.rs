@@ -23,7 +23,7 @@ mod versions;
 mod tests;
 
 use super::has_condition;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use schema::Unchanged;
 use serde_json::Value;
 use spec::Spec;
@@ -114,8 +114,8 @@ impl<'a> Status<'a> {
 }
 
 /// The errors of a new definition, or of an update if `old` is given. Both are normalised and defaulted.
-pub(crate) fn validate(new: &Value, old: Option<&Value>, face: Face) -> Vec<Error> {
-    if face == Face::Status {
+pub(crate) fn validate(new: &Value, old: Option<&Value>, subresource: Subresource) -> Vec<Error> {
+    if subresource == Subresource::Status {
         return names::form(&new["status"]["acceptedNames"], &Path::new("status").child("acceptedNames"));
     }
     let spec = Spec::unified(&new["spec"]);

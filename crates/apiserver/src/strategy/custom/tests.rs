@@ -1,6 +1,6 @@
 //! Updates and columns of custom kinds: rows of our own, and upstream's tables where they are at hand.
 
-use super::{Column, Custom, Face, PrinterColumn, Strategy, shown};
+use super::{Column, Custom, PrinterColumn, Strategy, Subresource, shown};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use transom_object::jsonpath::Template;
@@ -27,9 +27,9 @@ fn custom(has_status: bool) -> Custom {
     }
 }
 
-fn updated(kind: &Custom, case: &Value, face: Face) -> Value {
+fn updated(kind: &Custom, case: &Value, subresource: Subresource) -> Value {
     let mut new = case["inputs"]["obj"].clone();
-    kind.prepare_update(&mut new, &case["inputs"]["old"], face);
+    kind.prepare_update(&mut new, &case["inputs"]["old"], subresource);
     new
 }
 
@@ -42,7 +42,11 @@ fn updates_of_the_status_take_the_status_only() {
     });
     let upstream = table("customresource-strategy/status_strategy/TestPrepareForUpdate.tcs.json");
     for case in std::iter::once(own).chain(upstream) {
-        assert_eq!(updated(&custom(true), &case, Face::Status), case["expected"]["expected"], "{case}");
+        assert_eq!(
+            updated(&custom(true), &case, Subresource::Status),
+            case["expected"]["expected"],
+            "{case}"
+        );
     }
 }
 
@@ -56,7 +60,7 @@ fn what_changes_outside_of_metadata_is_a_generation() {
     let upstream = table("customresource-strategy/strategy/TestStrategyPrepareForUpdate.tcs.json");
     for case in std::iter::once(own).chain(upstream) {
         let kind = custom(case["inputs"]["statusEnabled"] == true);
-        assert_eq!(updated(&kind, &case, Face::Main), case["expected"]["expected"], "{case}");
+        assert_eq!(updated(&kind, &case, Subresource::Main), case["expected"]["expected"], "{case}");
     }
 }
 

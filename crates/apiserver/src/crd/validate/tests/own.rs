@@ -3,7 +3,7 @@
 
 use super::super::{validate, warnings};
 use crate::kinds;
-use crate::strategy::Face;
+use crate::subresource::Subresource;
 use serde_json::{Value, json};
 use transom_object::field::Path;
 use transom_object::{GroupVersionKind, meta, names};
@@ -57,7 +57,7 @@ fn definitions() {
             let (rule, at) = (names::name_is_dns_subdomain, Path::new("metadata"));
             errors.extend(meta::validate_object_meta(&new["metadata"], false, rule, &at));
         }
-        errors.extend(validate(&new, old.as_ref(), Face::Main));
+        errors.extend(validate(&new, old.as_ref(), Subresource::Main));
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let got = (json!(errors), json!(warnings(&new, old.as_ref())));
         let list = |key: &str| row.get(key).cloned().unwrap_or(json!([]));
@@ -74,7 +74,7 @@ fn definitions() {
 #[test]
 fn a_status_is_judged_by_its_names_only() {
     let new = json!({"spec": {"versions": []}, "status": {"acceptedNames": {"plural": "No"}, "storedVersions": []}});
-    let errors = validate(&new, Some(&json!({})), Face::Status);
+    let errors = validate(&new, Some(&json!({})), Subresource::Status);
     let fields: Vec<&str> = errors.iter().map(|e| e.field.as_str()).collect();
     assert_eq!(fields, ["status.acceptedNames.plural"]);
 }

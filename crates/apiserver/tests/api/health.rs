@@ -1,6 +1,6 @@
 //! What the probes say of the store.
 
-use super::{Client, config_map};
+use crate::client::{Client, config_map};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Addresses and node ports of Services that are created at the same time.
 
-use super::{Client, Reply};
+use crate::client::{Client, Reply};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! How namespaces go.
 
-use super::{Client, config_map};
+use crate::client::{Client, config_map};
 use serde_json::json;
 use std::time::Duration;
 use transom_store::Store;
@@ -10,7 +10,7 @@ const NAMESPACES: &str = "/api/v1/namespaces";
 /// In virtual time: upkeep has done what it can do at once when a sleep ends.
 async fn with_upkeep() -> Client {
     let client = Client::over(&Store::in_step(transom_store::Options::default())).await;
-    let server = client.0.clone();
+    let server = client.server.clone();
     tokio::spawn(async move { server.run_upkeep().await });
     client
 }
@@ -83,7 +83,7 @@ async fn a_namespace_that_was_being_deleted_goes_after_a_restart() {
     make(&client, "shop", &["a"]).await;
     client.delete(&format!("{NAMESPACES}/shop")).await.expect(200);
     let again = Client::over(&store).await;
-    let server = again.0.clone();
+    let server = again.server.clone();
     tokio::spawn(async move { server.run_upkeep().await });
     tokio::time::sleep(Duration::from_secs(3)).await;
     again.get(&format!("{NAMESPACES}/shop")).await.expect(404);

@@ -4,7 +4,7 @@ use crate::server::Inner;
 use transom_object::time::{self, Timestamp};
 
 /// Where a server's times, uids and generated names come from.
-pub trait Nature: Send + Sync {
+pub trait Environment: Send + Sync {
     fn now(&self) -> Timestamp;
 
     /// Bits of which none can be told from the others.
@@ -12,9 +12,9 @@ pub trait Nature: Send + Sync {
 }
 
 /// The clock and the randomness of the system.
-pub struct SystemNature;
+pub struct SystemEnvironment;
 
-impl Nature for SystemNature {
+impl Environment for SystemEnvironment {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -28,15 +28,15 @@ impl Nature for SystemNature {
 impl Inner {
     /// Seconds-precision RFC 3339 in UTC, as metadata carries times.
     pub(crate) fn timestamp(&self) -> String {
-        time::format(self.nature.now())
+        time::format(self.environment.now())
     }
 
     pub(crate) fn new_uid(&self) -> String {
-        uuid::Builder::from_random_bytes(self.nature.random().to_be_bytes()).into_uuid().to_string()
+        uuid::Builder::from_random_bytes(self.environment.random().to_be_bytes()).into_uuid().to_string()
     }
 
     /// The low half of a random uuid is random throughout.
     pub(crate) fn draw(&self) -> u32 {
-        u32::try_from(self.nature.random() & u128::from(u32::MAX)).unwrap_or_default()
+        u32::try_from(self.environment.random() & u128::from(u32::MAX)).unwrap_or_default()
     }
 }

@@ -1,6 +1,6 @@
 //! What clients are warned of.
 
-use super::{Client, config_map};
+use crate::client::{Client, config_map};
 use serde_json::{Value, json};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";

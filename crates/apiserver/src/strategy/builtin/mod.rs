@@ -1,8 +1,11 @@
-//! Kinds compiled in: one table says what each of them is, `kinds` knows their types.
+//! The built-in kinds: `table` lists what each of them is, `kinds` has their types.
+
+mod table;
 
 use super::custom::copy_field;
-use super::{Column, Face, Strategy, events, generation};
+use super::{Column, Strategy, events, generation};
 use crate::resource::{Access, Names, Resource, ScalePaths};
+use crate::subresource::Subresource;
 use crate::{crd, kinds, services};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,231 +13,11 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use table::{ADMISSION, Facts, KINDS};
 use transom_object::field;
 use transom_object::{GroupVersionKind, meta};
 use transom_schema::{Schema, own};
 use transom_store::Durability;
-
-/// What sets a built-in kind apart from the others.
-#[derive(Clone, Copy)]
-struct Facts {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    short: &'static [&'static str],
-    categories: &'static [&'static str],
-    namespaced: bool,
-    review: bool,
-    status: bool,
-    scale: bool,
-    extra: &'static [&'static str],
-    /// `metadata.generation` counts changes of the spec.
-    counts_generation: bool,
-    create_on_update: bool,
-    unconditional_update: bool,
-    returns_deleted: bool,
-    relaxed: bool,
-    selectable: &'static [&'static str],
-    /// Why objects of the kind have no effect here; told to whoever writes one.
-    without_effect: Option<&'static str>,
-}
-
-const KIND: Facts = Facts {
-    group: "",
-    version: "v1",
-    kind: "",
-    plural: "",
-    short: &[],
-    categories: &[],
-    namespaced: true,
-    review: false,
-    status: false,
-    scale: false,
-    extra: &[],
-    counts_generation: false,
-    create_on_update: false,
-    unconditional_update: true,
-    returns_deleted: false,
-    relaxed: false,
-    selectable: &[],
-    without_effect: None,
-};
-
-const RBAC: Facts = Facts {
-    group: "rbac.authorization.k8s.io",
-    create_on_update: true,
-    without_effect: Some("RBAC is not evaluated yet, only members of the group system:masters may act"),
-    ..KIND
-};
-const ADMISSION: Facts = Facts {
-    group: "admissionregistration.k8s.io",
-    namespaced: false,
-    categories: &["api-extensions"],
-    counts_generation: true,
-    unconditional_update: false,
-    without_effect: Some("admission webhooks are not called yet"),
-    ..KIND
-};
-const ACCESS: Facts = Facts { group: "authorization.k8s.io", namespaced: false, review: true, ..KIND };
-const AUTHENTICATION: Facts = Facts { group: "authentication.k8s.io", ..ACCESS };
-const EVENT_FIELDS: &[&str] = &[
-    "involvedObject.kind",
-    "involvedObject.namespace",
-    "involvedObject.name",
-    "involvedObject.uid",
-    "involvedObject.apiVersion",
-    "involvedObject.resourceVersion",
-    "involvedObject.fieldPath",
-    "reason",
-    "reportingComponent",
-    "source",
-    "type",
-];
-const EVENTS_V1_FIELDS: &[&str] = &[
-    "regarding.kind",
-    "regarding.namespace",
-    "regarding.name",
-    "regarding.uid",
-    "regarding.apiVersion",
-    "regarding.resourceVersion",
-    "regarding.fieldPath",
-    "reason",
-    "reportingController",
-    "type",
-];
-const POD_FIELDS: &[&str] = &[
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "spec.serviceAccountName",
-    "spec.hostNetwork",
-    "status.phase",
-    "status.podIP",
-    "status.nominatedNodeName",
-];
-
-const KINDS: &[Facts] = &[
-    Facts { kind: "ConfigMap", plural: "configmaps", short: &["cm"], ..KIND },
-    Facts {
-        kind: "Event",
-        plural: "events",
-        short: &["ev"],
-        create_on_update: true,
-        relaxed: true,
-        selectable: EVENT_FIELDS,
-        ..KIND
-    },
-    Facts { kind: "Endpoints", plural: "endpoints", short: &["ep"], ..KIND },
-    Facts {
-        kind: "Namespace",
-        plural: "namespaces",
-        short: &["ns"],
-        namespaced: false,
-        status: true,
-        extra: &["finalize"],
-        selectable: &["status.phase", "name"],
-        returns_deleted: true,
-        ..KIND
-    },
-    Facts {
-        kind: "Pod",
-        plural: "pods",
-        short: &["po"],
-        categories: &["all"],
-        status: true,
-        counts_generation: true,
-        returns_deleted: true,
-        selectable: POD_FIELDS,
-        ..KIND
-    },
-    Facts {
-        kind: "PodTemplate",
-        plural: "podtemplates",
-        counts_generation: true,
-        returns_deleted: true,
-        ..KIND
-    },
-    Facts { kind: "Secret", plural: "secrets", selectable: &["type"], ..KIND },
-    Facts {
-        kind: "ServiceAccount",
-        plural: "serviceaccounts",
-        short: &["sa"],
-        extra: &["token"],
-        returns_deleted: true,
-        ..KIND
-    },
-    Facts {
-        kind: "Service",
-        plural: "services",
-        short: &["svc"],
-        categories: &["all"],
-        status: true,
-        create_on_update: true,
-        returns_deleted: true,
-        selectable: &["spec.clusterIP", "spec.type"],
-        ..KIND
-    },
-    Facts {
-        group: "apps",
-        kind: "Deployment",
-        plural: "deployments",
-        short: &["deploy"],
-        categories: &["all"],
-        status: true,
-        scale: true,
-        counts_generation: true,
-        ..KIND
-    },
-    Facts {
-        group: "apiextensions.k8s.io",
-        kind: "CustomResourceDefinition",
-        plural: "customresourcedefinitions",
-        short: &["crd", "crds"],
-        categories: &["api-extensions"],
-        namespaced: false,
-        status: true,
-        counts_generation: true,
-        unconditional_update: false,
-        ..KIND
-    },
-    Facts {
-        group: "coordination.k8s.io",
-        kind: "Lease",
-        plural: "leases",
-        create_on_update: true,
-        unconditional_update: false,
-        relaxed: true,
-        ..KIND
-    },
-    Facts {
-        group: "events.k8s.io",
-        kind: "Event",
-        plural: "events",
-        short: &["ev"],
-        create_on_update: true,
-        relaxed: true,
-        selectable: EVENTS_V1_FIELDS,
-        ..KIND
-    },
-    Facts { kind: "Role", plural: "roles", ..RBAC },
-    Facts { kind: "RoleBinding", plural: "rolebindings", ..RBAC },
-    Facts { kind: "ClusterRole", plural: "clusterroles", namespaced: false, ..RBAC },
-    Facts { kind: "ClusterRoleBinding", plural: "clusterrolebindings", namespaced: false, ..RBAC },
-    Facts { kind: "ValidatingWebhookConfiguration", plural: "validatingwebhookconfigurations", ..ADMISSION },
-    Facts { kind: "MutatingWebhookConfiguration", plural: "mutatingwebhookconfigurations", ..ADMISSION },
-    Facts { kind: "SubjectAccessReview", plural: "subjectaccessreviews", ..ACCESS },
-    Facts { kind: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", ..ACCESS },
-    Facts { kind: "SelfSubjectRulesReview", plural: "selfsubjectrulesreviews", ..ACCESS },
-    Facts {
-        kind: "LocalSubjectAccessReview",
-        plural: "localsubjectaccessreviews",
-        namespaced: true,
-        ..ACCESS
-    },
-    Facts { kind: "TokenReview", plural: "tokenreviews", ..AUTHENTICATION },
-    Facts { kind: "SelfSubjectReview", plural: "selfsubjectreviews", ..AUTHENTICATION },
-];
 
 /// Every built-in resource.
 pub(crate) fn resources() -> Vec<Resource> {
@@ -266,13 +49,12 @@ fn resource(facts: &Facts) -> Resource {
         },
         namespaced: facts.namespaced,
         access: if facts.review { Access::CreateOnly } else { Access::Full },
-        status: facts.status,
-        scale: facts.scale.then(|| ScalePaths {
+        subresources: facts.subresources.to_vec(),
+        scale: facts.subresources.contains(&Subresource::Scale).then(|| ScalePaths {
             spec_replicas: owned(&["spec", "replicas"]),
             status_replicas: owned(&["status", "replicas"]),
             label_selector: Some(owned(&["spec", "selector"])),
         }),
-        extra: facts.extra,
         store_key: store_key.into(),
         verbatim_after: if facts.group == "events.k8s.io" { u64::MAX } else { 0 },
         definition: None,
@@ -324,6 +106,10 @@ struct Builtin {
 }
 
 impl Builtin {
+    fn has_status(&self) -> bool {
+        self.facts.subresources.contains(&Subresource::Status)
+    }
+
     fn is_new_event(&self) -> bool {
         self.facts.group == "events.k8s.io"
     }
@@ -386,15 +172,15 @@ impl Strategy for Builtin {
             }
             "Pod" => new["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
             "Role" | "ClusterRole" => forget_empty_rules(new),
-            _ if self.facts.status => new["status"] = self.blank["status"].clone(),
+            _ if self.has_status() => new["status"] = self.blank["status"].clone(),
             _ => {}
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, face: Face) {
-        match face {
-            Face::Main | Face::Scale => {
-                if self.facts.status {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: Subresource) {
+        match subresource {
+            Subresource::Main | Subresource::Scale | Subresource::Token => {
+                if self.has_status() {
                     copy_field(new, old, "status");
                 }
                 if matches!(self.facts.kind, "Role" | "ClusterRole") {
@@ -406,14 +192,14 @@ impl Strategy for Builtin {
                     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
                 }
             }
-            Face::Status => {
+            Subresource::Status => {
                 copy_field(new, old, "spec");
                 if self.facts.kind == "Deployment" {
                     let labels = old["metadata"].get("labels").cloned();
                     set_or_remove(&mut new["metadata"], "labels", labels);
                 }
             }
-            Face::Finalize => {
+            Subresource::Finalize => {
                 let finalizers = new["spec"].get("finalizers").cloned();
                 let (metadata, mut kept) = (new["metadata"].take(), old.clone());
                 kept["metadata"] = metadata;
@@ -424,7 +210,7 @@ impl Strategy for Builtin {
         // Annotations of a Deployment are handed on to what it makes.
         let annotated = self.facts.kind == "Deployment"
             && new["metadata"].get("annotations") != old["metadata"].get("annotations");
-        let counts = self.facts.counts_generation && face != Face::Status;
+        let counts = self.facts.counts_generation && subresource != Subresource::Status;
         if counts && (annotated || generation::differs(new, old, &["status"])) {
             generation::advance(new, old);
         }
@@ -434,14 +220,14 @@ impl Strategy for Builtin {
         &self,
         new: &Value,
         old: Option<&Value>,
-        face: Face,
+        subresource: Subresource,
         _found: &[field::Error],
     ) -> Vec<field::Error> {
         if self.facts.kind == "CustomResourceDefinition" {
-            return crd::validate(new, old, face);
+            return crd::validate(new, old, subresource);
         }
-        let mut errors = match face {
-            Face::Status => kinds::validate_status(new, &self.gvk),
+        let mut errors = match subresource {
+            Subresource::Status => kinds::validate_status(new, &self.gvk),
             _ => kinds::validate(new, old, &self.gvk),
         };
         if self.facts.group != ADMISSION.group && self.facts.kind != "Lease" {
@@ -465,13 +251,13 @@ impl Strategy for Builtin {
         kinds::validate::name_rule(&self.gvk)
     }
 
-    fn reset_fields(&self, face: Face) -> Option<Arc<own::Set>> {
-        if !self.facts.status {
+    fn reset_fields(&self, subresource: Subresource) -> Option<Arc<own::Set>> {
+        if !self.has_status() {
             return None;
         }
         let mut set = own::Set::new();
-        match face {
-            Face::Status => {
+        match subresource {
+            Subresource::Status => {
                 set.insert(&own::Path::of(&["spec"]).0);
                 if matches!(self.facts.kind, "Deployment" | "CustomResourceDefinition") {
                     set.insert(&own::Path::of(&["metadata"]).0);

@@ -1,0 +1,21 @@
+//! Admission: plugins that change or refuse writes after the client's object is understood and before it is stored.
+//!
+//! A plugin is called at the place where Kubernetes calls its admission plugins and webhooks:
+//!
+//! | verb | order |
+//! |---|---|
+//! | create | decode, default → field ownership → **mutate** → system metadata, prepare → validation → **validate** → commit |
+//! | update, patch, apply | live object → change, default → field ownership → **mutate** → prepare → validation → **validate** → commit |
+//! | delete, deletecollection | for each object: preconditions → **mutate**, **validate** (old object only) → deletion |
+//!
+//! An update that loses its race against another writer starts over with the newer object, plugins included.
+//! Writes of the server's own upkeep pass through the same plugins. Guarantees: a plugin that does not want an
+//! endpoint costs nothing; one that panics or exceeds [`chain::REVIEW_TIMEOUT`] fails the reviewed write alone.
+//! Plugins see objects as the requested version serves them. They must not assume that the write succeeds.
+
+mod chain;
+pub(crate) mod lifecycle;
+mod review;
+
+pub(crate) use chain::{Chain, Options, Request};
+pub use review::{Admission, Endpoint, Operation, Phase, Review, Verdict};

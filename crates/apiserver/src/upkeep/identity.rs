@@ -1,0 +1,29 @@
+//! Who admission plugins see as the author of the server's own writes: the controllers of Kubernetes that do the same
+//! work there. These writes are part of the server, so no authorizer is asked about them.
+
+use crate::auth::Identity;
+use crate::call::Requester;
+use std::sync::LazyLock;
+
+static SERVER: LazyLock<Identity> = LazyLock::new(|| Identity::admin("system:apiserver"));
+static GARBAGE_COLLECTOR: LazyLock<Identity> = LazyLock::new(|| controller("generic-garbage-collector"));
+static NAMESPACES: LazyLock<Identity> = LazyLock::new(|| controller("namespace-controller"));
+
+fn controller(name: &str) -> Identity {
+    Identity::service_account("kube-system", name)
+}
+
+/// The API server: bootstrap, definitions, expiry.
+pub(crate) fn server() -> Requester<'static> {
+    Requester::server(&SERVER)
+}
+
+/// Deletes and releases objects by their owner references.
+pub(super) fn garbage_collector() -> Requester<'static> {
+    Requester::server(&GARBAGE_COLLECTOR)
+}
+
+/// Fills new namespaces and empties deleted ones.
+pub(super) fn namespaces() -> Requester<'static> {
+    Requester::server(&NAMESPACES)
+}
