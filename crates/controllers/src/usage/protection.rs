@@ -168,7 +168,7 @@ pub(super) mod tests {
 
     /// Makes these usages known, and no others exist.
     pub(in super::super) fn complete<const N: usize>(protection: &Protection, usages: [(&str, Usage); N]) {
-        let mut known = protection.shelf.lock();
+        let mut known = protection.cache.lock();
         known.complete.extend(crate::usage::kinds());
         usages.into_iter().for_each(|(uid, usage)| known.put(uid, usage));
     }
