@@ -1,4 +1,4 @@
-//! Calling a function over gRPC: version 1 first, and version 1beta1 for a function that does not know it.
+//! Calling a function over gRPC: version 1 first, and version 1beta1 for a function that does not serve it.
 
 use crate::{RunFunctionRequest, RunFunctionResponse};
 use bytes::{BufMut, Bytes};
@@ -9,7 +9,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_prost::ProstDecoder;
 
-/// How large a response may be unless told otherwise: 64 MiB.
+/// The default limit for responses, in bytes: 64 MiB.
 pub const DEFAULT_MAX_MESSAGE_SIZE: usize = 64 << 20;
 
 const V1: &str = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
@@ -35,7 +35,7 @@ impl FunctionClient {
         self
     }
 
-    /// Calls the function. The request is encoded once, whichever version answers.
+    /// Calls the function. The request is encoded once, whichever version is called.
     pub async fn run(&self, request: &RunFunctionRequest) -> Result<RunFunctionResponse, Status> {
         let encoded = Bytes::from(request.encode_to_vec());
         match self.call(V1, encoded.clone()).await {

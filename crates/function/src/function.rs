@@ -1,4 +1,4 @@
-//! What a function is, and how a call of one ends: an answer, a fatal result, or a gRPC status.
+//! What a function is, and how a call of one ends: a response, a fatal result, or a gRPC status.
 
 use crate::{DEFAULT_TTL, ResponseMeta, RunFunctionRequest, RunFunctionResponse};
 use futures_util::FutureExt;
@@ -9,7 +9,7 @@ use std::panic::AssertUnwindSafe;
 /// One step of a composition pipeline.
 #[tonic::async_trait]
 pub trait Function: Send + Sync + 'static {
-    /// Decides what is wanted. It may be called again for the same request, and concurrently.
+    /// Decides the desired state. It may be called again for the same request, and concurrently.
     async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error>;
 }
 
@@ -20,10 +20,10 @@ impl<F: Function + ?Sized> Function for std::sync::Arc<F> {
     }
 }
 
-/// Why a function has no answer. Any error converts to one with `?`.
+/// Why a function has no response. Any error converts to one with `?`.
 ///
-/// What goes wrong because of its input is [fatal](Error::fatal): a result that users see. A
-/// [`tonic::Status`] stays what it is and fails the call itself.
+/// An error caused by its input is [fatal](Error::fatal): a result that users see. A
+/// [`tonic::Status`] is kept and fails the call itself.
 #[derive(Debug)]
 pub struct Error(Kind);
 
@@ -39,7 +39,7 @@ impl Error {
         Self(Kind::Fatal(message.into()))
     }
 
-    /// Says what was attempted, in front of a fatal message.
+    /// Puts what was attempted in front of a fatal message.
     #[must_use]
     pub fn context(self, words: impl fmt::Display) -> Self {
         match self.0 {
@@ -58,7 +58,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Not for `Error` itself, which therefore is no `std::error::Error`: the two would overlap.
+/// `Error` does not implement `std::error::Error`: this conversion would overlap with the one to itself.
 impl<E: std::error::Error + Any> From<E> for Error {
     fn from(error: E) -> Self {
         match (&error as &dyn Any).downcast_ref::<tonic::Status>() {
@@ -68,7 +68,7 @@ impl<E: std::error::Error + Any> From<E> for Error {
     }
 }
 
-/// Calls a function as a server does: the request's tag comes back, an error becomes a fatal result, a panic becomes
+/// Calls a function as a server does: the request's tag is returned, an error becomes a fatal result, a panic becomes
 /// an internal status and goes no further.
 pub async fn answer(
     function: &(impl Function + ?Sized),

@@ -1,7 +1,7 @@
 //! The composition function protocol, and the SDK to write a function with.
 //!
-//! A function is one step of a composition pipeline: it is given what exists ([`RunFunctionRequest`]) and answers
-//! what it wants ([`RunFunctionResponse`]). Implement [`Function`], then either call it in process ([`answer`]) or
+//! A function is one step of a composition pipeline: it is given the observed state ([`RunFunctionRequest`]) and
+//! returns the desired state ([`RunFunctionResponse`]). Implement [`Function`], then either call it in process ([`answer`]) or
 //! serve it to any control plane that speaks the protocol ([`serve`]).
 //!
 //! ```
@@ -27,6 +27,7 @@
 #![warn(missing_docs)]
 
 pub mod client;
+pub mod error_chain;
 mod function;
 pub mod json;
 mod metrics;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The context key under which the environment travels.
+/// The context key of the environment.
 pub const ENVIRONMENT: &str = "apiextensions.crossplane.io/environment";
 
 static NOTHING: Resource = Resource { resource: None, connection_details: BTreeMap::new(), ready: 0 };
@@ -19,13 +19,13 @@ impl RunFunctionRequest {
         self.meta.as_ref().map_or("", |meta| &meta.tag)
     }
 
-    /// Whether the caller says what it can do. When it does not, [`has_capability`](Self::has_capability) says
-    /// nothing about it.
+    /// Whether the caller advertises its capabilities. If it does not, a capability that is
+    /// not advertised may exist all the same.
     pub fn advertises_capabilities(&self) -> bool {
         self.has_capability(Capability::Capabilities)
     }
 
-    /// Whether the caller says it can do this.
+    /// Whether the caller advertises this capability.
     pub fn has_capability(&self, capability: Capability) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.capabilities.contains(&(capability as i32)))
     }
@@ -36,33 +36,33 @@ impl RunFunctionRequest {
         T::deserialize(input.as_value()).map_err(|e| Error::from(e).context("cannot read the step's input"))
     }
 
-    /// What an earlier step left under a key.
+    /// The value of a key of the context.
     pub fn context_value(&self, key: &str) -> Option<&Value> {
         self.context.as_ref()?.fields().get(key)
     }
 
-    /// The composite resource as it is.
+    /// The observed composite resource.
     pub fn observed_composite(&self) -> &Resource {
         self.observed.as_ref().and_then(|state| state.composite.as_ref()).unwrap_or(&NOTHING)
     }
 
-    /// A composed resource as it is, by its name in the composition.
+    /// An observed composed resource, by its name in the composition.
     pub fn observed_composed(&self, name: &str) -> Option<&Resource> {
         self.observed.as_ref()?.resources.get(name)
     }
 
-    /// The composite resource as the earlier steps want it.
+    /// The composite resource that earlier steps desire.
     pub fn desired_composite(&self) -> &Resource {
         self.desired.as_ref().and_then(|state| state.composite.as_ref()).unwrap_or(&NOTHING)
     }
 
-    /// A composed resource as the earlier steps want it.
+    /// A composed resource that earlier steps desire.
     pub fn desired_composed(&self, name: &str) -> Option<&Resource> {
         self.desired.as_ref()?.resources.get(name)
     }
 
-    /// The resources that satisfy a requirement: `None` until it was looked up, empty when it matched nothing. A
-    /// caller that knows only the deprecated extra resources is understood too.
+    /// The resources that satisfy a requirement: `None` until it was looked up, empty when it matched nothing. The
+    /// deprecated extra resources of older callers are used too.
     pub fn required(&self, name: &str) -> Option<&[Resource]> {
         let found = self.required_resources.get(name).or_else(|| self.extra_resources.get(name))?;
         Some(&found.items)
@@ -80,7 +80,7 @@ impl RunFunctionRequest {
         }
     }
 
-    /// Begins the answer: the tag and a [`DEFAULT_TTL`], with the desired state and the context of the earlier steps
+    /// Begins the response: the tag and a [`DEFAULT_TTL`], with the desired state and the context of the earlier steps
     /// passed on. These two move into the response; what was observed stays here to be read.
     pub fn start_response(&mut self) -> RunFunctionResponse {
         let mut response = RunFunctionResponse {

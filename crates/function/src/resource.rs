@@ -52,12 +52,12 @@ impl Resource {
         object.with_value(|object| fieldpath::set(object, path, value.into()))
     }
 
-    /// `metadata.name`, or nothing.
+    /// `metadata.name`, or an empty string.
     pub fn name(&self) -> &str {
         self.get_str("metadata.name").unwrap_or_default()
     }
 
-    /// `metadata.namespace`, or nothing.
+    /// `metadata.namespace`, or an empty string.
     pub fn namespace(&self) -> &str {
         self.get_str("metadata.namespace").unwrap_or_default()
     }

@@ -9,13 +9,13 @@ use crate::{
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long an answer holds unless its function says otherwise.
+/// The TTL of a response whose function sets none.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(60);
 
 /// The longest duration that protobuf allows, in seconds: ten thousand years.
 const LONGEST_TTL: u64 = 315_576_000_000;
 
-/// A TTL that is not a time for which an answer can hold.
+/// A TTL that is negative or not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a TTL of {seconds} seconds and {nanos} nanoseconds is invalid: it must be from 0 to {LONGEST_TTL} seconds, with at most 999999999 nanoseconds"
@@ -26,7 +26,7 @@ pub struct InvalidTtl {
 }
 
 impl RunFunctionResponse {
-    /// How long the answer may be reused for the same request.
+    /// Sets how long the response may be reused for the same request.
     pub fn set_ttl(&mut self, ttl: Duration) {
         let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
         let nanos = i32::try_from(ttl.subsec_nanos()).unwrap_or_default();
@@ -34,7 +34,7 @@ impl RunFunctionResponse {
         meta.ttl = Some(prost_types::Duration { seconds, nanos });
     }
 
-    /// How long the answer may be reused for the same request. `None` if it does not say, or not at all.
+    /// How long the response may be reused for the same request. `None` if it has no TTL, or a TTL of zero.
     ///
     /// # Errors
     /// If that is not a duration, or a negative one.
@@ -52,8 +52,8 @@ impl RunFunctionResponse {
         self.desired.get_or_insert_with(State::default)
     }
 
-    /// The desired composite resource, to set its status, its connection details or its readiness. Nothing else of
-    /// it is a function's to set.
+    /// The desired composite resource, to set its status, its connection details or its readiness. A function can
+    /// set nothing else of it.
     pub fn composite(&mut self) -> &mut Resource {
         self.state().composite.get_or_insert_with(Resource::default)
     }
@@ -63,17 +63,17 @@ impl RunFunctionResponse {
         self.composite().connection_details.insert(key.into(), value.into());
     }
 
-    /// Wants a composed resource, in place of what earlier steps want under that name.
+    /// Adds a desired composed resource, or replaces the one that earlier steps desire under that name.
     pub fn set_composed(&mut self, name: impl Into<String>, resource: Resource) {
         self.state().resources.insert(name.into(), resource);
     }
 
-    /// A composed resource that is wanted, to change it.
+    /// A desired composed resource, to change it.
     pub fn composed_mut(&mut self, name: &str) -> Option<&mut Resource> {
         self.desired.as_mut()?.resources.get_mut(name)
     }
 
-    /// No longer wants a composed resource; when it exists, it is deleted.
+    /// Removes a desired composed resource; if it exists, it is deleted.
     pub fn remove_composed(&mut self, name: &str) -> Option<Resource> {
         self.desired.as_mut()?.resources.remove(name)
     }
@@ -128,13 +128,13 @@ impl RunFunctionResponse {
         &mut self.conditions[last]
     }
 
-    /// Asks to see resources under a name; the function is then run again with
+    /// Requires resources under a name; the function is then run again with
     /// [`required`](crate::RunFunctionRequest::required) set.
     pub fn require(&mut self, name: impl Into<String>, selector: ResourceSelector) {
         self.requirements.get_or_insert_with(Requirements::default).resources.insert(name.into(), selector);
     }
 
-    /// Asks to see the schema of a kind under a name.
+    /// Requires the schema of a kind under a name.
     pub fn require_schema(
         &mut self,
         name: impl Into<String>,
@@ -194,7 +194,7 @@ impl FunctionResult {
 }
 
 impl Condition {
-    /// Gives the condition a message for people.
+    /// Gives the condition a message for users.
     pub fn with_message(&mut self, message: impl Into<String>) -> &mut Self {
         self.message = Some(message.into());
         self

@@ -1,6 +1,7 @@
 //! Serving a function over gRPC as function images do: the same flags, both versions of the protocol, health, metrics,
-//! mutual TLS unless told otherwise, and a graceful stop.
+//! mutual TLS by default, and a graceful stop.
 
+use crate::error_chain::chain;
 use crate::metrics::{Calls, Metrics};
 use crate::proto::{v1, v1beta1};
 use crate::{Function, RunFunctionRequest, RunFunctionResponse, answer};
@@ -15,13 +16,13 @@ use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status};
 
-/// How long calls may take to finish once the server is told to stop.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long calls may take to finish once the server is stopped.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// The flags every function accepts.
 #[derive(Clone, Debug, clap::Parser)]
 pub struct ServeOptions {
-    /// Log more, and for people rather than machines.
+    /// Log at debug level, and as text instead of JSON.
     #[arg(short, long)]
     pub debug: bool,
     /// Network to listen on: tcp, tcp4, tcp6 or unix.
@@ -30,16 +31,16 @@ pub struct ServeOptions {
     /// Address to listen on; for the network "unix" a path.
     #[arg(long, default_value = ":9443")]
     pub address: String,
-    /// Directory with tls.crt, tls.key, and ca.crt, which signs the certificates of those who may call.
+    /// Directory with tls.crt, tls.key, and ca.crt, the authority that must have signed clients' certificates.
     #[arg(long, env = "TLS_SERVER_CERTS_DIR")]
     pub tls_certs_dir: Option<PathBuf>,
-    /// Serve without TLS, whatever certificates there are.
+    /// Serve without TLS, even if there are certificates.
     #[arg(long)]
     pub insecure: bool,
     /// Largest request accepted, in megabytes.
     #[arg(long, value_name = "MB", default_value_t = 64)]
     pub max_recv_message_size: usize,
-    /// Address to show metrics at, such as :8080; nowhere unless given.
+    /// Address to serve metrics at, such as :8080; by default they are not served.
     #[arg(long)]
     pub metrics_address: Option<String>,
 }
@@ -74,7 +75,7 @@ impl ServeOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Neither certificates nor the wish to do without.
+    /// There are no certificates, and serving without them was not asked for.
     #[error("no TLS certificates: set --tls-certs-dir or TLS_SERVER_CERTS_DIR, or serve with --insecure")]
     NoCertificates,
     /// A certificate file cannot be read.
@@ -88,7 +89,7 @@ pub enum ServeError {
     /// An unknown network.
     #[error("unknown network {0:?}: use tcp, tcp4, tcp6 or unix")]
     Network(String),
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
@@ -99,10 +100,6 @@ pub enum ServeError {
     /// The server failed.
     #[error("cannot serve: {}", chain(.0))]
     Transport(#[from] tonic::transport::Error),
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |e| e.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Serves a function until the process is interrupted or terminated.
@@ -128,7 +125,7 @@ enum Listener {
     Unix(UnixListener),
 }
 
-/// A server that listens already and is ready to run a function.
+/// A server that is listening and ready to run a function.
 pub struct Server {
     listener: Listener,
     metrics: Option<TcpListener>,
@@ -168,7 +165,7 @@ impl Server {
         }
     }
 
-    /// Where metrics are shown, if anywhere.
+    /// Where metrics are served, if they are.
     pub fn metrics_addr(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
@@ -195,7 +192,7 @@ impl Server {
         };
         let overdue = async {
             draining.notified().await;
-            tokio::time::sleep(GRACE).await;
+            tokio::time::sleep(GRACE_PERIOD).await;
         };
         let serving = async {
             match self.listener {
@@ -284,7 +281,7 @@ async fn mutual_tls(dir: &Path) -> Result<ServerTlsConfig, ServeError> {
     Ok(ServerTlsConfig::new().identity(identity).client_ca_root(Certificate::from_pem(read("ca.crt").await?)))
 }
 
-/// What both versions of the protocol call the service.
+/// The name of the service in both versions of the protocol.
 const SERVICES: [&str; 2] = [
     "apiextensions.fn.proto.v1.FunctionRunnerService",
     "apiextensions.fn.proto.v1beta1.FunctionRunnerService",

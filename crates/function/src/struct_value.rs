@@ -1,5 +1,5 @@
 //! `google.protobuf.Struct` without a second tree: a JSON object that encodes to and decodes from the wire by
-//! itself. The wire knows only doubles, so integral numbers within 64 bits arrive as JSON integers, which is what
+//! itself. The protocol has only doubles, so integral numbers within 64 bits arrive as JSON integers, which is what
 //! Kubernetes' own JSON would have made of them.
 
 use bytes::{Buf, BufMut};
@@ -27,7 +27,7 @@ const STRUCT: u32 = 5;
 const LIST: u32 = 6;
 
 /// A JSON object that is a `google.protobuf.Struct` on the wire. Clones share the object until one of them is changed:
-/// every step of a pipeline is shown everything that exists.
+/// every step of a pipeline gets the whole observed state.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "Map<String, Value>")]
 pub struct Struct(Arc<Value>);
@@ -63,7 +63,7 @@ impl Struct {
         }
     }
 
-    /// The object's fields, to change them. Clones keep what they are.
+    /// The object's fields, to change them. Clones are not changed.
     pub fn fields_mut(&mut self) -> &mut Map<String, Value> {
         match Arc::make_mut(&mut self.0) {
             Value::Object(fields) => fields,
@@ -71,7 +71,7 @@ impl Struct {
         }
     }
 
-    /// Changes the object through its value. Whatever is not an object afterwards is undone to an empty one.
+    /// Changes the object through its value. If the value is not an object afterwards, it becomes an empty one.
     pub(crate) fn with_value<T>(&mut self, change: impl FnOnce(&mut Value) -> T) -> T {
         let result = change(Arc::make_mut(&mut self.0));
         if !self.0.is_object() {

@@ -1,17 +1,22 @@
-//! For tests of functions and with them: requests made in a few words, a function run until its requirements are met, a
-//! function that is a closure, and one that is served. What cannot be expressed panics, as is right in a test.
+//! For tests of functions and with functions: a builder of requests, a function run until its requirements are met, a
+//! function that is a closure, and servers. Everything here panics when it fails, which fails the test.
 #![allow(clippy::panic, reason = "a test helper fails its test")]
 
 use crate::proto::v1::credentials::Source;
 use crate::proto::v1::resource_selector::Match;
+use crate::proto::v1beta1::function_runner_service_server as beta;
 use crate::{
     Capability, Error, Function, RequestMeta, Resource, ResourceSelector, Resources, RunFunctionRequest,
-    RunFunctionResponse, ServeOptions, Server, State, Struct, answer, async_trait,
+    RunFunctionResponse, ServeError, ServeOptions, Server, State, Struct, answer, async_trait,
 };
 use serde_json::Value;
 use std::net::SocketAddr;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::transport::server::TcpIncoming;
 
-/// How often a function may change its mind about what it requires.
+/// How often a function may change its requirements.
 const MAX_ITERATIONS: usize = 5;
 
 fn resource(object: Value) -> Resource {
@@ -128,7 +133,7 @@ pub async fn run(
     panic!("the requirements did not settle in {MAX_ITERATIONS} iterations")
 }
 
-/// A function that does what a closure says.
+/// A function that is a closure.
 pub struct Scripted<F>(pub F);
 
 #[async_trait]
@@ -144,13 +149,78 @@ where
 /// Serves a function without TLS on a free port of this machine, for as long as the runtime lives.
 ///
 /// # Panics
-/// When there is no port to be had.
+/// When there is no free port.
 pub async fn serve(function: impl Function) -> SocketAddr {
-    let address = "127.0.0.1:0".to_owned();
-    let options = ServeOptions { insecure: true, address, ..ServeOptions::default() };
-    let server = Server::bind(&options).await.unwrap_or_else(|e| panic!("no port: {e}"));
-    let address = server.local_addr().unwrap_or_else(|| panic!("no address"));
-    tokio::spawn(server.run(function, std::future::pending()));
+    let options = ServeOptions { insecure: true, ..ServeOptions::default() };
+    let Served { address, stop, .. } = serve_with(function, options).await;
+    // A server stops when the sender is dropped.
+    std::mem::forget(stop);
+    address
+}
+
+/// A function that is served until it is stopped or dropped.
+pub struct Served {
+    /// Where calls are answered.
+    pub address: SocketAddr,
+    /// Where metrics are served, if they are.
+    pub metrics_address: Option<SocketAddr>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Served {
+    /// Stops the server, and waits until the calls under way have ended.
+    ///
+    /// # Panics
+    /// When the server failed.
+    pub async fn stop(self) {
+        let _ = self.stop.send(());
+        let ended = self.task.await.unwrap_or_else(|e| panic!("the server panicked: {e}"));
+        ended.unwrap_or_else(|e| panic!("the server failed: {e}"));
+    }
+}
+
+/// Serves a function on this machine, at a free port unless the options name an address other than the default.
+///
+/// # Panics
+/// When the server cannot listen.
+pub async fn serve_with(function: impl Function, mut options: ServeOptions) -> Served {
+    if options.address == ServeOptions::default().address {
+        options.address = "127.0.0.1:0".to_owned();
+    }
+    let server = Server::bind(&options).await.unwrap_or_else(|e| panic!("cannot serve: {e}"));
+    let address = server.local_addr().unwrap_or_else(|| panic!("not a TCP server"));
+    let metrics_address = server.metrics_addr();
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(server.run(function, async {
+        let _ = stopped.await;
+    }));
+    Served { address, metrics_address, stop, task }
+}
+
+/// Serves version v1beta1 of the protocol only, on a free port of this machine, for as long as the runtime lives. The
+/// response to every request is the one that [`RunFunctionRequest::start_response`] returns.
+///
+/// # Panics
+/// When there is no free port.
+pub async fn serve_v1beta1() -> SocketAddr {
+    struct Beta;
+
+    #[async_trait]
+    impl beta::FunctionRunnerService for Beta {
+        async fn run_function(
+            &self,
+            request: tonic::Request<RunFunctionRequest>,
+        ) -> Result<tonic::Response<RunFunctionResponse>, tonic::Status> {
+            Ok(tonic::Response::new(request.into_inner().start_response()))
+        }
+    }
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap_or_else(|e| panic!("no port: {e}"));
+    let address = listener.local_addr().unwrap_or_else(|e| panic!("no address: {e}"));
+    let service = beta::FunctionRunnerServiceServer::new(Beta);
+    let server = tonic::transport::Server::builder().add_service(service);
+    tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
     address
 }
 

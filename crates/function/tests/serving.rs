@@ -4,16 +4,16 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use transom_function::client::FunctionClient;
-use transom_function::proto::v1beta1::function_runner_service_server as beta;
-use transom_function::testing::RequestBuilder;
+use transom_function::testing::{RequestBuilder, Served, serve_v1beta1, serve_with};
 use transom_function::{
-    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeError, ServeOptions, Server, async_trait,
+    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
 };
+
+/// Notified when the server has received a call that takes a while.
+static CALLED: tokio::sync::Notify = tokio::sync::Notify::const_new();
 
 /// Answers with what it was given, or as the input says.
 struct Echo;
@@ -26,6 +26,7 @@ impl Function for Echo {
             Some("fail") => Err(Error::fatal("as told")),
             Some("panic") => panic!("as told"),
             Some("sleep") => {
+                CALLED.notify_one();
                 tokio::time::sleep(std::time::Duration::from_millis(300)).await;
                 Ok(request.start_response())
             }
@@ -34,21 +35,8 @@ impl Function for Echo {
     }
 }
 
-struct Running {
-    address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<Result<(), ServeError>>,
-}
-
-async fn start(options: ServeOptions) -> Running {
-    let options = ServeOptions { address: "127.0.0.1:0".to_owned(), ..options };
-    let server = Server::bind(&options).await.expect("the server binds");
-    let address = server.local_addr().expect("a TCP server has an address");
-    let (stop, stopped) = oneshot::channel();
-    let task = tokio::spawn(server.run(Echo, async {
-        let _ = stopped.await;
-    }));
-    Running { address, stop, task }
+async fn start(options: ServeOptions) -> Served {
+    serve_with(Echo, options).await
 }
 
 fn insecure() -> ServeOptions {
@@ -103,38 +91,18 @@ async fn larger_requests_than_allowed_are_refused() {
     assert!(client.run(&request("echo")).await.is_ok());
 }
 
-/// A server of the old version only.
-struct Old;
-
-#[async_trait]
-impl beta::FunctionRunnerService for Old {
-    async fn run_function(
-        &self,
-        request: tonic::Request<RunFunctionRequest>,
-    ) -> Result<tonic::Response<RunFunctionResponse>, tonic::Status> {
-        Ok(tonic::Response::new(request.into_inner().start_response()))
-    }
-}
-
 #[tokio::test]
-async fn the_old_version_is_spoken_where_the_new_is_not() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let incoming = tonic::transport::server::TcpIncoming::from(listener);
-    let service = beta::FunctionRunnerServiceServer::new(Old);
-    tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
-    let client = FunctionClient::new(channel(address).await);
+async fn v1beta1_is_called_where_v1_is_not_served() {
+    let client = FunctionClient::new(channel(serve_v1beta1().await).await);
     assert_eq!(client.run(&request("echo")).await.unwrap().desired, request("echo").desired);
 }
 
 #[tokio::test]
 async fn metrics_are_shown() {
     let metrics_address = Some("127.0.0.1:0".to_owned());
-    let options = ServeOptions { address: "127.0.0.1:0".to_owned(), metrics_address, ..insecure() };
-    let server = Server::bind(&options).await.expect("the server binds");
-    let (address, shown) = (server.local_addr().unwrap(), server.metrics_addr().unwrap());
-    let task = tokio::spawn(server.run(Echo, std::future::pending()));
-    let client = FunctionClient::new(channel(address).await);
+    let running = start(ServeOptions { metrics_address, ..insecure() }).await;
+    let shown = running.metrics_address.unwrap();
+    let client = FunctionClient::new(channel(running.address).await);
     client.run(&RequestBuilder::new(json!({})).build()).await.expect("the function answers");
     let get = async |path: &str| {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -149,7 +117,6 @@ async fn metrics_are_shown() {
     let handled = "grpc_server_handled_total{grpc_code=\"OK\",grpc_method=\"RunFunction\",grpc_service=\"apiextensions.fn.proto.v1.FunctionRunnerService\",grpc_type=\"unary\"} 1\n";
     assert!(answer.contains(handled), "{answer}");
     assert!(get("/").await.starts_with("HTTP/1.1 404 "));
-    task.abort();
 }
 
 #[tokio::test]
@@ -173,11 +140,11 @@ async fn stopping_waits_for_calls_under_way() {
     let running = start(insecure()).await;
     let client = FunctionClient::new(channel(running.address).await);
     let slow = tokio::spawn(async move { client.run(&request("sleep")).await });
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    running.stop.send(()).unwrap();
+    CALLED.notified().await;
+    let address = running.address;
+    running.stop().await;
     assert!(slow.await.unwrap().is_ok());
-    running.task.await.unwrap().unwrap();
-    assert!(tokio::net::TcpStream::connect(running.address).await.is_err());
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 
 struct Authority {

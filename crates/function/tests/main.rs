@@ -1,0 +1,5 @@
+//! Tests of the function protocol and its SDK from outside, in one binary.
+
+mod generated;
+mod recorded;
+mod serving;
