@@ -1,8 +1,6 @@
 //! The example in each function's documentation, run through the function: a step of a pipeline, what it is given and
 //! what it answers.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transom_builtins::find;

@@ -1,8 +1,6 @@
 //! Laws that hold for whatever a function is given: it answers instead of failing, it answers the same when asked
 //! again, and it does not touch what is not its business.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use transom_builtins::find;

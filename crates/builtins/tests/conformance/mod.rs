@@ -5,8 +5,6 @@
 //! unit tests. Every function is replayed that [`transom_builtins::find`]
 //! finds. A case that differs must be in `known_differences.txt` with its reason, and one that is listed must differ.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
 mod compare;
 mod known;
 mod normal;

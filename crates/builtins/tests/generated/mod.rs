@@ -1,8 +1,6 @@
 //! What holds for every question that can be generated, sensible or hostile: the function answers, and answers the
 //! same when it is asked again, to the byte.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
 #[path = "../../examples/differential/answers.rs"]
 mod answers;
 #[path = "../../examples/differential/dice.rs"]
