@@ -1,7 +1,7 @@
 //! `function-cel-filter`: wants a composed resource only while an expression holds.
 //!
-//! All expressions are evaluated, whether or not a resource has the name they are for, and one that fails is fatal. A
-//! resource is dropped when any filter that matches its name says no; one that exists is thereby deleted.
+//! All expressions are evaluated, whether or not a resource has the name they are for, and a failing expression is fatal. A
+//! resource is dropped when any filter that matches its name is false; if it exists, it is thereby deleted.
 
 use regex::bytes::Regex;
 use serde::Deserialize;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use transom_object::time;
 
-/// What a condition says; absent fields are empty.
+/// A condition; absent fields are empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Condition<'a> {
     pub status: &'a str,
@@ -12,8 +12,7 @@ pub struct Condition<'a> {
     pub message: &'a str,
 }
 
-/// The condition of a type. One that is not there is `Unknown`; of a status that cannot be read nothing is known at
-/// all.
+/// The condition of a type. A missing condition is `Unknown`; `None` if the status cannot be read.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Condition<'a> {
     let Some(conditions) = object.get("status").and_then(conditions) else { return Condition::default() };
     let found = conditions.iter().find(|condition| text(condition, "type") == kind);

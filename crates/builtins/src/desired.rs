@@ -1,5 +1,5 @@
 //! What functions written in Go do to the desired composed resources by merely reading and writing them back: each
-//! has an object, if an empty one, and no connection details; a readiness nobody knows is none.
+//! has an object, if an empty one, and no connection details; an unknown readiness is left unspecified.
 
 use transom_function::{Ready, RunFunctionResponse, State, Struct};
 

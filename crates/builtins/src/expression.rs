@@ -12,22 +12,22 @@ use transom_schema::cel::{
 /// How much one evaluation may cost: enough for any sensible expression, and over in well under a second.
 pub const BUDGET: u64 = 10_000_000;
 
-/// Why an expression says neither true nor false.
+/// Why an expression is neither true nor false.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The text is no expression.
+    /// The text is not an expression.
     Syntax(String),
-    /// The expression means nothing.
+    /// The expression does not type-check.
     Meaning(String),
     /// The expression has this type, which is not wanted.
     Type(String),
     /// The evaluation failed.
     Evaluation(String),
-    /// It turned out not to be a truth value.
+    /// The result is not a boolean.
     NotBool,
 }
 
-/// Whether expressions must be known to be truth values before they are evaluated, or may turn out to be ones.
+/// Whether expressions must have the type boolean before they are evaluated, or may turn out to be boolean.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Typing {
     Static,
@@ -126,7 +126,7 @@ fn structure(object: Option<&Struct>) -> Value<'_> {
     map(fields.map(|(key, field)| (key.as_str(), value(field))))
 }
 
-/// A value of the wire.
+/// A value of the protocol.
 pub fn value(json: &Json) -> Value<'_> {
     match json {
         Json::Null => Value::Null,

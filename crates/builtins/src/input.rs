@@ -1,4 +1,4 @@
-//! How most functions begin and end: their input is read, with the words by which they refuse it, and what goes wrong
+//! How most functions begin and end: their input is decoded, or refused with the original's message, and an error
 //! becomes the step's fatal result.
 
 use serde::de::DeserializeOwned;

@@ -197,7 +197,7 @@ pub(crate) fn review_kind(builtin: &dyn Builtin, input: &Map<String, Value>) -> 
     })
 }
 
-/// A built-in that refuses its input in the words of a review.
+/// A built-in that refuses its input with the mistakes that a review finds.
 pub struct Explained(Arc<dyn Builtin>);
 
 impl Explained {

@@ -16,7 +16,7 @@ names! {
     SourceType: "Reference", "Selector";
     /// Where the value of a label comes from.
     LabelSource: "Value", "FromCompositeFieldPath";
-    /// Whether what is not there is an error.
+    /// Whether a missing resource is an error.
     Presence: "Required", "Optional";
 }
 
@@ -51,7 +51,7 @@ impl Policy {
     }
 }
 
-/// The labels that matchers name. One whose value the composite resource does not have is an error, unless it is
+/// The labels that matchers name. A label whose value the composite resource does not have is an error, unless it is
 /// optional: then it is left out.
 pub fn labels(matchers: &[LabelMatcher], composite: &Value) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();

@@ -6,7 +6,7 @@
 //! names of the fields. Every input is a Kubernetes object; the members of its header (`apiVersion`, `kind`,
 //! `metadata`) are checked here, and the struct describes the rest. Fields of type [`serde_json::Value`] take any JSON.
 //!
-//! [`input`] stops at the first problem, in the words of Go. [`review`] decodes all the same and notes every problem, for
+//! [`input`] stops at the first problem, with the message of Go. [`review`] decodes all the same and notes every problem, for
 //! people: see [`crate::review`].
 
 use std::cell::RefCell;
@@ -65,12 +65,12 @@ fn decode<T: DeserializeOwned>(fields: &Map<String, Value>, notes: Option<&Notes
     T::deserialize(Object { fields, notes })
 }
 
-/// Decodes a value that is no object with a header.
+/// Decodes a value that is not an object with a header.
 pub fn value<T: DeserializeOwned>(value: &Value) -> Result<T, Error> {
     T::deserialize(Strict { value, notes: None })
 }
 
-/// What the header of an object may say. It is of no consequence to a function, but misspelling it is an error.
+/// The header of an object. It has no effect on a function, but misspelling it is an error.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metadata {
@@ -110,7 +110,7 @@ pub enum Problem {
         found: &'static str,
         wanted: &'static str,
     },
-    /// A text that is none of those that mean something. Decoding leaves it to the function what to make of it.
+    /// A string that is not one of the known names. Decoding leaves it to the function what to make of it.
     Unsupported {
         found: String,
         known: &'static [&'static str],

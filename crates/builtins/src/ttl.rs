@@ -1,4 +1,4 @@
-//! How long an answer holds, when a function's input says so in Go's notation for durations.
+//! The TTL of a response, when a function's input has one in Go's notation for durations.
 
 use transom_function::{ResponseMeta, RunFunctionResponse};
 use transom_object::time::parse_duration;

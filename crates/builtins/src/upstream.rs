@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The cases of a table such as `function-auto-ready/pod/TestCheckPodHealth`; none when there is no such data.
+/// The cases of a table such as `function-auto-ready/pod/TestCheckPodHealth`; none when the data is not there.
 pub fn cases(table: &str) -> Vec<Value> {
     transom_testkit::tables::cases(&format!("functions/{table}.json"))
 }

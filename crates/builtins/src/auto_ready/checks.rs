@@ -7,7 +7,7 @@ use serde_json::Value;
 use transom_object::GroupVersionKind;
 use transom_object::time;
 
-/// The verdict on an object of a kind: `None` when the kind is none of Kubernetes' own.
+/// Whether an object of a kind is ready: `None` when the kind is not one of Kubernetes' own.
 pub fn is_ready(kind: &GroupVersionKind, object: &Value) -> Option<bool> {
     let check = match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) {
         ("", "v1", "ConfigMap" | "Secret" | "ServiceAccount" | "Namespace") => return Some(true),
@@ -34,7 +34,7 @@ fn number(object: &Value, path: &str) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().map(|float| float as i64))
 }
 
-/// How many replicas are wanted: one unless something else is said.
+/// How many replicas are wanted: one by default.
 fn wanted(object: &Value) -> i64 {
     number(object, "/spec/replicas").unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! Readiness as an expression says it, per kind. Expressions come with the input, or from the context through a path
+//! Readiness by an expression, per kind. Expressions come with the input, or from the context through a path
 //! such as `[apiextensions.crossplane.io/environment].checks`.
 
 use regex::Regex;
@@ -19,8 +19,8 @@ pub fn of_kind<'a>(expressions: &'a Expressions, kind: &GroupVersionKind) -> Opt
     expressions.get(&key).map(String::as_str)
 }
 
-/// The expressions at a path of the context. There are none where the path leads nowhere; what is no text is passed
-/// over.
+/// The expressions at a path of the context. There are none where the path does not exist; values that are not
+/// strings are skipped.
 pub fn from_context(context: &Map<String, Value>, path: &str) -> Expressions {
     let mut keys = keys(path);
     let start = keys.next().and_then(|key| context.get(key));
@@ -29,14 +29,14 @@ pub fn from_context(context: &Map<String, Value>, path: &str) -> Expressions {
     entries.filter_map(|(kind, text)| Some((kind.clone(), text.as_str()?.to_owned()))).collect()
 }
 
-/// The keys of a path: `[a.b].c` is `a.b` and then `c`. Whatever is no key is passed over.
+/// The keys of a path: `[a.b].c` is `a.b` and then `c`. Anything that is not a key is skipped.
 fn keys(path: &str) -> impl Iterator<Item = &str> {
     static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[([^\[\]]+)\]|([^.\[\]]+)").ok());
     let found = KEY.iter().flat_map(|key| key.captures_iter(path));
     found.filter_map(|key| Some(key.get(1).or_else(|| key.get(2))?.as_str()))
 }
 
-/// Whether an expression over `object` holds, or why that cannot be said.
+/// Whether an expression over `object` holds, or why it cannot be evaluated.
 pub fn holds(source: &str, object: &Value) -> Result<bool, String> {
     let env = Env::new().with("object", Type::Dyn).outside_kubernetes();
     let program = Program::compile(source, &env)
@@ -87,7 +87,7 @@ mod tests {
         let object = json!({"status": {"phase": "Up", "count": 2}});
         assert_eq!(holds("object.status.phase == 'Up' && object.status.count == 2", &object), Ok(true));
         assert_eq!(holds("object.status.phase == 'Down'", &object), Ok(false));
-        // The wire knows doubles only.
+        // The protocol has doubles only.
         assert_eq!(holds("type(object.status.count) == double", &object), Ok(true));
         for (source, expected) in [
             ("object.status.phase", "celQuery does not return a bool type"),

@@ -54,23 +54,23 @@ fn write(request: &RunFunctionRequest, response: &mut RunFunctionResponse) -> Re
     for (header, value) in [("apiVersion", text("apiVersion")), ("kind", kind)] {
         composite.set(header, value).map_err(|error| error.to_string())?;
     }
-    let shown = shown(&calculated);
+    let text = printed(&calculated);
     composite
         .set(field, calculated)
-        .map_err(|error| format!("cannot set field {field} to {shown} for {kind}: {error}"))?;
-    // Writing the composite resource back takes away what an earlier step said about its readiness.
+        .map_err(|error| format!("cannot set field {field} to {text} for {kind}: {error}"))?;
+    // Writing the composite resource back resets the readiness that an earlier step set.
     composite.set_ready(Ready::Unspecified);
     *response.composite() = composite;
     Ok(())
 }
 
 /// A value as Go prints it.
-fn shown(value: &Value) -> String {
+fn printed(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" ")),
+        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| format!("{key}:{}", shown(value)));
+            let fields = fields.iter().map(|(key, value)| format!("{key}:{}", printed(value)));
             format!("map[{}]", fields.collect::<Vec<_>>().join(" "))
         }
         _ => "[]".to_owned(),

@@ -18,7 +18,7 @@ pub struct Network {
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = self.shown(self.address);
+        let address = self.ip_address(self.address);
         // Go takes an IPv4 address in IPv6's clothes for what it is.
         let mapped = if address.is_ipv4() { self.bits - 32 } else { 0 };
         write!(f, "{address}/{}", self.length.saturating_sub(mapped))
@@ -55,7 +55,7 @@ impl Network {
         self.address | self.highest_host()
     }
 
-    fn shown(self, address: u128) -> IpAddr {
+    fn ip_address(self, address: u128) -> IpAddr {
         match u32::try_from(address) {
             Ok(address) if self.bits == 32 => IpAddr::V4(address.into()),
             _ => IpAddr::V6(address.into()).to_canonical(),
@@ -64,7 +64,7 @@ impl Network {
 
     pub fn netmask(self) -> String {
         let all = u128::MAX >> (128 - self.bits);
-        self.shown(all & !self.highest_host()).to_string()
+        self.ip_address(all & !self.highest_host()).to_string()
     }
 
     /// The address of a host; negative numbers count from the end.
@@ -75,7 +75,7 @@ impl Network {
             return Err(format!("prefix of {} does not accommodate a host numbered {number}", self.length));
         }
         let host = if number < 0 { highest - distance } else { distance };
-        Ok(self.shown(self.address | host).to_string())
+        Ok(self.ip_address(self.address | host).to_string())
     }
 
     /// The subnet of a number when the prefix is extended by some bits.

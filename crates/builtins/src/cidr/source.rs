@@ -2,7 +2,7 @@
 //! earlier steps want or have left.
 
 use serde_json::Value;
-use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse, Struct};
+use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::fieldpath;
 
 use super::input::integers;
@@ -93,15 +93,13 @@ impl<'a> Sources<'a> {
             here => here.get(segment),
         });
         match found {
-            // What is no text has none.
+            // A value that is not a string has none.
             Some(value) => Ok(value.as_str().unwrap_or_default().to_owned()),
-            None => Err(format!("Failed to extract value for {path} from json context {}", shown(context))),
+            None => {
+                Err(format!("Failed to extract value for {path} from json context {}", context.as_value()))
+            }
         }
     }
-}
-
-fn shown(context: &Struct) -> String {
-    context.as_value().to_string()
 }
 
 fn prefix_in(resource: &Resource, path: &str, field: &str) -> Result<String, String> {

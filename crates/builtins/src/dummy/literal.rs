@@ -1,5 +1,5 @@
-//! A response spelt out in JSON, as protobuf reads it: a field that is null is one that is absent, and where a message
-//! is expected nothing but an object will do. What fields there are, and of which type, the messages say themselves.
+//! A response spelt out in JSON, as protobuf reads it: a null field is an absent field, and where a message
+//! is expected only an object is accepted. The messages themselves define the fields and their types.
 
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ const TYPE: Shape =
 pub fn tidied(shape: &Shape, message: Value) -> Result<Value, String> {
     let Value::Object(mut fields) = message else { return Err(unexpected(&message)) };
     let holds = |name: &str| shape.0.iter().find(|(field, _)| *field == name).map(|(_, holds)| holds);
-    // A field that is unknown is none even if it is null.
+    // An unknown field is an error even if it is null.
     fields.retain(|name, value| !value.is_null() || holds(name).is_none());
     for (name, value) in &mut fields {
         match (holds(name).unwrap_or(&Holds::Plain), &mut *value) {

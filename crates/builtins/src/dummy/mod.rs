@@ -1,4 +1,4 @@
-//! `function-dummy`: answers what its input says, on top of what earlier steps want. Tests are made of it.
+//! `function-dummy`: responds with what its input spells out, on top of the desired state. It is meant for tests.
 
 mod literal;
 
@@ -23,7 +23,7 @@ impl Builtin for Dummy {
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
         input::answer(request, |request, response| {
             let spelt_out = spelt_out(request)?.encode_to_vec();
-            // Reading an encoded message into one that exists is protobuf's own way to merge them.
+            // Decoding a message into an existing one is protobuf's own way to merge them.
             response.merge(spelt_out.as_slice()).map_err(|error| error.to_string())
         })
     }
@@ -43,7 +43,7 @@ review::function!(Dummy);
 fn spelt_out(request: &RunFunctionRequest) -> Result<RunFunctionResponse, String> {
     let input: Input = input::read(request, "v1beta1.Response")?;
     let refused = |problem: String| {
-        // The space after the colon is one that does not break, as the original's library has it.
+        // The space after the colon is a no-break space, as in the original's library.
         format!("cannot unmarshal RunFunctionResponse from *v1.RunFunctionRequest: proto:\u{a0}{problem}")
     };
     let unexpected = |token: &str| refused(format!("syntax error (line 1:1): unexpected token {token}"));

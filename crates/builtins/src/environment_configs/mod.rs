@@ -1,6 +1,6 @@
 //! `function-environment-configs`: merges EnvironmentConfigs into the environment that later steps see.
 //!
-//! A first call only says which configs are required; once they are there, their data is merged: later entries of
+//! A first call only returns which configs are required; once they are there, their data is merged: later entries of
 //! the input over earlier ones, all of them over the environment of earlier steps, that over the default data.
 
 pub mod native;
@@ -61,7 +61,7 @@ struct Selector {
     match_labels: Vec<LabelMatcher>,
 }
 
-/// What a source says to select, once it is known to say it.
+/// What a source selects, once it is known to be complete.
 enum Selected<'a> {
     Named(&'a str),
     Labelled(&'a Selector),

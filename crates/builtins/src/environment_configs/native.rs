@@ -22,7 +22,7 @@ impl Function for Environment {
 }
 
 fn rewrite(mut environment: Value, composite: &Value) -> Value {
-    // The configs are selected at every reconcile, whatever this says.
+    // The configs are selected at every reconcile, whatever the policy is.
     if let Some(policy) = environment.get_mut("policy").and_then(Value::as_object_mut) {
         policy.remove("resolve");
     }
@@ -34,7 +34,7 @@ fn rewrite(mut environment: Value, composite: &Value) -> Value {
     environment
 }
 
-/// The value of a label may come from a field that is no text; the function takes texts alone.
+/// The value of a label may come from a field that is not a string; the function takes strings only.
 fn write_out(matcher: &mut Value, composite: &Value) {
     let Some(path) = matcher.get("valueFromFieldPath").and_then(Value::as_str) else { return };
     if matcher.get("type").is_some_and(|kind| kind != "FromCompositeFieldPath") {

@@ -1,7 +1,7 @@
 //! `function-extra-resources`: reads other resources and leaves them for later steps, as a map of lists in the
 //! context.
 //!
-//! A first call only says what is required; once that is there, it is counted, sorted and passed on.
+//! A first call only returns what is required; once that is there, it is counted, sorted and passed on.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use crate::named::OneOf;
 use crate::review::{self, Builtin, Review, Unsupported};
 use crate::selection::{self, LabelMatcher, Policy, Reference, SourceType};
 
-/// Where the resources are left unless the input says otherwise.
+/// The context key of the resources when the input has none.
 const CONTEXT_KEY: &str = "apiextensions.crossplane.io/extra-resources";
 
 /// The function.

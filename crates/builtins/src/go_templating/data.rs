@@ -189,7 +189,7 @@ mod tests {
         let mut expected = serde_json::to_value(&request).unwrap();
         expected["extraResources"] = expected["requiredResources"].clone();
         assert_eq!(shown(&request), expected);
-        // With an own value, the other name is none of ours to set.
+        // With a value of its own, the other name is not set.
         request.extra_resources.insert("e".to_owned(), Resources::default());
         assert_eq!(shown(&request), serde_json::to_value(&request).unwrap());
         assert_eq!(shown(&RunFunctionRequest::default()), json!({}));

@@ -1,4 +1,4 @@
-//! From manifests to an answer.
+//! From manifests to a response.
 //!
 //! A manifest is one of three things: the composite resource itself, of which only the status and the readiness
 //! count; a document of the function's own kinds; or a composed resource, which needs a name. Nothing that is desired
@@ -18,9 +18,9 @@ use crate::ttl;
 
 /// The annotation that names a composed resource.
 pub const RESOURCE_NAME: &str = "gotemplating.fn.crossplane.io/composition-resource-name";
-/// The annotation that says whether a resource is ready.
+/// The annotation with the readiness of a resource.
 const READY: &str = "gotemplating.fn.crossplane.io/ready";
-/// The annotation on the composite resource that says how long an answer holds.
+/// The annotation on the composite resource with the TTL of a response.
 const TTL: &str = "gotemplating.fn.crossplane.io/ttl";
 /// The version of the function's own kinds.
 const META: &str = "meta.gotemplating.fn.crossplane.io/v1alpha1";
@@ -47,7 +47,7 @@ pub fn apply(
     let text = |field: &str| observed[field].as_str().unwrap_or_default().to_owned();
     let identity = (text("apiVersion"), text("kind"));
     if let Some(text) = ttl(observed) {
-        // The original reads what is no duration as none at all.
+        // The original treats an invalid duration as absent.
         let text = if text.is_empty() { "0" } else { text };
         let _ = ttl::set(response, text).or_else(|_| ttl::set(response, "0"));
     }
@@ -71,7 +71,7 @@ pub fn apply(
     Ok(())
 }
 
-/// What the annotation of the composite resource says about how long the answer holds.
+/// The TTL in the annotation of the composite resource.
 fn ttl(observed: &Value) -> Option<&str> {
     let annotations = observed["metadata"]["annotations"].as_object()?;
     if !annotations.values().all(Value::is_string) {
@@ -125,7 +125,7 @@ impl Draft<'_> {
             return Err(format!("cannot get desired composite status: {}", not_an_object(kind)));
         }
         let status = match object.remove("status") {
-            // Neither has one: none is made.
+            // Neither has a status: none is added.
             None if existing.is_none() => return Ok(()),
             None => Value::Object(Map::new()),
             Some(status @ Value::Object(_)) => status,
@@ -177,7 +177,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Adds connection details of the composite resource; a block that is not all texts is ignored.
+    /// Adds connection details of the composite resource; a block with values that are not strings is ignored.
     fn connection_details(&mut self, data: &Value) {
         let Some(data) = data.as_object().filter(|data| data.values().all(Value::is_string)) else { return };
         for (key, value) in data {
@@ -191,7 +191,7 @@ impl Draft<'_> {
     /// next: it then replaces whole keys.
     fn context(&mut self, data: Value) -> Result<(), String> {
         let data = match data {
-            // Nothing makes no context.
+            // Without data there is no context.
             Value::Object(data) if data.is_empty() => return Ok(()),
             Value::Object(data) => data,
             Value::Null => return Ok(()),

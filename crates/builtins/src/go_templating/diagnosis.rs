@@ -58,7 +58,7 @@ fn place(text: &str, column: usize, cause: &Cause) -> usize {
     found.map_or(column, |(at, _)| column + at)
 }
 
-/// A message short enough for events and conditions: of one that is not, the middle is left out.
+/// A message short enough for events and conditions: the middle of a longer one is left out.
 pub fn bounded(message: String) -> String {
     const MOST: usize = 8 << 10;
     const END: usize = 2 << 10;

@@ -158,7 +158,7 @@ fn copy(env: &mut Env<'_>, value: &Value, depth: usize) -> Result<Option<Value>>
 }
 
 /// The bytes of credentials. The original reads the whole request back for it, and finds nothing in one to which a
-/// template added what is no part of a request.
+/// template added something that is not part of a request.
 fn credential_data(env: &mut Env<'_>, args: &[Value]) -> Result<Value> {
     let nothing = Value::Map(Map::nil(MapType::StrBytes));
     let Some(request) = copy(env, &args[0], 0)? else { return Ok(nothing) };

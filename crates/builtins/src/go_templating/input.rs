@@ -54,7 +54,7 @@ pub struct Environment {
 }
 
 impl Input {
-    /// The input of a request; one that has none is empty.
+    /// The input of a request; empty when the request has none.
     pub fn read(request: &RunFunctionRequest) -> Result<Self, String> {
         strict::input(request, "v1beta1.GoTemplate")
             .map_err(|problem| format!("cannot get Function input from *v1.RunFunctionRequest: {problem}"))

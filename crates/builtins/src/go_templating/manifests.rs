@@ -28,7 +28,7 @@ pub struct Manifest {
     pub object: Map<String, Value>,
 }
 
-/// Why a text is no manifests.
+/// Why a text cannot be read as manifests.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Problem {
     /// It cannot be read.
@@ -70,7 +70,7 @@ impl Manifest {
 
     fn new(object: Value) -> Result<Self, String> {
         match object {
-            // Of an apiVersion that is none, the original knows no kind either.
+            // With an invalid apiVersion, the original has no kind either.
             Value::Object(object)
                 if !text(&object, "kind").is_empty() && is_version(text(&object, "apiVersion")) =>
             {
@@ -152,7 +152,7 @@ impl Stream<'_> {
         if object.is_null() {
             return Ok(());
         }
-        self.weight = self.weight.saturating_add(settle(&mut object));
+        self.weight = self.weight.saturating_add(round_numbers(&mut object));
         if self.weight > MOST_WEIGHT {
             let problem = format!("the rendered manifests expand to more than {MOST_WEIGHT} bytes");
             return Err(Refused::Whole(Problem::Text(problem)));
@@ -195,8 +195,8 @@ impl Stream<'_> {
         }
     }
 
-    /// Reads documents, the first of which begins on the given line. `problem` is why it is no JSON, which is reported
-    /// if it is no YAML either.
+    /// Reads documents, the first of which begins on the given line. `problem` is why it is not JSON, which is reported
+    /// if it is not YAML either.
     fn yaml(&mut self, text: &str, mut line: usize, mut problem: Option<String>) -> Result<(), Problem> {
         let text = lines(text);
         let mut rest = &*text;
@@ -234,7 +234,7 @@ enum Refused {
     Whole(Problem),
 }
 
-/// What Go's decoder says of text that is no JSON; alone once it must be JSON, else with its place.
+/// The message of Go's decoder for text that is not JSON; alone once it must be JSON, else with its position.
 fn syntax(text: &str, alone: bool) -> String {
     let Err(error) = json::decode(text.as_bytes()) else {
         return "unexpected data after a JSON object".to_owned();
@@ -277,8 +277,8 @@ fn split(text: &str) -> Result<(&str, &str), String> {
     Ok((text, ""))
 }
 
-/// Gives a value the numbers it has on the wire, which knows doubles alone; returns what it weighs.
-fn settle(value: &mut Value) -> usize {
+/// Rounds the numbers of a value to doubles, as the protocol does; returns the value's weight.
+fn round_numbers(value: &mut Value) -> usize {
     const EXACT: u64 = 1 << 53;
     VALUE_WEIGHT
         + match value {
@@ -286,18 +286,20 @@ fn settle(value: &mut Value) -> usize {
                 if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT)
                     && let Some(double) = number.as_f64()
                 {
-                    // What rounds up to 2^63 has no integer any more.
+                    // A number that rounds up to 2^63 does not fit an integer any more.
                     let fits = double < 9_223_372_036_854_775_808.0;
                     #[expect(clippy::cast_possible_truncation, reason = "integral and within bounds")]
-                    let settled =
+                    let rounded =
                         if fits { Some(Number::from(double as i64)) } else { Number::from_f64(double) };
-                    *number = settled.unwrap_or_else(|| Number::from(integer));
+                    *number = rounded.unwrap_or_else(|| Number::from(integer));
                 }
                 0
             }
             Value::String(text) => text.len(),
-            Value::Array(items) => items.iter_mut().map(settle).sum(),
-            Value::Object(fields) => fields.iter_mut().map(|(key, value)| key.len() + settle(value)).sum(),
+            Value::Array(items) => items.iter_mut().map(round_numbers).sum(),
+            Value::Object(fields) => {
+                fields.iter_mut().map(|(key, value)| key.len() + round_numbers(value)).sum()
+            }
             Value::Null | Value::Bool(_) => 0,
         }
 }
@@ -370,8 +372,8 @@ fn byte_column(text: &str, column: usize) -> usize {
     text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at)
 }
 
-/// What go-yaml says where our reader says this, and how many lines before ours it says so; errors that are not of
-/// syntax have no line.
+/// The message of go-yaml for a message of our reader, and how many lines before ours it reports it; errors that are
+/// not of syntax have no line.
 fn go_words(message: &str) -> (String, Option<usize>) {
     let bare = match message.split_once(", ") {
         Some((before, after)) if before.starts_with("while ") => after,

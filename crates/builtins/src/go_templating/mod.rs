@@ -34,7 +34,7 @@ use source::{Files, Source};
 use crate::review::{self, Builtin, Review, Unsupported};
 use crate::ttl;
 
-/// The most text a template may render. An answer over gRPC holds no more unless told otherwise, and to read more takes
+/// The most text a template may render. A response over gRPC holds no more by default, and reading more takes
 /// longer than a hostile template should.
 const OUTPUT: usize = 4 << 20;
 
@@ -84,8 +84,8 @@ impl GoTemplating {
         self
     }
 
-    /// Reads the source `FileSystem` below a folder alone: it is the root of the paths in an input, and nothing
-    /// outside of it is read, whatever links say.
+    /// Reads the source `FileSystem` below a folder only: it is the root of the paths in an input, and nothing
+    /// outside of it is read, whatever links point to.
     #[must_use]
     pub fn with_files_below(mut self, root: impl Into<PathBuf>) -> Self {
         self.files = Files::below(root.into());
@@ -106,7 +106,7 @@ impl GoTemplating {
         self
     }
 
-    /// How long an answer holds when neither the input nor the composite resource says.
+    /// The TTL of a response when neither the input nor the composite resource has one.
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
@@ -155,7 +155,7 @@ impl GoTemplating {
         response: &mut RunFunctionResponse,
     ) -> Result<(), String> {
         let input = Input::read(request)?;
-        // What is no duration is ignored, as in the original.
+        // An invalid duration is ignored, as in the original.
         let _ = ttl::set(response, &input.ttl);
         let manifests = self.render(request, &input)?;
         desired::apply(manifests, request, response)

@@ -2,7 +2,7 @@
 //!
 //! The wire knows only doubles, so the original sees a `float64` wherever an object has just arrived, and an `int64`
 //! in an object that has been through its JSON decoder, which happens with every write. The difference shows: `%d`
-//! prints only integers, and an integer is no duplicate of a float. Our objects always hold canonical numbers;
+//! prints only integers, and an integer is not a duplicate of a float. Our objects always hold canonical numbers;
 //! [`Numbers`] remembers what they count as.
 
 use std::borrow::Cow;
@@ -58,7 +58,7 @@ impl<'o> Document<'o> {
         self.object.to_mut()
     }
 
-    /// A text field at the top; empty when it is none.
+    /// A string field at the top level; empty when it is not a string.
     pub fn text(&self, field: &str) -> &str {
         self.object.get(field).and_then(Value::as_str).unwrap_or_default()
     }
@@ -70,7 +70,7 @@ impl<'o> Document<'o> {
         }
     }
 
-    /// A text field of the metadata; empty when it is none.
+    /// A string field of the metadata; empty when it is not a string.
     pub fn metadata(&self, field: &str) -> &str {
         self.object
             .get("metadata")
@@ -79,7 +79,7 @@ impl<'o> Document<'o> {
             .unwrap_or_default()
     }
 
-    /// Sets a text field of the metadata, or removes it when the text is empty. Metadata that is no object is left
+    /// Sets a text field of the metadata, or removes it when the text is empty. Metadata that is not an object is left
     /// alone.
     pub fn set_metadata(&mut self, field: &str, text: &str) {
         let Value::Object(fields) = self.object.to_mut() else { return };
@@ -129,7 +129,7 @@ pub fn to_go(value: &Value, numbers: Numbers) -> Go {
     }
 }
 
-/// The JSON of a value, with floats still told from integers. Infinities and NaN have none.
+/// The JSON of a value, with floats still distinct from integers. Infinities and NaN have none.
 pub fn to_json(value: &Go) -> Result<Value, String> {
     Ok(match value {
         Go::Bool(truth) => (*truth).into(),
@@ -163,7 +163,7 @@ fn infinity(number: f64) -> &'static str {
     }
 }
 
-/// Bytes as Go's JSON has them: every byte that is no part of a character becomes U+FFFD.
+/// Bytes as Go's JSON has them: every byte that is not part of a character becomes U+FFFD.
 pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -87,7 +87,7 @@ named! {
 }
 
 named! {
-    /// How a value meets the one that is there.
+    /// How a value is merged with the existing one.
     ToPolicy {
         Replace = "Replace",
         MergeObjects = "MergeObjects",
@@ -215,7 +215,7 @@ pub struct Environment {
 #[serde(default, rename_all = "camelCase")]
 pub struct ComposedTemplate {
     pub name: String,
-    /// Without it the resource is one that an earlier step wants.
+    /// Without it the resource is a desired resource of an earlier step.
     pub base: Option<Value>,
     pub patches: Vec<Patch>,
     pub connection_details: Vec<ConnectionDetail>,
@@ -250,7 +250,7 @@ impl Patch {
         self.from_field_path.as_deref().unwrap_or_default()
     }
 
-    /// The same path as it is read from, unless told otherwise.
+    /// By default the path that is read from.
     pub fn to_path(&self) -> &str {
         self.to_field_path.as_deref().unwrap_or_else(|| self.from_path())
     }
@@ -283,7 +283,7 @@ pub struct Policy {
     pub to_field_path: Option<ToPolicy>,
 }
 
-/// An absent policy is `Optional`, one that says nothing is not.
+/// An absent policy is `Optional`; an empty one is not.
 fn from_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FromPolicy, D::Error> {
     Ok(match Option::<OneOf<FromPolicy>>::deserialize(deserializer)? {
         Some(text) if text.is_empty() => FromPolicy::Unknown(String::new()),

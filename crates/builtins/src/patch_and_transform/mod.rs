@@ -2,7 +2,7 @@
 //! and the environment.
 //!
 //! [`run`] is the whole of it, over a request whose input has been decoded ([`input::Resources`]) and validated. Its
-//! [`Profile`] tells the function from compositions of mode `Resources`, which have the same language and differ in
+//! [`Profile`] distinguishes the function from compositions of mode `Resources`, which have the same language and differ in
 //! what numbers are, in how texts are joined and in what a patch that fails costs.
 
 mod connection;
@@ -67,7 +67,7 @@ pub enum Profile {
     Function,
     /// A composition of mode `Resources`: numbers are what they are, texts are joined with separators between them,
     /// and a patch that fails leaves out its resource rather than stopping all. A resource that is left out and exists
-    /// stays as it is: whoever runs this must not take it for one that is not wanted.
+    /// stays as it is: the caller must not treat it as unwanted.
     Native,
 }
 
@@ -268,7 +268,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Of two templates that publish a detail of the same name the last wins, which nobody can mean.
+    /// Of two templates that publish a detail of the same name the last wins, which is surely a mistake.
     fn warn_of_repeated(&mut self, template: &ComposedTemplate, details: &Details) {
         if self.profile == Profile::Function {
             return;

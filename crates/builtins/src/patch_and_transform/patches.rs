@@ -1,7 +1,7 @@
 //! Applying one patch: get a value, transform it, put it somewhere else.
 //!
 //! Patches read what is observed and write what is desired; the environment is read and written. A source that is not
-//! there is told from every other failure ([`PatchError::is_not_found`]), because what it means is the patch's policy.
+//! there is distinguished from every other failure ([`PatchError::is_not_found`]), because what it means is the patch's policy.
 
 use std::fmt;
 
@@ -208,7 +208,7 @@ fn has_integral_float(value: &Value) -> bool {
     }
 }
 
-/// How a patch's value meets the one that is there; nothing for one that replaces it.
+/// How a patch's value is merged with the existing one; `None` to replace it.
 fn merge_options(patch: &Patch) -> Result<Option<MergeOptions>, PatchError> {
     let policy = patch.policy.as_ref().and_then(|policy| policy.to_field_path.as_ref());
     let (keep_map_values, append_slice) = match policy {

@@ -108,7 +108,7 @@ impl Sequencing<'_> {
             }
             holds
         };
-        // The order of deletion holds whatever the condition says.
+        // The order of deletion holds whatever the condition evaluates to.
         if self.input.enable_deletion_sequencing && !rule.create_only {
             self.protect(&rule.sequence)
                 .map_err(|error| format!("cannot generate usages for sequence: {error}"))?;
@@ -189,7 +189,7 @@ fn is_met(
     })
 }
 
-/// A pattern of names. One with an anchor is taken as it is, one without gets both.
+/// A pattern of names. A pattern with an anchor is used as it is, a pattern without gets both.
 fn compile(pattern: &str) -> Result<Regex, String> {
     let anchored = if pattern.starts_with('^') || pattern.ends_with('$') {
         regexp::compile(pattern)

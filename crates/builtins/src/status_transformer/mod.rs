@@ -55,7 +55,7 @@ fn failed(response: &mut RunFunctionResponse, reason: &str, message: String) {
     response.condition(SUCCESS, Status::ConditionFalse, reason).with_message(message);
 }
 
-/// Runs all hooks; says whether all went well. An error is one that ends the whole.
+/// Runs all hooks; returns whether all succeeded. An error ends the whole function.
 fn transform(
     request: &RunFunctionRequest,
     context: Option<&Struct>,
@@ -173,7 +173,7 @@ fn result(wanted: &CreateEvent, captured: &Captured) -> Result<FunctionResult, S
     })
 }
 
-/// A message with what was captured filled in. When nothing was, it is no template.
+/// A message with what was captured filled in. When nothing was, it is not a template.
 fn fill_in(message: &str, captured: &Captured) -> Result<String, String> {
     if captured.is_empty() {
         return Ok(message.to_owned());

@@ -1,7 +1,7 @@
 //! `function-tag-manager`: adds, keeps and removes the tags of composed resources.
 //!
 //! It looks only at resources of the kinds that have tags (see [`taggable`]) and that do not opt out. On each, tags
-//! are first added, then those that an outsider manages are copied from the existing resource, then some are removed.
+//! are first added, then those that are managed outside are copied from the existing resource, then some are removed.
 
 mod taggable;
 mod tags;
@@ -15,7 +15,7 @@ use transom_object::GroupVersion;
 use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{desired, input};
 
-/// The annotation, or the label in older compositions, of a resource whose tags are nobody's business.
+/// The annotation, or the label in older compositions, of a resource whose tags are not managed.
 const IGNORE: &str = "tag-manager.fn.crossplane.io/ignore-resource";
 
 /// The function.
@@ -84,7 +84,7 @@ fn has_tags(resource: &Resource) -> bool {
 fn is_ignored(resource: &Resource) -> bool {
     let is_true = |text: &str| text.eq_ignore_ascii_case("true");
     let annotations = resource.get("metadata.annotations").ok().and_then(Value::as_object);
-    // One annotation that is no text makes all of them unreadable.
+    // One annotation that is not a string makes all of them unreadable.
     let annotations = annotations.filter(|all| all.values().all(|text| text.is_string() || text.is_null()));
     if let Some(annotation) = annotations.and_then(|all| all.get(IGNORE)) {
         return annotation.as_str().is_some_and(is_true);

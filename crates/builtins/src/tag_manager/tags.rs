@@ -14,7 +14,7 @@ use crate::named::{OneOf, names};
 names! {
     /// Where tags or their names are read.
     TagSource: "FromValue", "FromCompositeFieldPath", "FromEnvironmentFieldPath";
-    /// Whether a tag wins over one that is there.
+    /// Whether a tag replaces an existing one.
     TagPolicy: "Replace", "Retain";
 }
 
@@ -34,7 +34,7 @@ pub struct AddTags {
     policy: OneOf<TagPolicy>,
 }
 
-/// Names of tags whose values are left to whoever sets them outside.
+/// Names of tags whose values are managed outside of the composition.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct IgnoreTags {
@@ -103,8 +103,8 @@ impl Updates {
         for entry in entries {
             let tags = match From::read(&entry.r#type, entry.from_field_path.as_ref())? {
                 From::Input => entry.tags.clone(),
-                // What cannot be read of the composite resource's tags is read as empty, of the environment's it
-                // spoils them all.
+                // An unreadable tag of the composite resource is read as empty; an unreadable tag of the
+                // environment invalidates them all.
                 From::Composite(path) => {
                     texts_at(sources.composite, path).map(|(tags, _)| tags).unwrap_or_default()
                 }
@@ -194,11 +194,11 @@ fn write(resource: &mut Resource, tags: Tags) {
     let value = tags.map_or(Value::Null, |tags| {
         Value::Object(tags.into_iter().map(|(name, tag)| (name, tag.into())).collect())
     });
-    // A resource whose spec is no object has no tags, whatever its kind.
+    // A resource whose spec is not an object has no tags, whatever its kind.
     let _ = resource.set(PLACE, value);
 }
 
-/// Adds tags where there is none of the name, or an empty one.
+/// Adds tags where there is no tag of the name, or an empty one.
 fn fill(into: &mut Tags, tags: Tags) {
     let Some(tags) = tags else { return };
     let into = into.get_or_insert_default();
@@ -210,8 +210,8 @@ fn fill(into: &mut Tags, tags: Tags) {
     }
 }
 
-/// The texts at a path, and whether all of it were texts: what was none is read as empty. `None` when the path leads
-/// nowhere.
+/// The strings at a path, and whether all values there are strings: others are read as empty. `None` when the path
+/// does not exist.
 fn texts_at(object: &Value, path: &str) -> Option<(Tags, bool)> {
     Some(match fieldpath::get(object, path).ok()? {
         Value::Null => (None, true),
@@ -226,8 +226,8 @@ fn texts_at(object: &Value, path: &str) -> Option<(Tags, bool)> {
     })
 }
 
-/// Reads the list of names at a path over the names read before; says whether all went well. What leads nowhere or is
-/// no list changes nothing, and what is no name leaves the name that was there.
+/// Reads the list of names at a path over the names read before; returns whether all could be read. A path that does
+/// not exist or is not a list changes nothing, and an item that is not a name leaves the name that was there.
 fn read_names(object: &Value, path: &str, names: &mut Vec<String>) -> bool {
     match fieldpath::get(object, path) {
         Ok(Value::Null) => {

@@ -1,4 +1,4 @@
-//! Making texts: formatting, trimming, cutting out, joining, replacing, encoding and hashing. What is no text is
+//! Making texts: formatting, trimming, cutting out, joining, replacing, encoding and hashing. A value that is not a string is
 //! printed first, as Go's `%v` prints it.
 
 use ring::digest;
@@ -24,11 +24,11 @@ pub fn resolve(string: &StringTransform, input: &Go, join: Join) -> Result<Vec<u
         }
         StringType::Convert => convert(string.convert.as_ref().ok_or_else(|| unset("convert"))?, input),
         StringType::TrimPrefix => {
-            let (text, prefix) = (shown(input)?, string.trim.as_ref().ok_or_else(|| unset("trim"))?);
+            let (text, prefix) = (printed(input)?, string.trim.as_ref().ok_or_else(|| unset("trim"))?);
             Ok(text.strip_prefix(prefix.as_bytes()).unwrap_or(&text).to_vec())
         }
         StringType::TrimSuffix => {
-            let (text, suffix) = (shown(input)?, string.trim.as_ref().ok_or_else(|| unset("trim"))?);
+            let (text, suffix) = (printed(input)?, string.trim.as_ref().ok_or_else(|| unset("trim"))?);
             Ok(text.strip_suffix(suffix.as_bytes()).unwrap_or(&text).to_vec())
         }
         StringType::Regexp => cut_out(string.regexp.as_ref().ok_or_else(|| unset("regexp"))?, input),
@@ -44,7 +44,7 @@ fn too_long() -> String {
 }
 
 /// A value as `%v` prints it.
-fn shown(input: &Go) -> Result<Vec<u8>, String> {
+fn printed(input: &Go) -> Result<Vec<u8>, String> {
     match input {
         Go::Str(text) => Ok(text.to_vec()),
         Go::Missing | Go::Nil => Ok(b"<nil>".to_vec()),
@@ -54,7 +54,7 @@ fn shown(input: &Go) -> Result<Vec<u8>, String> {
 
 fn convert(conversion: &StringConversion, input: &Go) -> Result<Vec<u8>, String> {
     let mapped = |rune: fn(char) -> char| {
-        Ok(text_of(&shown(input)?).chars().map(rune).collect::<String>().into_bytes())
+        Ok(text_of(&printed(input)?).chars().map(rune).collect::<String>().into_bytes())
     };
     let hashed = |algorithm: &'static digest::Algorithm| {
         let bytes = hashable(input).map_err(|e| format!("cannot generate hash: {e}"))?;
@@ -64,9 +64,9 @@ fn convert(conversion: &StringConversion, input: &Go) -> Result<Vec<u8>, String>
         StringConversion::ToUpper => mapped(to_upper),
         StringConversion::ToLower => mapped(to_lower),
         StringConversion::ToJson => json(input),
-        StringConversion::ToBase64 => Ok(encode_base64(&shown(input)?).into_bytes()),
+        StringConversion::ToBase64 => Ok(encode_base64(&printed(input)?).into_bytes()),
         StringConversion::FromBase64 => {
-            decode_base64(&shown(input)?).map_err(|e| format!("string is not valid base64: {e}"))
+            decode_base64(&printed(input)?).map_err(|e| format!("string is not valid base64: {e}"))
         }
         StringConversion::ToSha1 => hashed(&digest::SHA1_FOR_LEGACY_USE_ONLY),
         StringConversion::ToSha256 => hashed(&digest::SHA256),
@@ -114,8 +114,8 @@ fn adler32(bytes: &[u8]) -> u32 {
 fn cut_out(config: &StringRegexp, input: &Go) -> Result<Vec<u8>, String> {
     let regexp = regexp::compile(&config.r#match).map_err(|e| format!("could not compile regexp: {e}"))?;
     let group = config.group.unwrap_or_default();
-    // To Go, a byte that is no part of a character is the character U+FFFD.
-    let text = text_of(&shown(input)?);
+    // To Go, a byte that is not part of a character is the character U+FFFD.
+    let text = text_of(&printed(input)?);
     let captures = regexp.captures(text.as_bytes());
     let found = captures.as_ref().zip(usize::try_from(group).ok()).filter(|(all, group)| *group < all.len());
     match found {
@@ -130,7 +130,7 @@ fn joined(config: &StringJoin, input: &Go, join: Join) -> Result<Vec<u8>, String
     let separator = config.separator.as_bytes();
     let mut text = Vec::new();
     for item in list.items().iter() {
-        text.extend_from_slice(&shown(item)?);
+        text.extend_from_slice(&printed(item)?);
         text.extend_from_slice(separator);
         if text.len() > MAX_TEXT {
             return Err(too_long());
@@ -146,7 +146,7 @@ fn joined(config: &StringJoin, input: &Go, join: Join) -> Result<Vec<u8>, String
 
 fn replaced(config: &StringReplace, input: &Go) -> Result<Vec<u8>, String> {
     let (search, replace) = (config.search.as_bytes(), config.replace.as_bytes());
-    let text = shown(input)?;
+    let text = printed(input)?;
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_slice();
     if search.is_empty() {
