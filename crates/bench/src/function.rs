@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use transom_compose::{FunctionRunner, StepRef};
 use transom_function::RunFunctionRequest;
-use transom_runner::{Endpoint, Functions};
+use transom_function::error_chain::chain;
+use transom_runner::{Endpoint, Router};
 
 /// Calls before those that count, for caches and connections.
 const WARM_UP: usize = 200;
@@ -55,14 +56,14 @@ pub(super) fn run(options: &Options) -> Result<Vec<Figure>, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
-    let functions = Functions::new(transom_runner::Options::default());
+    let functions = Router::new(transom_runner::Options::default());
     functions.run_in_process("in process", built_in);
     let calls = Calls { functions, request, count: options.calls };
     runtime.block_on(async {
         let mut figures = Vec::from(calls.measure("in process", std::process::id()).await?);
         for (address, pid) in options.at.iter().zip(options.pid.iter().copied()) {
             calls.functions.call_at(address, Endpoint::plaintext(address)).map_err(|e| {
-                Failure::new(format!("cannot call {address}: {e}")).remedy("give --at as host:port")
+                Failure::new(format!("cannot call {address}: {}", chain(&e))).remedy("give --at as host:port")
             })?;
             figures.extend(calls.measure(address, pid).await?);
         }
@@ -79,7 +80,7 @@ fn read_request(file: &Path) -> Result<RunFunctionRequest, Failure> {
 }
 
 struct Calls {
-    functions: Functions,
+    functions: Router,
     request: RunFunctionRequest,
     count: usize,
 }

@@ -14,7 +14,6 @@ mod expression;
 mod extra_resources;
 mod go_templating;
 mod input;
-mod lasting;
 mod named;
 pub mod patch_and_transform;
 pub mod review;
@@ -24,72 +23,118 @@ mod status_transformer;
 pub mod strict;
 mod tag_manager;
 mod ttl;
+mod without_default_ttl;
 
 #[cfg(test)]
 mod upstream;
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use transom_function::Function;
 
 pub use go_templating::GoTemplating;
-pub use lasting::Lasting;
 pub use review::{Builtin, Explained, Mistake, Review};
+pub use without_default_ttl::WithoutDefaultTtl;
 
-/// Makes a function.
-type Make = fn() -> Arc<dyn Builtin>;
-
-/// What an answer depends on besides the request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Nature {
-    /// Nothing: it holds until the request changes.
-    Timeless,
-    /// A clock, chance or files, or whatever an author has it say.
-    InTime,
+/// How built-in functions are made. The default is to respond letter by letter as the originals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Functions that read files read them below this directory only, whatever links are there. Without it they read
+    /// every file that the process can read.
+    pub files_below: Option<PathBuf>,
+    /// Refuse an invalid input with the mistakes that a [`review`] finds in it.
+    pub explain_refusals: bool,
+    /// Drop the default TTL of functions that depend on the request alone: see [`WithoutDefaultTtl`].
+    pub without_default_ttl: bool,
 }
-use Nature::{InTime, Timeless};
 
-/// The built-in functions, by the last segment of the package repository each stands in for.
-const BUILTINS: &[(&str, Nature, Make)] = &[
-    ("function-auto-ready", Timeless, || Arc::new(auto_ready::AutoReady)),
-    ("function-cel-filter", Timeless, || Arc::new(cel_filter::CelFilter)),
-    ("function-cidr", Timeless, || Arc::new(cidr::Cidr)),
-    ("function-dummy", InTime, || Arc::new(dummy::Dummy)),
-    ("function-environment-configs", Timeless, || Arc::new(environment_configs::EnvironmentConfigs)),
-    ("function-extra-resources", Timeless, || Arc::new(extra_resources::ExtraResources)),
-    ("function-go-templating", InTime, || GoTemplating::shared()),
-    ("function-patch-and-transform", Timeless, || Arc::new(patch_and_transform::PatchAndTransform)),
-    ("function-sequencer", Timeless, || Arc::new(sequencer::Sequencer)),
-    ("function-status-transformer", Timeless, || Arc::new(status_transformer::StatusTransformer)),
-    ("function-tag-manager", Timeless, || Arc::new(tag_manager::TagManager)),
+/// Whether a function responds to the same request in the same way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Determinism {
+    /// The response depends on the request alone.
+    Pure,
+    /// It depends on a clock, randomness or files too, or on what the author of an input has it respond.
+    Impure,
+}
+use Determinism::{Impure, Pure};
+
+struct Entry {
+    /// The last segment of the package repository that the function stands in for.
+    name: &'static str,
+    determinism: Determinism,
+    make: fn(&Settings) -> Arc<dyn Builtin>,
+}
+
+const fn entry(
+    name: &'static str,
+    determinism: Determinism,
+    make: fn(&Settings) -> Arc<dyn Builtin>,
+) -> Entry {
+    Entry { name, determinism, make }
+}
+
+/// The built-in functions, by name.
+const BUILTINS: &[Entry] = &[
+    entry("function-auto-ready", Pure, |_| Arc::new(auto_ready::AutoReady)),
+    entry("function-cel-filter", Pure, |_| Arc::new(cel_filter::CelFilter)),
+    entry("function-cidr", Pure, |_| Arc::new(cidr::Cidr)),
+    entry("function-dummy", Impure, |_| Arc::new(dummy::Dummy)),
+    entry("function-environment-configs", Pure, |_| Arc::new(environment_configs::EnvironmentConfigs)),
+    entry("function-extra-resources", Pure, |_| Arc::new(extra_resources::ExtraResources)),
+    entry("function-go-templating", Impure, |settings| match &settings.files_below {
+        Some(directory) => Arc::new(GoTemplating::default().with_files_below(directory)),
+        None => GoTemplating::shared(),
+    }),
+    entry("function-patch-and-transform", Pure, |_| Arc::new(patch_and_transform::PatchAndTransform)),
+    entry("function-sequencer", Pure, |_| Arc::new(sequencer::Sequencer)),
+    entry("function-status-transformer", Pure, |_| Arc::new(status_transformer::StatusTransformer)),
+    entry("function-tag-manager", Pure, |_| Arc::new(tag_manager::TagManager)),
 ];
 
-/// The built-in that stands in for packages whose repository ends in `name`. It answers letter by letter as the original.
+impl Entry {
+    fn function(&self, settings: &Settings) -> Arc<dyn Function> {
+        let builtin = (self.make)(settings);
+        let function: Arc<dyn Function> =
+            if settings.explain_refusals { Arc::new(Explained::new(builtin)) } else { builtin };
+        if settings.without_default_ttl && self.determinism == Pure {
+            Arc::new(WithoutDefaultTtl(function))
+        } else {
+            function
+        }
+    }
+}
+
+fn entry_of(name: &str) -> Option<&'static Entry> {
+    BUILTINS.iter().find(|entry| entry.name == name)
+}
+
+/// The built-in that stands in for packages whose repository ends in `name`. It responds letter by letter as the original.
 pub fn find(name: &str) -> Option<Arc<dyn Function>> {
-    BUILTINS.iter().find(|(builtin, ..)| *builtin == name).map(|(.., make)| -> Arc<dyn Function> { make() })
+    Some(entry_of(name)?.function(&Settings::default()))
 }
 
-/// The same, but an input that it refuses is refused in the words of a [`review`].
-pub fn find_explained(name: &str) -> Option<Arc<dyn Function>> {
-    let (.., make) = BUILTINS.iter().find(|(builtin, ..)| *builtin == name)?;
-    Some(Arc::new(Explained::new(make())))
-}
+/// Every built-in function, made once with the same settings.
+pub struct Builtins(BTreeMap<&'static str, Arc<dyn Function>>);
 
-/// The built-in for a plane that learns of every change: an answer that depends on the request alone says no TTL, since it
-/// holds until the request changes. An input that it refuses is refused in the words of a [`review`].
-pub fn find_lasting(name: &str) -> Option<Arc<dyn Function>> {
-    let (_, nature, make) = BUILTINS.iter().find(|(builtin, ..)| *builtin == name)?;
-    let explained = Arc::new(Explained::new(make()));
-    Some(if *nature == Timeless { Arc::new(Lasting(explained)) } else { explained })
+impl Builtins {
+    /// Makes the functions.
+    pub fn new(settings: &Settings) -> Self {
+        Self(BUILTINS.iter().map(|entry| (entry.name, entry.function(settings))).collect())
+    }
+
+    /// The built-in that stands in for packages whose repository ends in `name`; the same one every time.
+    pub fn find(&self, name: &str) -> Option<Arc<dyn Function>> {
+        self.0.get(name).cloned()
+    }
 }
 
 /// What is wrong with an input of a built-in, its kind included; nothing for a function that is not built in.
 pub fn review_input(name: &str, input: &Map<String, Value>) -> Review {
-    let Some((.., make)) = BUILTINS.iter().find(|(builtin, ..)| *builtin == name) else {
-        return Review::default();
-    };
-    let builtin = make();
+    let Some(entry) = entry_of(name) else { return Review::default() };
+    let builtin = (entry.make)(&Settings::default());
     let mut review = builtin.review(input);
     review.mistakes.extend(review::review_kind(&*builtin, input));
     review
@@ -112,7 +157,7 @@ pub fn environment() -> Arc<dyn Function> {
 
 /// The names of every built-in.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    BUILTINS.iter().map(|(name, ..)| *name)
+    BUILTINS.iter().map(|entry| entry.name)
 }
 
 #[cfg(test)]
@@ -128,18 +173,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_depends_on_the_request_alone_says_no_ttl_to_a_plane() {
-        for (name, nature, make) in BUILTINS {
-            assert_eq!(ttl(make(), json!({})).await, Some(60), "{name}");
-            let expected = if *nature == Timeless { None } else { Some(60) };
-            assert_eq!(ttl(find_lasting(name).unwrap(), json!({})).await, expected, "{name}");
+    async fn the_default_ttl_of_pure_functions_can_be_dropped() {
+        let settings = Settings { without_default_ttl: true, ..Settings::default() };
+        for entry in BUILTINS {
+            assert_eq!(ttl(find(entry.name).unwrap(), json!({})).await, Some(60), "{}", entry.name);
+            let expected = if entry.determinism == Pure { None } else { Some(60) };
+            assert_eq!(ttl(entry.function(&settings), json!({})).await, expected, "{}", entry.name);
         }
     }
 
     #[tokio::test]
-    async fn a_ttl_that_was_asked_for_stays() {
+    async fn a_ttl_that_an_input_asks_for_is_kept() {
         let input = json!({"apiVersion": "autoready.fn.crossplane.io/v1beta1", "kind": "Input", "ttl": "5m"});
-        let function = find_lasting("function-auto-ready").unwrap();
+        let settings = Settings { without_default_ttl: true, ..Settings::default() };
+        let function = Builtins::new(&settings).find("function-auto-ready").unwrap();
         assert_eq!(ttl(function, input).await, Some(300));
     }
 }

@@ -1,17 +1,16 @@
-//! Answers that hold as long as nothing changes.
-//!
-//! Most built-ins depend on nothing but what they are told. The TTL of a minute that every answer says unless told
-//! otherwise would have a plane ask them again and again for the answer it has; one that learns of every change need not.
+//! Drops the default TTL of responses: a control plane with watches calls a function again when its request changes, so
+//! polling is unnecessary for functions that depend on the request alone.
 
 use std::sync::Arc;
 
 use transom_function::{DEFAULT_TTL, Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 
-/// A function whose answers change only with the request. A TTL that an input asks for stays.
-pub struct Lasting(pub Arc<dyn Function>);
+/// A function whose responses depend on the request alone. Their default TTL is dropped; a TTL that an input asks for
+/// is kept.
+pub struct WithoutDefaultTtl(pub Arc<dyn Function>);
 
 #[async_trait]
-impl Function for Lasting {
+impl Function for WithoutDefaultTtl {
     async fn run(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Error> {
         let mut response = self.0.run(request).await?;
         if let Some(meta) = response.meta.as_mut() {

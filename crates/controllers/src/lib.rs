@@ -26,16 +26,17 @@ mod openapi;
 mod plane;
 mod usage;
 
-pub use function::FunctionRuntime;
 pub use plane::{Announce, Notice, Options};
 pub use usage::{DeletionDecision, DeletionRequest, Protection, WEBHOOK};
 
 use catalog::Catalog;
 use definition::DefinitionControllers;
+use futures_util::future::join_all;
 use plane::{Plane, Rng};
 use std::sync::Arc;
 use transom_compose::FunctionRunner;
 use transom_engine::{Clock, Cluster, Controller, Engine, Metrics, Readiness, Result, Subscription};
+use transom_runner::Installer;
 use transom_xapi::constants::owner;
 use usage::UsageControllers;
 
@@ -45,7 +46,7 @@ pub struct Context {
     /// Calls functions.
     pub runner: Arc<dyn FunctionRunner>,
     /// Makes functions callable.
-    pub runtime: Arc<dyn FunctionRuntime>,
+    pub functions: Installer,
     pub clock: Clock,
     pub announce: Announce,
     pub metrics: Arc<Metrics>,
@@ -85,12 +86,11 @@ impl Controllers {
         for subscription in &catalog {
             subscription.mirror().ready().await?;
         }
-        for function in plane.catalog.functions.all() {
-            // One that cannot be installed is told so by its controller.
-            let _ = context.runtime.install(&function);
-        }
+        // The controller of Functions reports those that cannot be installed.
+        let functions = plane.catalog.functions.all();
+        join_all(functions.iter().map(|function| context.functions.install(function))).await;
         let compositions = composition::start(&plane);
-        let functions = function::start(&plane, context.runtime);
+        let functions = function::start(&plane, context.functions);
         let definitions = DefinitionControllers::start(&plane);
         let queues = definitions.queues().chain([functions.queue().clone()]).collect();
         let readiness = Arc::new(Readiness::new(plane.watches.clone(), queues));

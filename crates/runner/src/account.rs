@@ -1,10 +1,10 @@
-//! What calls are counted under: the names and labels that Crossplane uses.
+//! The metrics of calls, with the names and labels that Crossplane uses.
 
 use std::time::Duration;
 use tonic::Code;
 use transom_function::{RunFunctionResponse, Severity};
 
-/// Is told what happens, to be counted.
+/// Counts what happens.
 pub trait Account: Send + Sync {
     /// Adds to a counter.
     fn add(&self, name: &'static str, labels: &[(&'static str, &str)], count: u64);
@@ -14,18 +14,18 @@ pub trait Account: Send + Sync {
 }
 
 /// Counts nothing.
-pub(crate) struct Nobody;
+pub(crate) struct NoopAccount;
 
-impl Account for Nobody {
+impl Account for NoopAccount {
     fn add(&self, _: &'static str, _: &[(&'static str, &str)], _: u64) {}
 
     fn time(&self, _: &'static str, _: &[(&'static str, &str)], _: Duration) {}
 }
 
-/// The method that is called, whether or not there is a wire in between.
+/// The value of the label `grpc_method`, for functions in this process too.
 const METHOD: &str = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
 
-/// Who is called, and where.
+/// What is called: the labels of a call.
 pub(crate) struct Call<'a> {
     pub(crate) function: &'a str,
     pub(crate) package: &'a str,
@@ -55,7 +55,7 @@ impl Call<'_> {
     }
 }
 
-/// A code as Go writes it.
+/// A code as gRPC for Go writes it.
 fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
@@ -78,7 +78,7 @@ fn code_name(code: Code) -> &'static str {
     }
 }
 
-/// The severity of an answer is that of its worst result.
+/// The severity of a response: that of its worst result.
 pub(crate) fn severity(response: &RunFunctionResponse) -> &'static str {
     let any = |severity| response.results.iter().any(|result| result.severity() == severity);
     if any(Severity::Fatal) {

@@ -1,14 +1,14 @@
-//! Answers that still hold are given again.
+//! Caches responses for their TTL.
 //!
-//! A function says with the TTL of an answer for how long it would answer the same request the same way. An answer is
-//! therefore kept under everything the function was told: the request's tag, which covers what a step begins with, and
-//! what the requirements loop puts into the request after it was tagged. So no iteration is answered with what another
-//! one was. Also part of it is where the function runs, so no answer survives a change of its function.
+//! The TTL of a response is how long the function would respond to the same request in the same way. The key of a cached
+//! response therefore covers the whole request: its tag, which covers what a step begins with, and what the requirements
+//! loop puts into the request after it was tagged, so that no iteration gets the response to another. The key also
+//! covers the instance that is called, so no response survives a change of its function.
 //!
-//! Answers may hold secrets. They are kept in memory only, never longer than they hold, and are not logged.
+//! Responses may hold secrets. They are kept in memory only, never longer than their TTL, and are not logged.
 
 use crate::account::Account;
-use crate::functions::Functions;
+use crate::router::Router;
 use prost::Message;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -19,17 +19,17 @@ use tokio::time::Instant;
 use transom_compose::{FunctionRunner, RunError, StepRef};
 use transom_function::{RunFunctionRequest, RunFunctionResponse, Severity, async_trait};
 
-/// What an entry takes besides its answer, about.
-const OVERHEAD: usize = 256;
-/// An answer that is about to end is said to hold so long, lest its end be awaited in ever smaller steps.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// About how many bytes an entry takes besides its response.
+const ENTRY_OVERHEAD_BYTES: usize = 256;
+/// Minimum TTL reported for a cached response; avoids a storm of requeues near its expiry.
+const MIN_REPORTED_TTL: Duration = Duration::from_secs(1);
 
-/// How much is kept, and for how long.
+/// The limits of a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheOptions {
-    /// No answer is kept for longer, whatever it says; zero is no limit.
+    /// The longest that a response is cached, whatever its TTL; zero for no limit.
     pub max_ttl: Duration,
-    /// All answers together take no more memory, in bytes. Those that end soonest make way.
+    /// The most memory that all responses together take, in bytes. Those that expire soonest are evicted.
     pub max_bytes: usize,
 }
 
@@ -42,34 +42,34 @@ impl Default for CacheOptions {
 type Key = [u8; 32];
 
 struct Entry {
-    /// The answer, encoded.
-    answer: Vec<u8>,
+    /// The encoded response.
+    response: Vec<u8>,
     function: String,
-    ends: Instant,
+    expires: Instant,
     number: u64,
 }
 
 #[derive(Default)]
 struct State {
     entries: HashMap<Key, Entry>,
-    by_end: BTreeMap<(Instant, u64), Key>,
+    by_expiry: BTreeMap<(Instant, u64), Key>,
     bytes: usize,
     number: u64,
 }
 
-/// Functions whose answers are given again while they hold.
+/// A router whose responses are cached for their TTL.
 pub struct Cached {
-    functions: Arc<Functions>,
+    router: Arc<Router>,
     options: CacheOptions,
     state: Mutex<State>,
-    /// An answer ends sooner than all others.
-    sooner: Notify,
+    /// Notified when a response is cached that expires before all others.
+    earlier_expiry: Notify,
 }
 
 impl Cached {
-    /// Answers leave when they end only while [`expire`](Self::expire) runs.
-    pub fn new(functions: Arc<Functions>, options: CacheOptions) -> Self {
-        Self { functions, options, state: Mutex::default(), sooner: Notify::new() }
+    /// A cache in front of a router. Expired responses are removed only while [`expire`](Self::expire) runs.
+    pub fn new(router: Arc<Router>, options: CacheOptions) -> Self {
+        Self { router, options, state: Mutex::default(), earlier_expiry: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -77,7 +77,7 @@ impl Cached {
     }
 
     fn account(&self) -> &dyn Account {
-        self.functions.account()
+        self.router.account()
     }
 
     fn count(&self, name: &'static str, function: &str, count: usize) {
@@ -85,34 +85,34 @@ impl Cached {
         self.account().add(name, &[("function_name", function)], count);
     }
 
-    /// How many answers are kept, and how many bytes they take.
+    /// How many responses are cached, and how many bytes they take.
     pub fn size(&self) -> (usize, usize) {
         let state = self.lock();
         (state.entries.len(), state.bytes)
     }
 
-    /// Forgets answers as they end, for ever.
+    /// Removes responses as they expire, until dropped.
     pub async fn expire(&self) {
         loop {
-            let sooner = self.sooner.notified();
-            match self.forget_ended(Instant::now()) {
-                None => sooner.await,
+            let earlier = self.earlier_expiry.notified();
+            match self.remove_expired(Instant::now()) {
+                None => earlier.await,
                 Some(next) => tokio::select! {
-                    () = sooner => {}
+                    () = earlier => {}
                     () = tokio::time::sleep_until(next) => {}
                 },
             }
         }
     }
 
-    /// Forgets what has ended; says when the next does.
-    fn forget_ended(&self, now: Instant) -> Option<Instant> {
+    /// Removes expired responses. Returns when the next one expires.
+    fn remove_expired(&self, now: Instant) -> Option<Instant> {
         let mut state = self.lock();
         let mut gone = Vec::new();
-        while state.by_end.first_key_value().is_some_and(|((ends, _), _)| *ends <= now) {
+        while state.by_expiry.first_key_value().is_some_and(|((expires, _), _)| *expires <= now) {
             gone.extend(state.drop_first());
         }
-        let next = state.by_end.keys().next().map(|(ends, _)| *ends);
+        let next = state.by_expiry.keys().next().map(|(expires, _)| *expires);
         drop(state);
         gone.iter().for_each(|entry| self.deleted(entry));
         next
@@ -120,11 +120,11 @@ impl Cached {
 
     fn deleted(&self, entry: &Entry) {
         self.count("function_run_function_response_cache_deletes_total", &entry.function, 1);
-        let bytes = entry.answer.len();
+        let bytes = entry.response.len();
         self.count("function_run_function_response_cache_bytes_deleted_total", &entry.function, bytes);
     }
 
-    /// Everything that an answer depends on. A request without a tag is answered afresh each time.
+    /// Everything that a response depends on; `None` for a request without a tag, whose response is not cached.
     fn key(&self, function: &str, request: &mut RunFunctionRequest) -> Option<Key> {
         let tag = request.meta.as_ref().map(|meta| meta.tag.as_str()).filter(|tag| !tag.is_empty())?;
         let mut hash = Sha256::new();
@@ -132,8 +132,8 @@ impl Cached {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        hash.update(self.functions.generation(function)?.to_le_bytes());
-        // What changes from iteration to iteration. It is lent, not copied.
+        hash.update(self.router.generation(function)?.to_le_bytes());
+        // What changes from iteration to iteration. It is moved out and back, not copied.
         let changing = RunFunctionRequest {
             context: request.context.take(),
             required_resources: std::mem::take(&mut request.required_resources),
@@ -149,47 +149,47 @@ impl Cached {
         Some(hash.finalize().into())
     }
 
-    /// An answer that still holds. It holds for what is left of its time.
+    /// A response that has not expired, with the rest of its TTL.
     fn find(&self, key: &Key) -> Option<Result<RunFunctionResponse, prost::DecodeError>> {
-        let (answer, left) = {
+        let (encoded, left) = {
             let state = self.lock();
             let entry = state.entries.get(key)?;
-            let left = entry.ends.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
-            (entry.answer.clone(), left)
+            let left = entry.expires.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+            (entry.response.clone(), left)
         };
-        let mut response = match RunFunctionResponse::decode(&*answer) {
+        let mut response = match RunFunctionResponse::decode(&*encoded) {
             Ok(response) => response,
             Err(e) => return Some(Err(e)),
         };
         let ttl = response.meta.as_mut().and_then(|meta| meta.ttl.as_mut());
-        if let (Some(ttl), Ok(left)) = (ttl, left.max(SHORTEST).try_into()) {
+        if let (Some(ttl), Ok(left)) = (ttl, left.max(MIN_REPORTED_TTL).try_into()) {
             *ttl = left;
         }
         Some(Ok(response))
     }
 
-    /// Keeps an answer for as long as it says it holds.
+    /// Caches a response for its TTL, unless it is fatal.
     fn keep(&self, function: &str, key: Key, response: &RunFunctionResponse) {
         let started = Instant::now();
         let fatal = response.results.iter().any(|result| result.severity() == Severity::Fatal);
         let Some(ttl) = response.ttl().ok().flatten().filter(|_| !fatal) else { return };
         let ttl = if self.options.max_ttl.is_zero() { ttl } else { ttl.min(self.options.max_ttl) };
-        // What holds beyond the end of time is not worth keeping.
-        let Some(ends) = started.checked_add(ttl) else { return };
-        let answer = response.encode_to_vec();
-        let written = answer.len();
-        if written + OVERHEAD > self.options.max_bytes {
+        // A TTL that no clock can express is not worth caching.
+        let Some(expires) = started.checked_add(ttl) else { return };
+        let encoded = response.encode_to_vec();
+        let written = encoded.len();
+        if written + ENTRY_OVERHEAD_BYTES > self.options.max_bytes {
             return;
         }
         let mut state = self.lock();
         let mut gone = Vec::from_iter(state.remove(&key));
-        let is_first = state.put(key, answer, function.to_owned(), ends);
+        let is_first = state.put(key, encoded, function.to_owned(), expires);
         while state.bytes > self.options.max_bytes {
             gone.extend(state.drop_first());
         }
         drop(state);
         if is_first {
-            self.sooner.notify_one();
+            self.earlier_expiry.notify_one();
         }
         gone.iter().for_each(|entry| self.deleted(entry));
         self.count("function_run_function_response_cache_writes_total", function, 1);
@@ -200,25 +200,25 @@ impl Cached {
 }
 
 impl State {
-    /// Says whether the answer ends before all others.
-    fn put(&mut self, key: Key, answer: Vec<u8>, function: String, ends: Instant) -> bool {
+    /// Adds an entry. Returns whether it expires before all others.
+    fn put(&mut self, key: Key, response: Vec<u8>, function: String, expires: Instant) -> bool {
         self.number += 1;
         let number = self.number;
-        self.bytes += answer.len() + OVERHEAD;
-        self.by_end.insert((ends, number), key);
-        self.entries.insert(key, Entry { answer, function, ends, number });
-        self.by_end.keys().next() == Some(&(ends, number))
+        self.bytes += response.len() + ENTRY_OVERHEAD_BYTES;
+        self.by_expiry.insert((expires, number), key);
+        self.entries.insert(key, Entry { response, function, expires, number });
+        self.by_expiry.keys().next() == Some(&(expires, number))
     }
 
     fn remove(&mut self, key: &Key) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
-        self.by_end.remove(&(entry.ends, entry.number));
-        self.bytes = self.bytes.saturating_sub(entry.answer.len() + OVERHEAD);
+        self.by_expiry.remove(&(entry.expires, entry.number));
+        self.bytes = self.bytes.saturating_sub(entry.response.len() + ENTRY_OVERHEAD_BYTES);
         Some(entry)
     }
 
     fn drop_first(&mut self) -> Option<Entry> {
-        let key = *self.by_end.first_key_value()?.1;
+        let key = *self.by_expiry.first_key_value()?.1;
         self.remove(&key)
     }
 }
@@ -244,7 +244,7 @@ impl FunctionRunner for Cached {
             None => {}
         }
         self.count("function_run_function_response_cache_misses_total", function, 1);
-        let response = self.functions.run(step, request).await?;
+        let response = self.router.run(step, request).await?;
         if let Some(key) = key {
             self.keep(function, key, &response);
         }

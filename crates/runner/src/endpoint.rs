@@ -1,10 +1,11 @@
-//! Where a function listens, and how to get there.
+//! The address of a function that a server runs, and how to connect to it.
 
 use std::time::Duration;
 use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Identity};
+use transom_function::error_chain::causes;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait when all that is asked is whether somebody listens.
+/// How long a probe waits for an answer.
 const REACH_TIMEOUT: Duration = Duration::from_secs(2);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
@@ -18,10 +19,11 @@ pub struct Endpoint {
 /// Certificates for mutual TLS, in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// Who signs the certificates of functions.
+    /// The certificate of the authority that signs the certificates of functions.
     pub ca: Vec<u8>,
-    /// Our own certificate and its key.
+    /// The client's own certificate.
     pub certificate: Vec<u8>,
+    /// The key of the client's certificate.
     pub key: Vec<u8>,
 }
 
@@ -31,25 +33,68 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// Why an address is none.
+/// Why an address cannot be called.
 #[derive(Debug, thiserror::Error)]
-#[error("{address:?} is no address of a function; write it like localhost:9443: {why}")]
+#[error("{address:?} is not an address of a function; write it like localhost:9443")]
 pub struct EndpointError {
     address: String,
-    why: String,
+    source: EndpointProblem,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum EndpointProblem {
+    #[error("it needs a host and a port")]
+    HostAndPort,
+    #[error(transparent)]
+    Transport(#[from] transport::Error),
+}
+
+/// Why an endpoint cannot be reached.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnreachableError {
+    /// The address or the certificates are malformed.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The connection cannot be made, or the certificates do not match.
+    #[error("cannot reach {address}")]
+    Connect {
+        /// The address.
+        address: String,
+        /// Why.
+        source: transport::Error,
+    },
+    /// Nothing answers.
+    #[error("cannot reach {address}: no answer within {} s", .after.as_secs())]
+    Timeout {
+        /// The address.
+        address: String,
+        /// How long an answer was waited for.
+        after: Duration,
+    },
+}
+
+impl UnreachableError {
+    /// The error and its sources, without texts that say nothing.
+    pub(crate) fn message(&self) -> String {
+        let mut texts: Vec<String> = causes(self).filter(|text| text != "transport error").collect();
+        texts.dedup();
+        texts.join(": ")
+    }
 }
 
 impl Endpoint {
-    /// Without TLS, as functions listen that are started with `--insecure`.
+    /// An endpoint without TLS, as of functions that are served with `--insecure`.
     pub fn plaintext(address: impl Into<String>) -> Self {
         Self { address: address.into(), tls: None }
     }
 
-    /// With mutual TLS. The server's certificate must be for the host in the address.
+    /// An endpoint with mutual TLS. The server's certificate must be for the host in the address.
     pub fn mutual_tls(address: impl Into<String>, tls: Tls) -> Self {
         Self { address: address.into(), tls: Some(tls) }
     }
 
+    /// The address, as it was given.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -59,25 +104,18 @@ impl Endpoint {
         Ok(self.transport()?.connect_lazy())
     }
 
-    /// Whether somebody listens there, with the certificates that are expected; otherwise why not.
-    pub(crate) async fn reach(&self) -> Result<(), String> {
-        let transport = self.transport().map_err(|e| e.to_string())?;
-        let connecting = tokio::time::timeout(REACH_TIMEOUT, transport.connect());
-        let problem = match connecting.await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => {
-                let mut words: Vec<String> =
-                    causes(&error).filter(|words| words != "transport error").collect();
-                words.dedup();
-                words.join(": ")
-            }
-            Err(_) => format!("no answer within {} s", REACH_TIMEOUT.as_secs()),
-        };
-        Err(format!("nobody can be reached at {}: {problem}", self.address))
+    /// Checks that something listens there, with the certificates that are expected.
+    pub(crate) async fn reach(&self) -> Result<(), UnreachableError> {
+        let (transport, address) = (self.transport()?, self.address.clone());
+        match tokio::time::timeout(REACH_TIMEOUT, transport.connect()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(source)) => Err(UnreachableError::Connect { address, source }),
+            Err(_) => Err(UnreachableError::Timeout { address, after: REACH_TIMEOUT }),
+        }
     }
 
     fn transport(&self) -> Result<transport::Endpoint, EndpointError> {
-        let failed = |why: String| EndpointError { address: self.address.clone(), why };
+        let failed = |source: EndpointProblem| EndpointError { address: self.address.clone(), source };
         let target = ["dns:///", "passthrough:///", "dns:", "passthrough:"]
             .iter()
             .find_map(|scheme| self.address.strip_prefix(scheme))
@@ -90,10 +128,10 @@ impl Endpoint {
             port if port.starts_with(':') => format!("{scheme}://localhost{port}"),
             authority => format!("{scheme}://{authority}"),
         };
-        let endpoint = transport::Endpoint::from_shared(url).map_err(|e| failed(chain(&e)))?;
+        let endpoint = transport::Endpoint::from_shared(url).map_err(|e| failed(e.into()))?;
         let host = endpoint.uri().host().unwrap_or_default().to_owned();
         if !target.starts_with("unix:") && (host.is_empty() || endpoint.uri().port().is_none()) {
-            return Err(failed("it needs a host and a port".to_owned()));
+            return Err(failed(EndpointProblem::HostAndPort));
         }
         let mut endpoint =
             endpoint.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true).http2_keep_alive_interval(KEEP_ALIVE);
@@ -102,27 +140,10 @@ impl Endpoint {
                 .ca_certificate(Certificate::from_pem(&tls.ca))
                 .identity(Identity::from_pem(&tls.certificate, &tls.key))
                 .domain_name(host);
-            endpoint = endpoint.tls_config(config).map_err(|e| failed(chain(&e)))?;
+            endpoint = endpoint.tls_config(config).map_err(|e| failed(e.into()))?;
         }
         Ok(endpoint)
     }
-}
-
-/// What an error says, and what each of its causes does.
-pub(crate) fn causes(error: &dyn std::error::Error) -> impl Iterator<Item = String> {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string)
-}
-
-/// An error and all its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut said = Vec::<String>::new();
-    for words in causes(error) {
-        // Many errors repeat what their cause says.
-        if !said.last().is_some_and(|last| last.contains(&words)) {
-            said.push(words);
-        }
-    }
-    said.join(": ")
 }
 
 #[cfg(test)]

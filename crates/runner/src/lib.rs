@@ -1,15 +1,38 @@
-//! Calls functions: in this process, or over gRPC; and gives answers again while they hold, if asked to.
+//! Runs and calls functions: in this process, or over gRPC; and caches their responses, if asked to.
 //!
-//! [`Functions`] knows, for every Function by name, where it runs. A call has a deadline, and ends in an answer or in
-//! an error that names the function; whatever a function does, it cannot do more than that.
-//! [`Cached`] is in front of them, if answers are to be kept. An [`Account`] is told what to count.
+//! | module | what it holds |
+//! |---|---|
+//! | `source` | [`Resolver`]: from a Function object to where its implementation comes from; pure |
+//! | `revision` | [`RevisionSpec`]: one version of a function, the unit that is run and called |
+//! | `runtime` | [`FunctionRuntime`]: starts and stops revisions; [`LocalRuntime`] needs no containers |
+//! | `instance` | [`Instance`]: what a runtime returns, something that can be called |
+//! | `router` | [`Router`]: the instances by function and revision; calls the active one within a deadline |
+//! | `installer` | [`Installer`]: resolver, runtime and router together; swaps revisions without a gap |
+//! | `cached` | [`Cached`]: in front of a router, returns responses again within their TTL |
+//!
+//! Whatever a function does, a call ends in a response or in an error that names the function. Nothing here reads or
+//! writes Kubernetes objects: the controller of Functions does, and calls the installer.
+
+#![warn(missing_docs)]
 
 mod account;
 mod cached;
 mod endpoint;
-mod functions;
+mod installer;
+mod instance;
+mod remote;
+mod revision;
+mod router;
+mod runtime;
+mod source;
 
 pub use account::Account;
 pub use cached::{CacheOptions, Cached};
-pub use endpoint::{Endpoint, EndpointError, Tls};
-pub use functions::{Functions, Options};
+pub use endpoint::{Endpoint, EndpointError, Tls, UnreachableError};
+pub use installer::Installer;
+pub use instance::{InProcess, Instance};
+pub use remote::Remote;
+pub use revision::{RevisionId, RevisionSpec};
+pub use router::{Options, Router};
+pub use runtime::{FindBuiltin, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState};
+pub use source::{DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, RUNTIME_ANNOTATION, Resolver, Source};

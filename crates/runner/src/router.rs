@@ -1,28 +1,32 @@
-//! The functions that can be called, by the name of their Function.
+//! Calls functions by name: keeps the instance of every revision, and which revision of each function is called.
+//!
+//! A call has a deadline, and ends in a response or in an error that names the function. The router does not start or
+//! stop anything, and does not know how an instance runs.
 
-use crate::account::{Account, Call, Nobody, severity};
-use crate::endpoint::{Endpoint, EndpointError, causes, chain};
+use crate::account::{Account, Call, NoopAccount, severity};
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::instance::{InProcess, Instance};
+use crate::remote::Remote;
+use crate::revision::RevisionId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tonic::{Code, Status};
 use transom_compose::{FunctionRunner, RunError, StepRef};
-use transom_function::client::{DEFAULT_MAX_MESSAGE_SIZE, FunctionClient};
-use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, answer, async_trait};
+use transom_function::client::DEFAULT_MAX_MESSAGE_SIZE;
+use transom_function::error_chain::causes;
+use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::suggest::nearest;
-
-const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Limits for every call.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long a call may take, waiting included.
+    /// How long a call may take, waiting for the function to start included.
     pub deadline: Duration,
-    /// How long to wait for a function that nobody can reach yet.
-    pub patience: Duration,
-    /// How large an answer may be, in bytes.
+    /// How long a call waits for a function that cannot be reached yet.
+    pub wait_for_start: Duration,
+    /// How large a response may be, in bytes.
     pub max_message_size: usize,
 }
 
@@ -30,105 +34,206 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(120),
-            // Whoever waits is better told than left waiting, and tries again.
-            patience: Duration::from_millis(500),
+            // Short: the caller reports the failure, and tries again.
+            wait_for_start: Duration::from_millis(500),
             max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
         }
     }
 }
 
-/// Where every function runs. Can be changed while calls are made; those that began keep to where they began.
-pub struct Functions {
+/// Called with the name of a function.
+type Changed = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The instances of all revisions. Can be changed while calls are made; calls under way keep their instance.
+pub struct Router {
     routes: RwLock<Routes>,
     options: Options,
     account: Arc<dyn Account>,
     /// The packages that a Function can be installed from without anything else, by the usual name of the Function.
     packages: BTreeMap<String, String>,
-    /// Called with the name of a function that calls begin or cease to reach.
-    changed: OnceLock<Changed>,
+    changed: RwLock<Option<Changed>>,
 }
-
-/// Is told the name of a function.
-type Changed = Arc<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
 struct Routes {
-    by_name: BTreeMap<String, Route>,
+    functions: BTreeMap<String, Revisions>,
     generation: u64,
+}
+
+/// The revisions of one function.
+#[derive(Default)]
+struct Revisions {
+    /// The name of the revision that is called.
+    active: Option<String>,
+    routes: BTreeMap<String, Route>,
 }
 
 #[derive(Clone)]
 struct Route {
-    place: Place,
-    /// The package that the function comes from.
+    instance: Arc<dyn Instance>,
+    /// The package that the revision comes from.
     package: Arc<str>,
-    /// Different whenever anything about the route is.
+    /// Different for every instance and package that a revision ever has.
     generation: u64,
 }
 
-#[derive(Clone)]
-enum Place {
-    InProcess(Arc<dyn Function>),
-    Remote {
-        endpoint: Endpoint,
-        client: FunctionClient,
-        /// Whether the last call or the last attempt to connect got through.
-        reached: Arc<AtomicBool>,
-    },
-}
-
-impl Place {
-    /// Whether this is the same function in the same place.
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::InProcess(one), Self::InProcess(other)) => Arc::ptr_eq(one, other),
-            (Self::Remote { endpoint: one, .. }, Self::Remote { endpoint: other, .. }) => one == other,
-            _ => false,
-        }
-    }
-
-    fn target(&self) -> &str {
-        match self {
-            Self::InProcess(_) => "in-process",
-            Self::Remote { endpoint, .. } => endpoint.address(),
-        }
-    }
-}
-
-impl Default for Functions {
+impl Default for Router {
     fn default() -> Self {
         Self::new(Options::default())
     }
 }
 
-impl Functions {
+impl Router {
+    /// A router without functions.
     pub fn new(options: Options) -> Self {
         Self {
             routes: RwLock::default(),
             options,
-            account: Arc::new(Nobody),
+            account: Arc::new(NoopAccount),
             packages: BTreeMap::new(),
-            changed: OnceLock::new(),
+            changed: RwLock::default(),
         }
     }
 
-    /// Counts what is called, how it ends and how long it takes.
+    /// Counts calls, how they end and how long they take.
     #[must_use]
     pub fn counting(mut self, account: Arc<dyn Account>) -> Self {
         self.account = account;
         self
     }
 
-    /// Says which packages are there to be installed, by the usual names of their Functions, for those who call one that
-    /// is not.
+    /// Names packages that can be installed, by the usual names of their Functions. They are suggested when a function
+    /// is called that does not exist.
     #[must_use]
     pub fn offering(mut self, packages: impl IntoIterator<Item = (String, String)>) -> Self {
         self.packages.extend(packages);
         self
     }
 
+    pub(crate) fn account(&self) -> &dyn Account {
+        &*self.account
+    }
+
+    /// The limits for every call.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Adds a revision, or replaces its instance. It is called once it is [activated](Self::activate).
+    pub fn add(&self, id: RevisionId, package: &str, instance: Arc<dyn Instance>) {
+        let mut routes = self.write();
+        let generation = routes.generation + 1;
+        let revisions = &mut routes.functions.entry(id.function).or_default().routes;
+        let known = revisions.get(&id.revision);
+        if known.is_some_and(|r| Arc::ptr_eq(&r.instance, &instance) && *r.package == *package) {
+            return;
+        }
+        revisions.insert(id.revision, Route { instance, package: package.into(), generation });
+        routes.generation = generation;
+    }
+
+    /// Sends the calls of a function to one of its revisions. Does nothing if there is no such revision.
+    pub fn activate(&self, id: &RevisionId) {
+        if let Some(revisions) = self.write().functions.get_mut(&id.function)
+            && revisions.routes.contains_key(&id.revision)
+        {
+            revisions.active = Some(id.revision.clone());
+        }
+    }
+
+    /// The revision that is called for a function, and its instance.
+    pub fn active(&self, function: &str) -> Option<(RevisionId, Arc<dyn Instance>)> {
+        let routes = self.read();
+        let revisions = routes.functions.get(function)?;
+        let revision = revisions.active.as_ref()?;
+        let instance = revisions.routes.get(revision)?.instance.clone();
+        Some((RevisionId { function: function.to_owned(), revision: revision.clone() }, instance))
+    }
+
+    /// All revisions of a function.
+    pub fn revisions(&self, function: &str) -> Vec<RevisionId> {
+        let routes = self.read();
+        let names = routes.functions.get(function).into_iter().flat_map(|f| f.routes.keys());
+        let id = |revision: &String| RevisionId { function: function.to_owned(), revision: revision.clone() };
+        names.map(id).collect()
+    }
+
+    /// Removes a revision, and its connection. Calls under way may finish.
+    pub fn remove_revision(&self, id: &RevisionId) {
+        let mut routes = self.write();
+        let Some(revisions) = routes.functions.get_mut(&id.function) else { return };
+        revisions.routes.remove(&id.revision);
+        if revisions.active.as_ref() == Some(&id.revision) {
+            revisions.active = None;
+        }
+        if revisions.routes.is_empty() {
+            routes.functions.remove(&id.function);
+        }
+    }
+
+    /// Removes all revisions of a function, and returns them.
+    pub fn remove(&self, function: &str) -> Vec<RevisionId> {
+        let removed = self.revisions(function);
+        self.write().functions.remove(function);
+        removed
+    }
+
+    /// Runs a function that has no Function object in this process.
+    pub fn run_in_process(&self, function: impl Into<String>, implementation: Arc<dyn Function>) {
+        self.set_sole(function.into(), Arc::new(InProcess(implementation)));
+    }
+
+    /// Calls a function that has no Function object at an endpoint.
+    pub fn call_at(&self, function: impl Into<String>, endpoint: Endpoint) -> Result<(), EndpointError> {
+        self.set_sole(function.into(), Arc::new(Remote::new(endpoint, &self.options)?));
+        Ok(())
+    }
+
+    fn set_sole(&self, function: String, instance: Arc<dyn Instance>) {
+        let id = RevisionId::sole(function);
+        self.add(id.clone(), "", instance);
+        self.activate(&id);
+    }
+
+    /// Has `changed` called with the name of a function that became reachable or unreachable, as calls find out. It
+    /// replaces what was set before.
+    pub fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
+        *self.changed.write().unwrap_or_else(PoisonError::into_inner) = Some(changed);
+    }
+
+    fn notify(&self, function: &str) {
+        let changed = self.changed.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(changed) = changed {
+            changed(function);
+        }
+    }
+
+    /// Whether a function can be called.
+    pub fn knows(&self, function: &str) -> bool {
+        self.route(function).is_some()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Routes> {
+        self.routes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Routes> {
+        self.routes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn route(&self, function: &str) -> Option<Route> {
+        let routes = self.read();
+        let revisions = routes.functions.get(function)?;
+        revisions.routes.get(revisions.active.as_ref()?).cloned()
+    }
+
+    /// A number that changes whenever what is called for the function does; `None` for a function that cannot be called.
+    pub(crate) fn generation(&self, function: &str) -> Option<u64> {
+        self.route(function).map(|route| route.generation)
+    }
+
     /// Why a function cannot be called, and what to do about it.
-    fn missing(&self, name: &str) -> String {
+    fn missing(&self, function: &str) -> String {
         let apply = |name: &str, package: &str| {
             format!(
                 "{name} is built in: apply a Function of that name (apiVersion pkg.crossplane.io/v1) with spec.package \
@@ -136,135 +241,20 @@ impl Functions {
             )
         };
         let mut reason = "no such Function is installed".to_owned();
-        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(package) = self.packages.get(name) {
-            reason.push_str("; ");
-            reason.push_str(&apply(name, package));
-        } else if let Some(near) = nearest(name, routes.by_name.keys().map(String::as_str)) {
+        if let Some(package) = self.packages.get(function) {
+            reason.push_str(&format!("; {}", apply(function, package)));
+        } else if let Some(near) = nearest(function, self.read().functions.keys().map(String::as_str)) {
             reason.push_str(&format!("; did you mean {near:?}?"));
-        } else if let Some(near) = nearest(name, self.packages.keys().map(String::as_str)) {
+        } else if let Some(near) = nearest(function, self.packages.keys().map(String::as_str)) {
             let package = &self.packages[near];
             reason.push_str(&format!("; did you mean {near:?}? {}", apply(near, package)));
         }
         reason
     }
-
-    pub(crate) fn account(&self) -> &dyn Account {
-        &*self.account
-    }
-
-    /// Runs a function in this process.
-    pub fn run_in_process(&self, name: impl Into<String>, function: Arc<dyn Function>) {
-        self.set(name.into(), Place::InProcess(function));
-    }
-
-    /// Calls a function elsewhere. The connection to an endpoint that does not change is kept.
-    pub fn call_at(&self, name: impl Into<String>, endpoint: Endpoint) -> Result<(), EndpointError> {
-        let name = name.into();
-        let known = self.route(&name).map(|route| route.place);
-        if matches!(known, Some(Place::Remote { endpoint: known, .. }) if known == endpoint) {
-            return Ok(());
-        }
-        let client =
-            FunctionClient::new(endpoint.channel()?).with_max_message_size(self.options.max_message_size);
-        self.set(name, Place::Remote { endpoint, client, reached: Arc::new(AtomicBool::new(true)) });
-        Ok(())
-    }
-
-    /// Notes the package that a function comes from. Another package is another function.
-    pub fn comes_from(&self, name: &str, package: &str) {
-        let mut routes = self.write();
-        let generation = routes.generation + 1;
-        if let Some(route) = routes.by_name.get_mut(name).filter(|route| *route.package != *package) {
-            (route.package, route.generation) = (package.into(), generation);
-            routes.generation = generation;
-        }
-    }
-
-    /// Whether a function can be reached where it is said to listen; otherwise why not. It is not called.
-    pub async fn reach(&self, name: &str) -> Result<(), String> {
-        match self.route(name).map(|route| route.place) {
-            Some(Place::Remote { endpoint, reached, .. }) => {
-                let outcome = endpoint.reach().await;
-                reached.store(outcome.is_ok(), Ordering::Relaxed);
-                outcome
-            }
-            Some(Place::InProcess(_)) => Ok(()),
-            None => Err("no such Function is installed".to_owned()),
-        }
-    }
-
-    /// Calls back when calls begin or cease to reach a function. Only the first who asks is called.
-    pub fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
-        let _ = self.changed.set(changed);
-    }
-
-    /// Notes whether a call got through, and tells of it if the one before did not end alike.
-    fn note(&self, function: &str, place: &Place, code: Code) {
-        let Place::Remote { reached, .. } = place else { return };
-        let got_through = code != Code::Unavailable;
-        if reached.swap(got_through, Ordering::Relaxed) != got_through
-            && let Some(changed) = self.changed.get()
-        {
-            changed(function);
-        }
-    }
-
-    /// Whether a function can be called.
-    pub fn knows(&self, name: &str) -> bool {
-        self.route(name).is_some()
-    }
-
-    /// Forgets a function, and its connection.
-    pub fn remove(&self, name: &str) {
-        self.write().by_name.remove(name);
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Routes> {
-        self.routes.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, name: String, place: Place) {
-        let mut routes = self.write();
-        if routes.by_name.get(&name).is_some_and(|route| route.place.is(&place)) {
-            return;
-        }
-        routes.generation += 1;
-        let generation = routes.generation;
-        let package = routes.by_name.get(&name).map_or_else(|| "".into(), |route| route.package.clone());
-        routes.by_name.insert(name, Route { place, package, generation });
-    }
-
-    fn route(&self, name: &str) -> Option<Route> {
-        self.routes.read().unwrap_or_else(PoisonError::into_inner).by_name.get(name).cloned()
-    }
-
-    /// A number that changes whenever the function does; nothing for one that cannot be called.
-    pub(crate) fn generation(&self, name: &str) -> Option<u64> {
-        self.route(name).map(|route| route.generation)
-    }
-
-    /// Calls again as long as nobody can be reached: a function may just be starting. Any other answer is final.
-    async fn call(
-        &self,
-        client: &FunctionClient,
-        request: &RunFunctionRequest,
-    ) -> Result<RunFunctionResponse, Status> {
-        let give_up = Instant::now() + self.options.patience;
-        loop {
-            match client.run(request).await {
-                Err(status) if status.code() == Code::Unavailable && Instant::now() < give_up => {
-                    tracing::debug!(error = chain(&status), "the function cannot be reached yet");
-                    sleep(RETRY_INTERVAL).await;
-                }
-                answer => return answer,
-            }
-        }
-    }
 }
 
 #[async_trait]
-impl FunctionRunner for Functions {
+impl FunctionRunner for Router {
     async fn run(
         &self,
         step: StepRef<'_>,
@@ -276,41 +266,36 @@ impl FunctionRunner for Functions {
             return Err(RunError::Unknown { function, reason });
         };
         let (deadline, started) = (self.options.deadline, Instant::now());
-        let target = route.place.target();
+        let target = route.instance.target();
         let call = Call { function: step.function, package: &route.package, target };
         call.sent(&*self.account);
-        let outcome = match &route.place {
-            Place::InProcess(built_in) => timeout(deadline, answer(&**built_in, request)).await,
-            Place::Remote { client, .. } => timeout(deadline, self.call(client, &request)).await,
-        };
+        let outcome = timeout(deadline, route.instance.call(request)).await;
         let (code, severity) = match &outcome {
             Ok(Ok(response)) => (Code::Ok, severity(response)),
             Ok(Err(status)) => (status.code(), "Normal"),
             Err(_) => (Code::DeadlineExceeded, "Normal"),
         };
         call.ended(&*self.account, code, severity, started.elapsed());
-        self.note(step.function, &route.place, code);
+        if route.instance.record(code) {
+            self.notify(step.function);
+        }
         match outcome {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(status)) => Err(failed(function, &route.place, &status)),
+            Ok(Err(status)) => Err(failed(function, &route.instance.location(), &status)),
             Err(_) => Err(RunError::Deadline { function, after: deadline }),
         }
     }
 }
 
-fn failed(function: String, place: &Place, status: &Status) -> RunError {
-    let place = match place {
-        Place::InProcess(_) => "in this process".to_owned(),
-        Place::Remote { endpoint, .. } => format!("at {}", endpoint.address()),
-    };
-    let mut words = vec![status.message().to_owned()];
-    // The transport keeps the interesting part, why there is no connection, to itself, and repeats the rest.
-    words.extend(std::error::Error::source(status).into_iter().flat_map(causes));
-    let mut said = BTreeSet::new();
-    words.retain(|word| word != "transport error" && said.insert(word.clone()));
-    if words.is_empty() {
-        words.push(status.message().to_owned());
+fn failed(function: String, location: &str, status: &Status) -> RunError {
+    let mut texts = vec![status.message().to_owned()];
+    // Why there is no connection is in the sources of the status, among texts that repeat each other.
+    texts.extend(std::error::Error::source(status).into_iter().flat_map(causes));
+    let mut seen = BTreeSet::new();
+    texts.retain(|text| text != "transport error" && seen.insert(text.clone()));
+    if texts.is_empty() {
+        texts.push(status.message().to_owned());
     }
-    let message = format!("{} ({place})", words.join(": "));
+    let message = format!("{} ({location})", texts.join(": "));
     RunError::Failed { function, code: format!("{:?}", status.code()), message }
 }

@@ -1,5 +1,4 @@
 //! Answers are given again while they hold, and never otherwise.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -12,7 +11,7 @@ use transom_function::{
     Error, Function, Resource, Resources, RunFunctionRequest, RunFunctionResponse, Schema, Struct,
     async_trait,
 };
-use transom_runner::{Account, CacheOptions, Cached, Functions};
+use transom_runner::{Account, CacheOptions, Cached, InProcess, Instance, RevisionId, Router};
 
 /// Counts its calls and says which one this is, for how long its input says.
 #[derive(Default)]
@@ -54,14 +53,14 @@ impl Account for Counts {
 }
 
 struct Bench {
-    functions: Arc<Functions>,
+    functions: Arc<Router>,
     cached: Arc<Cached>,
     counts: Arc<Counts>,
 }
 
 fn bench(options: CacheOptions) -> Bench {
     let counts = Arc::new(Counts::default());
-    let functions = Arc::new(Functions::default().counting(counts.clone()));
+    let functions = Arc::new(Router::default().counting(counts.clone()));
     functions.run_in_process("f", Arc::new(Counter::default()));
     let cached = Arc::new(Cached::new(functions.clone(), options));
     Bench { functions, cached, counts }
@@ -181,14 +180,22 @@ async fn an_iteration_is_never_answered_with_another_ones_answer() {
 #[tokio::test]
 async fn a_changed_function_is_asked_itself() {
     let bench = bench(CacheOptions::default());
-    bench.functions.comes_from("f", "example.org/f:v1");
+    let instance: Arc<dyn Instance> = Arc::new(InProcess(Arc::new(Counter::default())));
+    let use_revision = |revision: &str, package: &str| {
+        let id = RevisionId { function: "f".to_owned(), revision: revision.to_owned() };
+        bench.functions.add(id.clone(), package, instance.clone());
+        bench.functions.activate(&id);
+    };
+    use_revision("f-1", "example.org/f:v1");
     bench.call(minute()).await;
-    bench.functions.comes_from("f", "example.org/f:v1");
+    use_revision("f-1", "example.org/f:v1");
     assert_eq!(bench.call(minute()).await, 1, "nothing changed");
-    bench.functions.comes_from("f", "example.org/f:v2");
+    use_revision("f-1", "example.org/f:v2");
     assert_eq!(bench.call(minute()).await, 2, "another package");
+    use_revision("f-2", "example.org/f:v2");
+    assert_eq!(bench.call(minute()).await, 3, "another revision");
     bench.functions.run_in_process("f", Arc::new(Counter(AtomicUsize::new(100))));
-    assert_eq!(bench.call(minute()).await, 101, "another place");
+    assert_eq!(bench.call(minute()).await, 101, "another instance");
     bench.functions.remove("f");
     let step = StepRef { name: "step", index: 0, iteration: 0, function: "f" };
     assert!(bench.cached.run(step, minute()).await.is_err(), "it cannot be called any longer");

@@ -5,20 +5,18 @@ use serde_json::json;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 use transom_compose::{FunctionRunner, RunError, StepRef};
-use transom_function::proto::v1beta1::function_runner_service_server as beta;
-use transom_function::testing::RequestBuilder;
+use transom_function::testing::{RequestBuilder, serve, serve_v1beta1, serve_with};
 use transom_function::{
     Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
 };
-use transom_runner::{Endpoint, Functions, Options, Tls};
+use transom_runner::{Endpoint, Options, Reason, Router, Tls};
 
 /// Does what its input says.
-struct Actor;
+pub struct Actor;
 
 #[expect(clippy::panic, reason = "the runner must survive a function that panics")]
 #[async_trait]
@@ -37,34 +35,23 @@ impl Function for Actor {
     }
 }
 
-fn request(action: &str) -> RunFunctionRequest {
+pub fn request(action: &str) -> RunFunctionRequest {
     RequestBuilder::new(json!({"kind": "XR"}))
         .input(json!({ "do": action }))
         .desired("a", json!({"spec": {"count": 3}}))
         .build()
 }
 
-fn step(function: &str) -> StepRef<'_> {
+pub fn step(function: &str) -> StepRef<'_> {
     StepRef { name: "step", index: 0, iteration: 0, function }
 }
 
-fn options() -> Options {
+pub fn options() -> Options {
     Options {
         deadline: Duration::from_millis(500),
-        patience: Duration::from_millis(100),
+        wait_for_start: Duration::from_millis(100),
         max_message_size: 1 << 19,
     }
-}
-
-async fn serve(options: ServeOptions) -> (SocketAddr, oneshot::Sender<()>) {
-    let server =
-        Server::bind(&ServeOptions { address: "127.0.0.1:0".to_owned(), ..options }).await.expect("binds");
-    let address = server.local_addr().expect("a TCP server has an address");
-    let (stop, stopped) = oneshot::channel();
-    tokio::spawn(server.run(Actor, async {
-        let _ = stopped.await;
-    }));
-    (address, stop)
 }
 
 fn insecure() -> ServeOptions {
@@ -72,15 +59,15 @@ fn insecure() -> ServeOptions {
 }
 
 /// Functions with one that is called at an address.
-fn at(address: SocketAddr, options: Options) -> Functions {
-    let functions = Functions::new(options);
+fn at(address: SocketAddr, options: Options) -> Router {
+    let functions = Router::new(options);
     functions.call_at("f", Endpoint::plaintext(address.to_string())).expect("an address");
     functions
 }
 
 #[tokio::test]
 async fn functions_run_in_this_process_and_elsewhere() {
-    let (address, _stop) = serve(insecure()).await;
+    let address = serve(Actor).await;
     // A panic prints a backtrace first, which takes a busy machine a while.
     let patient = at(address, Options { deadline: Duration::from_secs(20), ..options() });
     let functions = at(address, options());
@@ -100,7 +87,7 @@ async fn functions_run_in_this_process_and_elsewhere() {
 #[tokio::test]
 async fn a_misspelt_function_is_recognised_and_one_that_is_built_in_is_offered() {
     let package = |name: &str| (name.to_owned(), format!("example.org/{name}"));
-    let functions = Functions::new(options()).offering(["function-auto-ready", "function-cidr"].map(package));
+    let functions = Router::new(options()).offering(["function-auto-ready", "function-cidr"].map(package));
     functions.run_in_process("function-mine", Arc::new(Actor));
     let apply = |name: &str| {
         format!(
@@ -124,7 +111,7 @@ async fn a_misspelt_function_is_recognised_and_one_that_is_built_in_is_offered()
 
 #[tokio::test]
 async fn unknown_functions_are_named() {
-    let functions = Functions::new(options());
+    let functions = Router::new(options());
     let error = functions.run(step("nobody"), request("echo")).await.unwrap_err();
     assert_eq!(error.to_string(), r#"there is no function "nobody": no such Function is installed"#);
     functions.run_in_process("nobody", Arc::new(Actor));
@@ -135,7 +122,7 @@ async fn unknown_functions_are_named() {
 
 #[tokio::test]
 async fn answers_that_are_too_large_are_refused() {
-    let (address, _stop) = serve(insecure()).await;
+    let address = serve(Actor).await;
     let error = at(address, options()).run(step("f"), request("swell")).await.unwrap_err().to_string();
     assert!(error.contains(r#"function "f""#) && error.contains("too large"), "{error}");
     let generous = Options { max_message_size: 4 << 20, ..options() };
@@ -143,40 +130,16 @@ async fn answers_that_are_too_large_are_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept() {
-    let (address, _stop) = serve(insecure()).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let front = listener.local_addr().unwrap();
-    let (counted, mut count) = tokio::sync::mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        while let Ok((mut inbound, _)) = listener.accept().await {
-            let _ = counted.send(());
-            tokio::spawn(async move {
-                let mut outbound = tokio::net::TcpStream::connect(address).await.expect("connects");
-                let _ = tokio::io::copy_bidirectional(&mut inbound, &mut outbound).await;
-            });
-        }
-    });
-    let functions = at(front, options());
-    for _ in 0..5 {
-        functions.run(step("f"), request("echo")).await.unwrap();
-        // What is said again changes nothing.
-        functions.call_at("f", Endpoint::plaintext(front.to_string())).unwrap();
-    }
-    assert!(count.try_recv().is_ok());
-    assert!(count.try_recv().is_err(), "one connection carries all calls");
-}
-
-#[tokio::test]
 async fn a_function_may_start_late_but_not_never() {
     let reserved = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = reserved.local_addr().unwrap();
     drop(reserved);
-    let started = Instant::now();
-    let error = at(address, options()).run(step("f"), request("echo")).await.unwrap_err().to_string();
+    // The deadline is so far away that a call that ended has ended before it.
+    let hasty = Options { deadline: Duration::from_secs(3600), ..options() };
+    let error = at(address, hasty).run(step("f"), request("echo")).await.unwrap_err().to_string();
     assert!(error.contains("Unavailable") && error.contains(&address.to_string()), "{error}");
-    assert!(started.elapsed() < Duration::from_millis(450), "patience ends before the deadline");
-    let patient = Options { patience: Duration::from_secs(5), deadline: Duration::from_secs(5), ..options() };
+    let patient =
+        Options { wait_for_start: Duration::from_secs(5), deadline: Duration::from_secs(5), ..options() };
     let functions = at(address, patient);
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -188,27 +151,9 @@ async fn a_function_may_start_late_but_not_never() {
     assert!(answer.is_ok(), "{answer:?}");
 }
 
-/// A server of the old version only.
-struct Old;
-
-#[async_trait]
-impl beta::FunctionRunnerService for Old {
-    async fn run_function(
-        &self,
-        request: tonic::Request<RunFunctionRequest>,
-    ) -> Result<tonic::Response<RunFunctionResponse>, tonic::Status> {
-        Ok(tonic::Response::new(request.into_inner().start_response()))
-    }
-}
-
 #[tokio::test]
-async fn the_old_version_is_spoken_where_the_new_is_not() {
-    let incoming = tonic::transport::server::TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let address = incoming.local_addr().unwrap();
-    let service = beta::FunctionRunnerServiceServer::new(Old);
-    let server = tonic::transport::Server::builder().add_service(service);
-    tokio::spawn(server.serve_with_incoming(incoming));
-    let response = at(address, options()).run(step("f"), request("echo")).await.unwrap();
+async fn v1beta1_is_called_where_v1_is_not_served() {
+    let response = at(serve_v1beta1().await, options()).run(step("f"), request("echo")).await.unwrap();
     assert_eq!(response.desired, request("echo").desired);
 }
 
@@ -257,9 +202,10 @@ async fn certificates_are_shown_both_ways() {
     let dir = tempfile::tempdir().unwrap();
     let tls = certificates(dir.path());
     let options_with = ServeOptions { tls_certs_dir: Some(dir.path().to_owned()), ..ServeOptions::default() };
-    let (address, _stop) = serve(options_with).await;
+    let served = serve_with(Actor, options_with).await;
+    let address = served.address;
     let target = format!("dns:///localhost:{}", address.port());
-    let functions = Functions::new(options());
+    let functions = Router::new(options());
     functions.call_at("f", Endpoint::mutual_tls(&target, tls)).unwrap();
     assert!(functions.run(step("f"), request("echo")).await.is_ok());
     let strangers = tempfile::tempdir().unwrap();
@@ -270,30 +216,35 @@ async fn certificates_are_shown_both_ways() {
 }
 
 #[tokio::test]
-async fn calls_that_begin_or_cease_to_get_through_are_told_once() {
+async fn functions_that_become_reachable_or_unreachable_are_reported_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
-    let patience = Duration::from_millis(20);
-    let functions = Functions::new(Options { patience, ..Options::default() });
-    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let heard = told.clone();
-    functions.on_change(Arc::new(move |name: &str| heard.lock().unwrap().push(name.to_owned())));
+    let wait_for_start = Duration::from_millis(20);
+    let functions = Router::new(Options { wait_for_start, ..Options::default() });
+    let reported = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let reports = reported.clone();
+    functions.on_change(Arc::new(move |name: &str| reports.lock().unwrap().push(name.to_owned())));
     functions.call_at("remote", Endpoint::plaintext(address.to_string())).unwrap();
     functions.run_in_process("local", Arc::new(Actor));
     for _ in 0..2 {
         functions.run(step("remote"), request("")).await.unwrap_err();
         functions.run(step("local"), request("")).await.unwrap();
     }
-    assert_eq!(*told.lock().unwrap(), ["remote"], "the second failure is no news");
-    let why = functions.reach("remote").await.unwrap_err();
-    assert!(why.contains(&address.to_string()) && why.contains("refused"), "{why}");
-    assert_eq!(functions.reach("local").await, Ok(()));
-    assert!(functions.reach("none").await.is_err());
-    let options = ServeOptions { insecure: true, address: address.to_string(), ..ServeOptions::default() };
-    let server = Server::bind(&options).await.expect("the port is free");
-    tokio::spawn(server.run(Actor, std::future::pending()));
-    assert_eq!(functions.reach("remote").await, Ok(()));
+    assert_eq!(*reported.lock().unwrap(), ["remote"], "the second failure changes nothing");
+    let (_, remote) = functions.active("remote").unwrap();
+    let problem = remote.probe().await.unwrap_err();
+    assert_eq!(problem.reason, Reason::Unreachable);
+    assert!(
+        problem.message.contains(&address.to_string()) && problem.message.contains("refused"),
+        "{problem}"
+    );
+    let (_, local) = functions.active("local").unwrap();
+    assert_eq!(local.probe().await, Ok(()));
+    assert!(functions.active("none").is_none());
+    let options = ServeOptions { address: address.to_string(), ..insecure() };
+    let _served = serve_with(Actor, options).await;
+    assert_eq!(remote.probe().await, Ok(()));
     functions.run(step("remote"), request("")).await.unwrap();
-    assert_eq!(told.lock().unwrap().len(), 1, "whoever asked knows already");
+    assert_eq!(reported.lock().unwrap().len(), 1, "the probe found it out already");
 }

@@ -19,9 +19,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-xapi", &["transom-object"]),
     ("transom-builtins", &["transom-function", "transom-gotemplate", "transom-object", "transom-schema"]),
     ("transom-compose", &["transom-function", "transom-object", "transom-xapi"]),
-    ("transom-runner", &["transom-compose", "transom-function", "transom-object"]),
+    ("transom-runner", &["transom-compose", "transom-function", "transom-object", "transom-xapi"]),
     ("transom-engine", &["transom-object"]),
-    ("transom-controllers", &["transom-compose", "transom-engine", "transom-object", "transom-xapi"]),
+    (
+        "transom-controllers",
+        &["transom-compose", "transom-engine", "transom-object", "transom-runner", "transom-xapi"],
+    ),
     (
         "transom-bench",
         &["transom-builtins", "transom-compose", "transom-function", "transom-object", "transom-runner"],

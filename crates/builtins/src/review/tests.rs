@@ -1,7 +1,7 @@
 //! What a review reports of inputs that are wrong.
 
 use super::*;
-use crate::{find, find_explained, find_lasting, names, review_input, review_templates};
+use crate::{Builtins, Settings, find, names, review_input, review_templates};
 use serde_json::json;
 use transom_function::testing::{RequestBuilder, run};
 
@@ -83,6 +83,15 @@ fn mistakes_are_named_with_what_was_meant() {
     }
 }
 
+fn explaining(name: &str) -> Option<Arc<dyn Function>> {
+    Builtins::new(&Settings { explain_refusals: true, ..Settings::default() }).find(name)
+}
+
+fn explaining_without_ttl(name: &str) -> Option<Arc<dyn Function>> {
+    let settings = Settings { explain_refusals: true, without_default_ttl: true, ..Settings::default() };
+    Builtins::new(&settings).find(name)
+}
+
 /// A review says of everything that an input is refused if and only if the function refuses it.
 #[tokio::test]
 async fn a_review_refuses_what_the_function_refuses() {
@@ -108,14 +117,14 @@ async fn a_review_refuses_what_the_function_refuses() {
     ] {
         let review = review_input(name, input(&value));
         let genuine = message(name, find, &value).await;
-        let explained = message(name, find_explained, &value).await;
+        let explained = message(name, explaining, &value).await;
         assert_eq!(review.refused, refused, "{name} {value}: {genuine:?}");
         if refused {
             let genuine = genuine.unwrap();
             assert!(genuine.contains("nput"), "{genuine}");
             assert_ne!(explained.as_deref(), Some(&*genuine));
             assert_eq!(explained, review.refusal(), "{name} {value}");
-            assert_eq!(message(name, find_lasting, &value).await, explained);
+            assert_eq!(message(name, explaining_without_ttl, &value).await, explained);
         } else {
             assert_eq!(explained, genuine, "{name} {value}");
         }
@@ -175,7 +184,7 @@ async fn a_condition_that_refuses_an_input_is_reworded() {
     let request = || RequestBuilder::new(json!({"kind": "X"})).input(value.clone()).build();
     let name = "function-status-transformer";
     let genuine = run(&find(name).unwrap(), request(), &[]).await;
-    let explained = run(&find_explained(name).unwrap(), request(), &[]).await;
+    let explained = run(&explaining(name).unwrap(), request(), &[]).await;
     let message = |response: &RunFunctionResponse| response.conditions[0].message.clone().unwrap();
     assert!(message(&genuine).contains("unknown object member name"), "{genuine:?}");
     assert!(message(&explained).contains("did you mean \"matchers\"?"), "{explained:?}");

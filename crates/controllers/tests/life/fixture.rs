@@ -2,13 +2,13 @@
 //! controllers and the server that counts their writes and can cut them off.
 
 use futures_util::StreamExt;
-use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::client::Body;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,17 +19,21 @@ use std::task::{self, Poll};
 use std::time::Duration;
 use tower::{Service, ServiceExt};
 use transom_apiserver::{Identity, Operation, Phase, Review, Server, Verdict};
+use transom_builtins::{Builtins, Settings};
 use transom_compose::FunctionRunner;
 use transom_controllers::{
-    Context, Controllers, DeletionDecision, DeletionRequest, FunctionRuntime, Notice, Options, Protection,
+    Context, Controllers, DeletionDecision, DeletionRequest, Notice, Options, Protection,
 };
 use transom_engine::Clock;
 use transom_engine::Metrics;
 use transom_engine::{Cluster, DeleteOptions};
 use transom_function::testing::Scripted;
-use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse};
+use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::{GroupVersion, GroupVersionKind, Status, meta};
-use transom_runner::{Endpoint, Functions};
+use transom_runner::{
+    FunctionRuntime, Installer, LocalRuntime, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
+    Source,
+};
 use transom_store::Store;
 
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -135,37 +139,52 @@ impl Service<Request<Body>> for Cable {
     }
 }
 
+type Scripts = Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>;
+
 /// Functions by the name of a package's repository: the built-in ones, and those of a test.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Shelf {
-    pub functions: Arc<Functions>,
-    scripted: Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>,
+    pub functions: Arc<Router>,
+    scripts: Scripts,
+    installer: Installer,
 }
 
-impl FunctionRuntime for Shelf {
-    fn install(&self, function: &transom_xapi::Function) -> Result<(), String> {
-        if let Some(address) = function.metadata.annotation("transom.io/endpoint") {
-            let called = self.functions.call_at(&*function.metadata.name, Endpoint::plaintext(address));
-            return called.map_err(|e| e.to_string());
+impl Default for Shelf {
+    fn default() -> Self {
+        Self::new(transom_runner::Options::default())
+    }
+}
+
+impl Shelf {
+    pub fn new(options: transom_runner::Options) -> Self {
+        let (scripts, functions) = (Scripts::default(), Arc::new(Router::new(options)));
+        let (scripted, builtins) = (scripts.clone(), Builtins::new(&Settings::default()));
+        let find = move |name: &str| {
+            let scripted = scripted.lock().unwrap().get(name).cloned();
+            scripted.or_else(|| builtins.find(name))
+        };
+        let runtime = Arc::new(Packages(LocalRuntime::new(find, options)));
+        let resolver = Resolver::new(transom_builtins::names());
+        let installer = Installer::new(resolver, runtime, functions.clone());
+        Self { functions, scripts, installer }
+    }
+}
+
+/// Runs the package of a scripted function in this process.
+struct Packages(LocalRuntime);
+
+#[async_trait]
+impl FunctionRuntime for Packages {
+    async fn ensure(&self, revision: &RevisionSpec) -> RuntimeState {
+        let mut revision = revision.clone();
+        if let Source::Package { repository, .. } = revision.source {
+            revision.source = Source::Builtin(repository);
         }
-        let name = function.repository_name();
-        let scripted = self.scripted.lock().unwrap().get(name).cloned();
-        let found = scripted.or_else(|| transom_builtins::find(name));
-        let found = found.ok_or_else(|| format!("there is no function {name:?}"))?;
-        self.functions.run_in_process(function.metadata.name.clone(), found);
-        Ok(())
+        self.0.ensure(&revision).await
     }
 
-    fn remove(&self, name: &str) {
-        self.functions.remove(name);
-    }
-
-    fn reach<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.functions.reach(name))
-    }
-
-    fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
-        self.functions.on_change(changed);
+    async fn release(&self, revision: &RevisionId) {
+        self.0.release(revision).await;
     }
 }
 
@@ -274,7 +293,7 @@ impl Plane {
         let context = Context {
             client: client_of(&self.server, self.wire.clone(), self.hidden.clone()),
             runner: self.runner.clone().unwrap_or_else(|| self.shelf.functions.clone()),
-            runtime: Arc::new(self.shelf.clone()),
+            functions: self.shelf.installer.clone(),
             clock: Clock::starting_at(transom_object::time::Timestamp::now()),
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
             metrics: self.metrics.clone(),
@@ -333,12 +352,13 @@ impl Plane {
         script: impl Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync + 'static,
     ) {
         let function: Arc<dyn Function> = Arc::new(Scripted(script));
-        self.shelf.scripted.lock().unwrap().insert(name.to_owned(), function.clone());
-        self.shelf.functions.run_in_process(name, function);
-        self.apply(&format!(
+        self.shelf.scripts.lock().unwrap().insert(name.to_owned(), function);
+        let manifest = format!(
             "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\nspec: {{package: example.org/{name}:v1}}\n"
-        ))
-        .await;
+        );
+        let function = transom_xapi::Function::deserialize(&documents(&manifest)[0]).unwrap();
+        assert!(self.shelf.installer.install(&function).await.is_ready());
+        self.apply(&manifest).await;
     }
 
     /// Applies documents as a user does.

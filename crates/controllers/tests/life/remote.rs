@@ -4,7 +4,6 @@ use crate::basics::*;
 use crate::fixture::*;
 use serde_json::json;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,7 +14,7 @@ use transom_function::{
     Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
 };
 use transom_object::meta;
-use transom_runner::{Endpoint, Functions, Options};
+use transom_runner::{Endpoint, Options};
 
 /// More than any answer may have, and almost as much.
 const TOO_MUCH: usize = 65 << 20;
@@ -84,8 +83,8 @@ async fn broken(server: SocketAddr, after: u64) -> SocketAddr {
 /// A plane that does not wait long for functions.
 async fn impatient() -> Plane {
     let mut plane = Plane::quiet().await;
-    let (deadline, patience) = (Duration::from_millis(1500), Duration::from_millis(100));
-    plane.shelf.functions = Arc::new(Functions::new(Options { deadline, patience, ..Options::default() }));
+    let (deadline, wait_for_start) = (Duration::from_millis(1500), Duration::from_millis(100));
+    plane.shelf = Shelf::new(Options { deadline, wait_for_start, ..Options::default() });
     plane.start().await;
     plane
 }

@@ -12,13 +12,16 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use transom_apiserver::{Endpoint, Environment, Operation, Phase, Review, Server, Verdict};
 use transom_controllers::{
-    Context, Controllers, DeletionDecision, DeletionRequest, FunctionRuntime, Notice, Options, Protection,
+    Context, Controllers, DeletionDecision, DeletionRequest, Notice, Options, Protection,
 };
 use transom_engine::Clock;
 use transom_engine::Cluster;
+use transom_function::async_trait;
 use transom_object::Status;
 use transom_object::time::Timestamp;
-use transom_runner::Functions;
+use transom_runner::{
+    FunctionRuntime, InProcess, Installer, Instance, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
+};
 use transom_store::Store;
 
 /// Time from the runtime's clock, chance from a seed.
@@ -47,15 +50,16 @@ impl Environment for Virtual {
     }
 }
 
-/// The one function there is can always be called.
-struct Shelf;
+/// The only function can always be called.
+struct Always(Arc<dyn Instance>);
 
-impl FunctionRuntime for Shelf {
-    fn install(&self, _: &transom_xapi::Function) -> Result<(), String> {
-        Ok(())
+#[async_trait]
+impl FunctionRuntime for Always {
+    async fn ensure(&self, _: &RevisionSpec) -> RuntimeState {
+        RuntimeState::Ready(self.0.clone())
     }
 
-    fn remove(&self, _: &str) {}
+    async fn release(&self, _: &RevisionId) {}
 }
 
 /// Asks the usages before anything is deleted.
@@ -114,12 +118,15 @@ impl Plane {
         let server = Server::start(store, options).await.unwrap();
         let upkeep = server.clone();
         let upkeep = tokio::spawn(async move { upkeep.run_upkeep().await });
-        let functions = Functions::default();
+        let functions = Arc::new(Router::default());
         functions.run_in_process("parts", Arc::new(Parts(wire.clone())));
+        let runtime = Always(Arc::new(InProcess(Arc::new(Parts(wire.clone())))));
+        let installer = Installer::new(Resolver::default(), Arc::new(runtime), functions.clone());
         let keeper = Keeper {
             server: server.clone(),
             wire: wire.clone(),
-            functions: Arc::new(functions),
+            functions,
+            installer,
             protection,
             dice: dice.split(),
             began,
@@ -167,7 +174,8 @@ impl Plane {
 struct Keeper {
     server: Server,
     wire: Arc<Wire>,
-    functions: Arc<Functions>,
+    functions: Arc<Router>,
+    installer: Installer,
     protection: Arc<Protection>,
     dice: Dice,
     began: Instant,
@@ -201,7 +209,7 @@ impl Keeper {
         Controllers::start(Context {
             client: self.wire.connect(&self.server),
             runner: self.functions.clone(),
-            runtime: Arc::new(Shelf),
+            functions: self.installer.clone(),
             clock: Clock::starting_at(now(self.began)),
             announce: Arc::new(|_: &Notice| {}),
             metrics: Arc::default(),

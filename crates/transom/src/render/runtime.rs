@@ -1,7 +1,7 @@
 //! Where the functions of a pipeline run.
 //!
-//! A function whose package is one of the built-ins' runs in this process. One that somebody runs already is called at
-//! its address. Nothing is downloaded and no container is started.
+//! A function whose package is that of a built-in runs in this process. A function that is already running is called
+//! at its address. Nothing is downloaded and no container is started.
 
 use super::manifests::{self, Manifest};
 use crate::failure::Failure;
@@ -9,18 +9,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+use transom_builtins::{Builtins, Settings};
 use transom_compose::{environment, resources_mode};
+use transom_function::error_chain::chain;
 use transom_object::{meta, suggest};
-use transom_runner::{Endpoint, Functions, Options};
+use transom_runner::{Endpoint, Options, RUNTIME_ANNOTATION, Resolver, Router, Source};
 use transom_xapi::Composition;
 use transom_xapi::function::Function;
 
-const RUNTIME: &str = "render.crossplane.io/runtime";
-const DEVELOPMENT_TARGET: &str = "render.crossplane.io/runtime-development-target";
-const DEFAULT_TARGET: &str = "localhost:9443";
-
-/// How long to wait for a function in development to listen.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a call waits for a function in development to start.
+const WAIT_FOR_START: Duration = Duration::from_secs(3);
 
 /// Reads Functions, and sets annotations on all of them.
 pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<Manifest>, Failure> {
@@ -42,11 +40,11 @@ pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<
 
 /// The functions that a composition calls.
 pub(crate) struct Runtime {
-    pub(crate) functions: Functions,
-    /// Those that are built in: which one each Function is.
-    built_in: BTreeMap<String, &'static str>,
-    /// Whether built-ins refuse their input in the words of the originals.
-    genuine: bool,
+    pub(crate) functions: Router,
+    resolver: Resolver,
+    builtins: Builtins,
+    /// The names of the built-ins that Functions are, by the names of the Functions.
+    built_in: BTreeMap<String, String>,
 }
 
 /// Finds every function that a composition calls. With `genuine`, built-ins answer letter by letter as the originals.
@@ -57,8 +55,13 @@ pub(crate) fn resolve(
     deadline: Duration,
     genuine: bool,
 ) -> Result<Runtime, Failure> {
-    let options = Options { deadline, patience: PATIENCE.min(deadline / 2), ..Options::default() };
-    let mut runtime = Runtime { functions: Functions::new(options), built_in: BTreeMap::new(), genuine };
+    let wait_for_start = WAIT_FOR_START.min(deadline / 2);
+    let mut runtime = Runtime {
+        functions: Router::new(Options { deadline, wait_for_start, ..Options::default() }),
+        resolver: Resolver::new(transom_builtins::names()),
+        builtins: Builtins::new(&Settings { explain_refusals: !genuine, ..Settings::default() }),
+        built_in: BTreeMap::new(),
+    };
     if spec.spec.is_resources_mode() {
         runtime.functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
     }
@@ -81,13 +84,13 @@ pub(crate) fn resolve(
                 runtime.route(name, function)?;
             }
             None => {
-                let built_in = by_name(name).ok_or_else(|| {
+                let built_in = runtime.resolver.by_name(name).map(str::to_owned).ok_or_else(|| {
                     let what = format!("Function {name:?} is not built in, and no Functions file is given");
                     let remedy = suggest::did_you_mean(name, transom_builtins::names());
                     let otherwise = || format!("built in are {}", names());
                     composition.wrong(&pointer, what).remedy(remedy.unwrap_or_else(otherwise))
                 })?;
-                runtime.run_in_process(name, built_in);
+                runtime.run_in_process(name, &built_in);
             }
         }
     }
@@ -98,66 +101,64 @@ fn names() -> String {
     transom_builtins::names().collect::<Vec<_>>().join(", ")
 }
 
-/// The built-in that a Function of this name surely is: packages are named after their repository, with its owner in
-/// front when they are installed as a dependency.
-fn by_name(name: &str) -> Option<&'static str> {
-    let is_dependency = |built_in: &&str| name.ends_with(&format!("-{built_in}"));
-    exactly(name).or_else(|| transom_builtins::names().find(is_dependency))
-}
-
-fn exactly(name: &str) -> Option<&'static str> {
-    transom_builtins::names().find(|built_in| *built_in == name)
-}
-
 impl Runtime {
-    /// The built-in that a Function is.
-    pub(crate) fn built_in(&self, function: &str) -> Option<&'static str> {
-        self.built_in.get(function).copied()
+    /// The name of the built-in that a Function is.
+    pub(crate) fn built_in(&self, function: &str) -> Option<&str> {
+        self.built_in.get(function).map(String::as_str)
     }
 
-    fn run_in_process(&mut self, name: &str, built_in: &'static str) {
-        let find = if self.genuine { transom_builtins::find } else { transom_builtins::find_explained };
-        if let Some(function) = find(built_in) {
+    fn run_in_process(&mut self, name: &str, built_in: &str) {
+        if let Some(function) = self.builtins.find(built_in) {
             self.functions.run_in_process(name, function);
-            self.built_in.insert(name.to_owned(), built_in);
+            self.built_in.insert(name.to_owned(), built_in.to_owned());
         }
     }
 
     fn route(&mut self, name: &str, manifest: &Manifest) -> Result<(), Failure> {
         let function: Function = serde_json::from_value::<Function>(manifest.object.clone())
             .map_err(|e| manifest.wrong("/spec", format!("this is not a Function: {e}")))?;
-        let annotation = |key| meta::annotation(&manifest.object, key);
-        let pointer = |key: &str| format!("/metadata/annotations/{}", key.replace('/', "~1"));
-        let runtime = annotation(RUNTIME).unwrap_or("Docker");
-        if runtime == "Development" {
-            let target = annotation(DEVELOPMENT_TARGET).unwrap_or(DEFAULT_TARGET);
-            let called = self.functions.call_at(name, Endpoint::plaintext(target));
-            return called.map_err(|e| manifest.wrong(&pointer(DEVELOPMENT_TARGET), e.to_string()));
+        match self.resolver.resolve(&function) {
+            Source::Endpoint { address, annotation } => {
+                let called = self.functions.call_at(name, Endpoint::plaintext(address));
+                called.map_err(|e| manifest.wrong(&annotation_pointer(annotation), chain(&e)))
+            }
+            source => {
+                check_runtime(name, manifest)?;
+                let Source::Builtin(built_in) = source else {
+                    return Err(not_built_in(name, manifest, &function));
+                };
+                self.run_in_process(name, &built_in);
+                Ok(())
+            }
         }
-        if !["Docker", "InProcess"].contains(&runtime) {
-            return Err(manifest
-                .wrong(&pointer(RUNTIME), format!("unknown runtime {runtime:?} for Function {name:?}"))
-                .remedy("built-in functions need none, all others run as Development"));
-        }
-        let package = function.repository_name();
-        let built_in = exactly(package).or_else(|| {
-            // An annotation that asks for this process needs no package to say which function it is.
-            (runtime == "InProcess").then(|| by_name(name)).flatten()
-        });
-        let built_in = built_in.ok_or_else(|| {
-            let what =
-                format!("Function {name:?} is not built in: its package is {:?}", function.spec.package);
-            let meant = suggest::did_you_mean(package, transom_builtins::names());
-            manifest.wrong("/spec/package", what).remedy(meant.unwrap_or_else(|| {
-                format!(
-                    "run it yourself with --insecure and annotate it {RUNTIME}: Development; built in are {}",
-                    names()
-                )
-            }))
-        })?;
-        self.run_in_process(name, built_in);
-        Ok(())
     }
+}
+
+fn annotation_pointer(key: &str) -> String {
+    format!("/metadata/annotations/{}", key.replace('/', "~1"))
+}
+
+/// Refuses a runtime that `render` does not have.
+fn check_runtime(name: &str, manifest: &Manifest) -> Result<(), Failure> {
+    match meta::annotation(&manifest.object, RUNTIME_ANNOTATION) {
+        None | Some("Docker" | "InProcess") => Ok(()),
+        Some(runtime) => {
+            let what = format!("unknown runtime {runtime:?} for Function {name:?}");
+            let remedy = "built-in functions need none, all others run as Development";
+            Err(manifest.wrong(&annotation_pointer(RUNTIME_ANNOTATION), what).remedy(remedy))
+        }
+    }
+}
+
+fn not_built_in(name: &str, manifest: &Manifest, function: &Function) -> Failure {
+    let what = format!("Function {name:?} is not built in: its package is {:?}", function.spec.package);
+    let meant = suggest::did_you_mean(function.repository_name(), transom_builtins::names());
+    manifest.wrong("/spec/package", what).remedy(meant.unwrap_or_else(|| {
+        format!(
+            "run it yourself with --insecure and annotate it {RUNTIME_ANNOTATION}: Development; built in are {}",
+            names()
+        )
+    }))
 }
 
 /// Reads `key=value`.

@@ -1,7 +1,7 @@
 //! The controllers in the embedded plane: clients of the server in the same process, like any other client.
 
 use super::announce::Announcer;
-use super::functions::Embedded;
+use super::functions::Functions;
 use crate::failure::Failure;
 use http::Request;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Admission for UsageProtection {
 /// Starts them on the runtime that this is run on: whatever they do stays there.
 pub(super) async fn start(
     server: Server,
-    functions: Embedded,
+    functions: Functions,
     metrics: Arc<Metrics>,
     protection: Arc<Protection>,
     options: Options,
@@ -67,7 +67,7 @@ pub(super) async fn start(
     let context = Context {
         client: kube::Client::new(transport, "default"),
         runner: functions.runner(),
-        runtime: Arc::new(functions),
+        functions: functions.installer(),
         clock: Clock::starting_at(now),
         announce: Arc::new(move |notice| announcer.notice(notice)),
         metrics,

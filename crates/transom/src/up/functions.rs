@@ -1,62 +1,58 @@
-//! Functions in the embedded plane: built in, or listening somewhere.
+//! The functions of the embedded plane: built in, or at endpoints.
 
-use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use transom_builtins::{Explained, GoTemplating, Lasting};
+use transom_builtins::{Builtins, Settings, WithoutDefaultTtl};
 use transom_compose::{FunctionRunner, environment, resources_mode};
-use transom_controllers::FunctionRuntime;
 use transom_engine::Metrics;
-use transom_runner::{Account, CacheOptions, Cached, Endpoint, Functions, Tls};
-use transom_xapi::Function;
+use transom_runner::{Account, CacheOptions, Cached, Installer, LocalRuntime, Resolver, Router, Tls};
 
 use crate::failure::Failure;
 
-/// Where a function listens, as `host:port`.
-const ENDPOINT: &str = "transom.io/endpoint";
-/// How `crossplane render` is told that a function listens somewhere.
-const RENDER_RUNTIME: &str = "render.crossplane.io/runtime";
-const RENDER_TARGET: &str = "render.crossplane.io/runtime-development-target";
-/// Where functions under development listen unless told.
-const DEVELOPMENT: &str = "localhost:9443";
-
-/// Finds functions by the last segment of their package's repository, or at the address an annotation names.
-pub(super) struct Embedded {
-    functions: Arc<Functions>,
-    cache: Option<Arc<Cached>>,
-    templates: Arc<dyn transom_function::Function>,
-    tls: Option<Tls>,
-}
-
-/// Where the packages of the built-in functions are published. Nothing is downloaded: the name alone counts.
+/// Where the packages of the built-in functions are published. Nothing is downloaded: only the name is used.
 const PACKAGES: &str = "xpkg.crossplane.io/crossplane-contrib";
 
-/// The built-in that reads files. Whoever may write a Composition must not read those of the host.
-const TEMPLATING: &str = "function-go-templating";
+/// Makes Functions callable, and calls them.
+pub(super) struct Functions {
+    router: Arc<Router>,
+    installer: Installer,
+    cache: Option<Arc<Cached>>,
+}
 
-impl Embedded {
-    /// Templates are read from files below one directory alone. With a directory of certificates functions are called
-    /// with mutual TLS, otherwise in plain text.
+/// How the plane's built-in functions are made. Authors of Compositions must not read the files of the host, so
+/// templates are read below one directory only.
+fn settings(templates: &Path) -> Settings {
+    Settings { files_below: Some(templates.to_owned()), explain_refusals: true, without_default_ttl: true }
+}
+
+impl Functions {
+    /// With a directory of certificates, functions at endpoints are called with mutual TLS, otherwise in plain text.
     pub(super) fn new(
         templates: &Path,
         certificates: Option<&Path>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
-        let templates = Arc::new(GoTemplating::default().with_files_below(templates));
-        let templates = Arc::new(Explained::new(templates));
         let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
-        let functions = Functions::default().counting(Arc::new(Counted(metrics))).offering(packages);
-        let functions = Arc::new(functions);
-        functions.run_in_process(resources_mode::FUNCTION, Arc::new(Lasting(transom_builtins::templates())));
-        functions.run_in_process(environment::FUNCTION, Arc::new(Lasting(transom_builtins::environment())));
-        Ok(Self { functions, cache: None, templates, tls })
+        let router = Router::default().counting(Arc::new(Counted(metrics))).offering(packages);
+        for (name, function) in [
+            (resources_mode::FUNCTION, transom_builtins::templates()),
+            (environment::FUNCTION, transom_builtins::environment()),
+        ] {
+            router.run_in_process(name, Arc::new(WithoutDefaultTtl(function)));
+        }
+        let router = Arc::new(router);
+        let builtins = Builtins::new(&settings(templates));
+        let runtime = LocalRuntime::new(move |name| builtins.find(name), router.options()).with_tls(tls);
+        let resolver = Resolver::new(transom_builtins::names());
+        let installer = Installer::new(resolver, Arc::new(runtime), router.clone());
+        Ok(Self { router, installer, cache: None })
     }
 
-    /// Gives answers again while they hold.
+    /// Returns responses again within their TTL.
     pub(super) fn cached(mut self, options: CacheOptions) -> Self {
-        self.cache = Some(Arc::new(Cached::new(self.functions.clone(), options)));
+        self.cache = Some(Arc::new(Cached::new(self.router.clone(), options)));
         self
     }
 
@@ -64,19 +60,19 @@ impl Embedded {
         self.cache.clone()
     }
 
-    fn built_in(&self, name: &str) -> Option<Arc<dyn transom_function::Function>> {
-        if name == TEMPLATING { Some(self.templates.clone()) } else { transom_builtins::find_lasting(name) }
+    pub(super) fn installer(&self) -> Installer {
+        self.installer.clone()
     }
 
     pub(super) fn runner(&self) -> Arc<dyn FunctionRunner> {
         match &self.cache {
             Some(cache) => cache.clone(),
-            None => self.functions.clone(),
+            None => self.router.clone(),
         }
     }
 }
 
-/// Calls are counted with what the controllers count.
+/// Counts calls with what the controllers count.
 struct Counted(Arc<Metrics>);
 
 impl Account for Counted {
@@ -100,50 +96,6 @@ fn read_certificates(dir: &Path) -> Result<Tls, Failure> {
     Ok(Tls { ca: read("ca.crt")?, certificate: read("tls.crt")?, key: read("tls.key")? })
 }
 
-/// The address that the annotations of a function name.
-fn address(function: &Function) -> Option<&str> {
-    let annotation = |key: &str| function.metadata.annotation(key);
-    let development = annotation(RENDER_RUNTIME) == Some("Development");
-    annotation(ENDPOINT).or_else(|| development.then(|| annotation(RENDER_TARGET).unwrap_or(DEVELOPMENT)))
-}
-
-impl FunctionRuntime for Embedded {
-    fn install(&self, function: &Function) -> Result<(), String> {
-        let name = function.metadata.name.clone();
-        if let Some(address) = address(function) {
-            let endpoint = match &self.tls {
-                Some(tls) => Endpoint::mutual_tls(address, tls.clone()),
-                None => Endpoint::plaintext(address),
-            };
-            self.functions.call_at(&*name, endpoint).map_err(|e| e.to_string())?;
-            self.functions.comes_from(&name, &function.spec.package);
-            return Ok(());
-        }
-        let repository = function.repository_name();
-        let built_in = self.built_in(repository).ok_or_else(|| {
-            format!(
-                "{repository:?} is not built in, and packages cannot be run yet; say where the function listens \
-                 with the annotation {ENDPOINT}"
-            )
-        })?;
-        self.functions.run_in_process(&*name, built_in);
-        self.functions.comes_from(&name, &function.spec.package);
-        Ok(())
-    }
-
-    fn remove(&self, name: &str) {
-        self.functions.remove(name);
-    }
-
-    fn reach<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(self.functions.reach(name))
-    }
-
-    fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
-        self.functions.on_change(changed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     //! What the embedded plane lets functions do.
@@ -162,8 +114,8 @@ mod tests {
             std::fs::write(folder.join("one.yaml"), manifest).expect("a file");
         }
         std::os::unix::fs::symlink(&outside, templates.join("link")).expect("a link");
-        let plane = Embedded::new(&templates, None, Arc::default()).expect("no certificates are needed");
-        let function = plane.built_in(TEMPLATING).expect("it is built in");
+        let function = Builtins::new(&settings(&templates)).find("function-go-templating");
+        let function = function.expect("it is built in");
         let below = |path: &str| {
             let input = json!({
                 "apiVersion": "gotemplating.fn.crossplane.io/v1beta1", "kind": "GoTemplate",

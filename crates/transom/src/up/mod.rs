@@ -177,7 +177,7 @@ async fn start_controllers(
 ) -> Result<(Controllers, AbortOnDrop), Failure> {
     let templates = place.data_dir.join("templates");
     let certificates = options.tls_client_certs_dir.as_deref();
-    let mut functions = functions::Embedded::new(&templates, certificates, metrics.clone())?;
+    let mut functions = functions::Functions::new(&templates, certificates, metrics.clone())?;
     if options.enable_function_response_cache {
         functions = functions.cached(cache_options(options));
     }

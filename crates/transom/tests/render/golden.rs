@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use transom_compose::{Objects, Requirements, Simulated, Simulation, SimulationError, schema_for, simulate};
-use transom_runner::{Functions, Options};
+use transom_runner::{Options, Router};
 use transom_xapi::Composition;
 
 const KNOWN: &str = include_str!("known_differences.txt");
@@ -24,8 +24,8 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// The functions of a golden's pipeline, or the first one that is not built in.
-fn functions(golden: &Value) -> Result<Functions, String> {
-    let functions = Functions::new(Options::default());
+fn functions(golden: &Value) -> Result<Router, String> {
+    let functions = Router::new(Options::default());
     for (name, package) in golden["functions"].as_object().into_iter().flatten() {
         let package = package.as_str().unwrap_or_default();
         let built_in = transom_builtins::find(package).ok_or_else(|| package.to_owned())?;
@@ -38,7 +38,7 @@ fn objects(list: &Value) -> Vec<Value> {
     list.as_array().cloned().unwrap_or_default()
 }
 
-async fn run(input: &Value, functions: &Functions) -> Result<Simulated, SimulationError> {
+async fn run(input: &Value, functions: &Router) -> Result<Simulated, SimulationError> {
     let composition: Composition =
         serde_json::from_value(input["composition"].clone()).expect("a composition");
     let observed = objects(&input["observedResources"]);
@@ -138,7 +138,7 @@ fn difference(path: &str, ours: &Value, theirs: &Value) -> Option<String> {
     }
 }
 
-async fn check(golden: &Value, functions: &Functions) -> Result<(), String> {
+async fn check(golden: &Value, functions: &Router) -> Result<(), String> {
     let error = golden["error"].as_str();
     match (run(&golden["input"], functions).await, error) {
         (Ok(simulated), None) => {

@@ -1,0 +1,73 @@
+//! Functions that are called over gRPC.
+
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::instance::Instance;
+use crate::router::Options;
+use crate::runtime::{Problem, Reason};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use tonic::{Code, Status};
+use transom_function::client::FunctionClient;
+use transom_function::error_chain::chain;
+use transom_function::{RunFunctionRequest, RunFunctionResponse, async_trait};
+
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A function behind an endpoint, with the one connection that all its calls share.
+pub struct Remote {
+    endpoint: Endpoint,
+    client: FunctionClient,
+    wait_for_start: Duration,
+    /// Whether the last call or the last probe reached the function.
+    reachable: AtomicBool,
+}
+
+impl Remote {
+    /// A function at an endpoint. Connects when it is first called or probed.
+    pub fn new(endpoint: Endpoint, options: &Options) -> Result<Self, EndpointError> {
+        let client = FunctionClient::new(endpoint.channel()?).with_max_message_size(options.max_message_size);
+        Ok(Self {
+            endpoint,
+            client,
+            wait_for_start: options.wait_for_start,
+            reachable: AtomicBool::new(true),
+        })
+    }
+}
+
+#[async_trait]
+impl Instance for Remote {
+    /// Calls again while the endpoint cannot be reached: the function may just be starting. Any other result is final.
+    async fn call(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Status> {
+        let give_up = Instant::now() + self.wait_for_start;
+        loop {
+            match self.client.run(&request).await {
+                Err(status) if status.code() == Code::Unavailable && Instant::now() < give_up => {
+                    tracing::debug!(error = chain(&status), "the function cannot be reached yet");
+                    sleep(RETRY_INTERVAL).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn probe(&self) -> Result<(), Problem> {
+        let reached = self.endpoint.reach().await;
+        self.reachable.store(reached.is_ok(), Ordering::Relaxed);
+        reached.map_err(|error| Problem::new(Reason::Unreachable, error.message()))
+    }
+
+    fn target(&self) -> &str {
+        self.endpoint.address()
+    }
+
+    fn location(&self) -> String {
+        format!("at {}", self.endpoint.address())
+    }
+
+    fn record(&self, code: Code) -> bool {
+        let reachable = code != Code::Unavailable;
+        self.reachable.swap(reachable, Ordering::Relaxed) != reachable
+    }
+}

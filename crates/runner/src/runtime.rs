@@ -1,0 +1,225 @@
+//! Starting and stopping revisions of functions.
+//!
+//! A [`FunctionRuntime`] makes a revision runnable and returns the [`Instance`] to call. It does not route calls: see
+//! [`Router`](crate::Router) and [`Installer`](crate::Installer). [`LocalRuntime`] runs what needs no container.
+
+use crate::endpoint::{Endpoint, Tls};
+use crate::instance::{InProcess, Instance};
+use crate::remote::Remote;
+use crate::revision::{RevisionId, RevisionSpec};
+use crate::router::Options;
+use crate::source::{ENDPOINT_ANNOTATION, Source};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transom_function::error_chain::chain;
+use transom_function::{Function, async_trait};
+
+/// Runs revisions of functions.
+#[async_trait]
+pub trait FunctionRuntime: Send + Sync + 'static {
+    /// Makes a revision runnable, if it is not yet, and returns its state. It is called again whenever the state may
+    /// have changed, and returns the same instance as long as the revision is not released.
+    async fn ensure(&self, revision: &RevisionSpec) -> RuntimeState;
+
+    /// Stops a revision and frees what it holds. Calls under way may finish. Unknown revisions are ignored.
+    async fn release(&self, revision: &RevisionId);
+}
+
+/// The state of a revision.
+#[derive(Clone)]
+pub enum RuntimeState {
+    /// It cannot be reached yet, and may be without any change to it.
+    Pending {
+        /// What it waits for.
+        problem: Problem,
+        /// What to call, if calls can be attempted already: they wait a moment for the function to start.
+        instance: Option<Arc<dyn Instance>>,
+    },
+    /// It can be called.
+    Ready(Arc<dyn Instance>),
+    /// It cannot be run until it, or this program, is changed.
+    Failed(Problem),
+}
+
+impl RuntimeState {
+    /// What can be called, if anything.
+    pub fn instance(&self) -> Option<&Arc<dyn Instance>> {
+        match self {
+            Self::Ready(instance) => Some(instance),
+            Self::Pending { instance, .. } => instance.as_ref(),
+            Self::Failed(_) => None,
+        }
+    }
+
+    /// Why the revision is not ready.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Ready(_) => None,
+            Self::Pending { problem, .. } | Self::Failed(problem) => Some(problem),
+        }
+    }
+
+    /// Whether the revision can be called.
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready(_))
+    }
+}
+
+impl fmt::Debug for RuntimeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pending { problem, .. } => write!(f, "Pending({problem:?})"),
+            Self::Ready(instance) => write!(f, "Ready({})", instance.target()),
+            Self::Failed(problem) => write!(f, "Failed({problem:?})"),
+        }
+    }
+}
+
+/// Why a revision is not ready.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Problem {
+    /// For programs.
+    pub reason: Reason,
+    /// For users: what is wrong, and where possible what to do about it.
+    pub message: String,
+}
+
+impl Problem {
+    /// A problem.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+/// Why a revision is not ready, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Nothing answers at the endpoint, or not with the expected certificate.
+    Unreachable,
+    /// The endpoint's address or certificates are malformed.
+    InvalidEndpoint,
+    /// The function is not built in, and this runtime does not run packages.
+    UnsupportedPackage,
+}
+
+impl Reason {
+    /// The reason as conditions write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "Unreachable",
+            Self::InvalidEndpoint => "InvalidEndpoint",
+            Self::UnsupportedPackage => "UnsupportedPackage",
+        }
+    }
+}
+
+/// Finds built-in functions by name.
+pub type FindBuiltin = Box<dyn Fn(&str) -> Option<Arc<dyn Function>> + Send + Sync>;
+
+/// Runs built-in functions in this process and calls functions at endpoints. It starts nothing.
+pub struct LocalRuntime {
+    builtins: FindBuiltin,
+    tls: Option<Tls>,
+    options: Options,
+    instances: Mutex<BTreeMap<RevisionId, Kept>>,
+}
+
+/// What is kept for a revision, to return the same instance again.
+#[derive(Clone)]
+enum Kept {
+    InProcess { function: Arc<dyn Function>, instance: Arc<dyn Instance> },
+    Remote { endpoint: Endpoint, instance: Arc<dyn Instance> },
+}
+
+impl LocalRuntime {
+    /// A runtime for these built-in functions. Functions at endpoints are called in plain text.
+    pub fn new(
+        builtins: impl Fn(&str) -> Option<Arc<dyn Function>> + Send + Sync + 'static,
+        options: Options,
+    ) -> Self {
+        Self { builtins: Box::new(builtins), tls: None, options, instances: Mutex::default() }
+    }
+
+    /// Calls functions at endpoints with mutual TLS.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RevisionId, Kept>> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn in_process(&self, id: &RevisionId, function: Arc<dyn Function>) -> RuntimeState {
+        let mut instances = self.lock();
+        if let Some(Kept::InProcess { function: kept, instance }) = instances.get(id)
+            && Arc::ptr_eq(kept, &function)
+        {
+            return RuntimeState::Ready(instance.clone());
+        }
+        let instance: Arc<dyn Instance> = Arc::new(InProcess(function.clone()));
+        instances.insert(id.clone(), Kept::InProcess { function, instance: instance.clone() });
+        RuntimeState::Ready(instance)
+    }
+
+    async fn remote(&self, id: &RevisionId, address: &str) -> RuntimeState {
+        let instance = match self.connect(id, address) {
+            Ok(instance) => instance,
+            Err(problem) => return RuntimeState::Failed(problem),
+        };
+        match instance.probe().await {
+            Ok(()) => RuntimeState::Ready(instance),
+            Err(problem) => RuntimeState::Pending { problem, instance: Some(instance) },
+        }
+    }
+
+    /// The kept instance of an endpoint, or a new one.
+    fn connect(&self, id: &RevisionId, address: &str) -> Result<Arc<dyn Instance>, Problem> {
+        let endpoint = match &self.tls {
+            Some(tls) => Endpoint::mutual_tls(address, tls.clone()),
+            None => Endpoint::plaintext(address),
+        };
+        let mut instances = self.lock();
+        if let Some(Kept::Remote { endpoint: kept, instance }) = instances.get(id)
+            && *kept == endpoint
+        {
+            return Ok(instance.clone());
+        }
+        let instance: Arc<dyn Instance> = match Remote::new(endpoint.clone(), &self.options) {
+            Ok(remote) => Arc::new(remote),
+            Err(error) => return Err(Problem::new(Reason::InvalidEndpoint, chain(&error))),
+        };
+        instances.insert(id.clone(), Kept::Remote { endpoint, instance: instance.clone() });
+        Ok(instance)
+    }
+}
+
+#[async_trait]
+impl FunctionRuntime for LocalRuntime {
+    async fn ensure(&self, revision: &RevisionSpec) -> RuntimeState {
+        match &revision.source {
+            Source::Endpoint { address, .. } => self.remote(&revision.id, address).await,
+            Source::Builtin(name) => match (self.builtins)(name) {
+                Some(function) => self.in_process(&revision.id, function),
+                None => RuntimeState::Failed(not_built_in(name)),
+            },
+            Source::Package { repository, .. } => RuntimeState::Failed(not_built_in(repository)),
+        }
+    }
+
+    async fn release(&self, revision: &RevisionId) {
+        self.lock().remove(revision);
+    }
+}
+
+fn not_built_in(repository: &str) -> Problem {
+    let message = format!(
+        "{repository:?} is not built in, and packages cannot be run yet; say where the function listens with the \
+         annotation {ENDPOINT_ANNOTATION}"
+    );
+    Problem::new(Reason::UnsupportedPackage, message)
+}
