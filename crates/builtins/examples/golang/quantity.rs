@@ -81,7 +81,7 @@ pub fn text(dice: &mut Dice) -> String {
             let _ = write!(text, "{}{}", dice.pick(&["e", "E"]), dice.pick(&exponents));
         }
         7 if dice.percent(20) => {
-            text.push_str(dice.pick(&["i", "K", "mi", "e", "e+", "Zi", " ", "e1.5", "_", ".", "é"]))
+            text.push_str(dice.pick(&["i", "K", "mi", "e", "e+", "Zi", " ", "e1.5", "_", ".", "é"]));
         }
         _ => {}
     }

@@ -10,7 +10,7 @@ use transom_schema::{normalize, structural, validate};
 
 pub fn case(dice: &mut Dice) -> Case {
     let mut schema = object(dice, 3);
-    let value = fitting(dice, &schema, 3);
+    let value = fitting(dice, &schema);
     if let Value::Object(fields) = &mut schema {
         fields.remove("nullable");
     }
@@ -164,7 +164,7 @@ fn rule(dice: &mut Dice, schema: &mut Value, rules: &[&str]) {
 }
 
 /// A value that mostly fits a schema.
-fn fitting(dice: &mut Dice, schema: &Value, depth: usize) -> Value {
+fn fitting(dice: &mut Dice, schema: &Value) -> Value {
     if dice.percent(6) {
         return dice.one(&[
             json!(null),
@@ -204,19 +204,19 @@ fn fitting(dice: &mut Dice, schema: &Value, depth: usize) -> Value {
             "é"
         ])),
         Some("boolean") => json!(dice.percent(50)),
-        Some("array") => (0..dice.below(4)).map(|_| fitting(dice, &schema["items"], depth)).collect(),
+        Some("array") => (0..dice.below(4)).map(|_| fitting(dice, &schema["items"])).collect(),
         Some(_) => {
             let mut fields = Map::new();
             let properties = schema["properties"].as_object().cloned().unwrap_or_default();
             for (name, property) in &properties {
                 if dice.percent(75) {
-                    fields.insert(name.clone(), fitting(dice, property, depth));
+                    fields.insert(name.clone(), fitting(dice, property));
                 }
             }
             for _ in 0..dice.below(3) {
                 let below =
                     schema.get("additionalProperties").cloned().unwrap_or_else(|| json!({"type": "string"}));
-                fields.insert(dice.one(&KEYS).to_owned(), fitting(dice, &below, depth));
+                fields.insert(dice.one(&KEYS).to_owned(), fitting(dice, &below));
             }
             fields.into()
         }

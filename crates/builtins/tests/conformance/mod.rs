@@ -7,7 +7,7 @@
 
 mod compare;
 mod known;
-mod normal;
+pub mod normal;
 
 use compare::compare;
 use known::Known;

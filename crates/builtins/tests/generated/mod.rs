@@ -8,9 +8,8 @@ mod dice;
 #[path = "../../examples/differential/generate/mod.rs"]
 mod generate;
 mod held;
-#[path = "../conformance/normal.rs"]
-mod normal;
 
+use crate::conformance::normal;
 use generate::Questions;
 use proptest::prelude::*;
 use prost::Message;
