@@ -82,8 +82,10 @@ fn parse_small(text: &str, pieces: &Pieces<'_>, exponent: i32, format: Format) -
         }
         (1, exponent.wrapping_sub(i32::try_from(pieces.fraction.len()).ok()?))
     };
-    // The canonical form may have two digits more, and then is read as a large number, which has its limit.
-    let too_large = digits > 16 && scale.unsigned_abs() > MOST_DIGITS;
+    // The exponent of the canonical form is a multiple of three, so it may have two digits more. A number with more
+    // than 18 digits is read as a large number, which has its limit.
+    let shift = usize::try_from(scale.rem_euclid(3)).ok()?;
+    let too_large = digits + shift > 18 && scale.unsigned_abs() > MOST_DIGITS;
     if scale < NANO || too_large {
         return None;
     }
