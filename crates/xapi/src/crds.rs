@@ -76,8 +76,12 @@ mod tests {
     #[test]
     fn names_and_kinds_are_unique_and_one_version_is_stored() {
         let all: Vec<Value> = crds().collect();
-        let unique = |part: fn(&Value) -> &str| all.iter().map(part).collect::<BTreeSet<_>>().len();
-        assert_eq!(unique(|crd| crd["metadata"]["name"].as_str().unwrap()), all.len());
+        let unique = |part: fn(&Value) -> String| all.iter().map(part).collect::<BTreeSet<_>>().len();
+        assert_eq!(unique(|crd| crd["metadata"]["name"].to_string()), all.len());
+        assert_eq!(
+            unique(|crd| format!("{}/{}", crd["spec"]["group"], crd["spec"]["names"]["kind"])),
+            all.len()
+        );
         for crd in &all {
             let spec = &crd["spec"];
             let name =

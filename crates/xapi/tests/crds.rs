@@ -41,9 +41,24 @@ fn remove(value: &mut Value, keys: &[&str]) {
     keys.iter().for_each(|key| assert!(map.remove(*key).is_some(), "{key}"));
 }
 
+/// Takes validation rules away, each of which must be there.
+fn remove_rules(schema: &mut Value, messages: &[&str]) {
+    let rules = schema["x-kubernetes-validations"].as_array_mut().unwrap();
+    let before = rules.len();
+    rules.retain(|rule| !messages.contains(&rule["message"].as_str().unwrap()));
+    assert_eq!(before - rules.len(), messages.len(), "{messages:?}");
+}
+
 /// Takes away what is added on purpose.
 fn without_additions(name: &str, spec: &mut Value) {
+    if name.starts_with("environmentconfigs.") {
+        spec["versions"].as_array_mut().unwrap().retain(|version| version["name"] != "v1alpha1");
+    }
     for version in spec["versions"].as_array_mut().unwrap() {
+        let is_first = version["name"] == "v1";
+        if name.starts_with("compositeresourcedefinitions.") {
+            remove(&mut version["schema"]["openAPIV3Schema"], &["x-kubernetes-validations"]);
+        }
         let fields = version.pointer_mut("/schema/openAPIV3Schema/properties/spec");
         match name.split('.').next().unwrap() {
             "functions" => {
@@ -53,7 +68,8 @@ fn without_additions(name: &str, spec: &mut Value) {
             }
             kind @ ("compositions" | "compositionrevisions") => {
                 let fields = fields.unwrap();
-                remove(&mut fields["properties"], &["resources", "patchSets"]);
+                remove(&mut fields["properties"], &["resources", "patchSets", "environment"]);
+                remove(&mut fields["properties"], &["publishConnectionDetailsWithStoreConfigRef"]);
                 fields["properties"]["mode"]["enum"] = json!(["Pipeline"]);
                 let step = &mut fields["properties"]["pipeline"]["items"];
                 remove(step, &["x-kubernetes-validations"]);
@@ -66,6 +82,14 @@ fn without_additions(name: &str, spec: &mut Value) {
                         "message": "an array of pipeline steps is required in Pipeline mode",
                     }]);
                 }
+            }
+            "compositeresourcedefinitions" => {
+                let fields = fields.unwrap();
+                remove_rules(fields, &["claimNames cannot be removed once they are set"]);
+                if is_first {
+                    remove_rules(fields, &["claimNames must differ from names"]);
+                }
+                remove(&mut fields["properties"]["versions"], &["x-kubernetes-validations"]);
             }
             _ => {}
         }

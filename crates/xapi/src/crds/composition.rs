@@ -214,9 +214,9 @@ fn step(limited: bool) -> Value {
             "step": text("Name of the step; no two steps have the same."),
             "functionRef": name_reference("The function to call.", "Function"),
             "functionRevisionRef":
-                name_reference("The revision of the function to call, instead of the newest.", "FunctionRevision"),
+                name_reference("Without effect yet: the revision of the function to call, instead of the newest.", "FunctionRevision"),
             "functionRevisionSelector":
-                object("Calls the newest active revision of the function with these labels.", &["matchLabels"], labels),
+                object("Without effect yet: calls the newest active revision of the function with these labels.", &["matchLabels"], labels),
             "input": input,
             "inputRef": input_ref,
             "credentials": credentials(),

@@ -185,6 +185,8 @@ pub(super) fn composite_status(schema: Schema, extensions: Extensions) -> Map<St
             described("Resources outside this one whose changes cause it to be composed anew.", references);
         fields.insert("watchedResourceRefs".to_owned(), references);
         let omitted = json!({"type": "integer", "format": "int64"});
+        let omitted =
+            described("How many more resources are watched than watchedResourceRefs lists.", omitted);
         fields.insert("watchedResourceRefsOmitted".to_owned(), omitted);
     }
     if extensions.handled_requests {
