@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use transom_xapi::composition::NameReference;
 use transom_xapi::{CompositionSpec, PipelineStep};
 
-/// The function that makes the environment, which is not an installed Function.
-pub const FUNCTION: &str = "spec.environment";
+/// The function that makes the environment. It is not an installed Function, and no Function can have this name.
+pub const FUNCTION: &str = "spec:environment";
 /// The step that calls it, named after the field it stands for.
-pub const STEP: &str = FUNCTION;
+pub const STEP: &str = "spec.environment";
 
 /// The step, if the Composition has an environment.
 pub(crate) fn step(composition: &CompositionSpec) -> Option<PipelineStep> {

@@ -10,7 +10,7 @@ use crate::lookup::{Looked, Lookup};
 use crate::requirements::{Answer, Calls};
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{Kind, World};
-use crate::{desired, requirements};
+use crate::{desired, environment, requirements};
 use prost::Message;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -142,7 +142,9 @@ async fn answer(
     world: &dyn World,
     looked: &mut Looked,
 ) -> Result<Answer, Cause> {
-    let policy = Policy::of(step, inputs.options.extra_resources)?;
+    // The author of the Composition wrote what the environment is made from: it is not a function's wish.
+    let may_require = inputs.options.extra_resources || step.function_ref.name == environment::FUNCTION;
+    let policy = Policy::of(step, may_require)?;
     let request = request(step, observed, progress, world, looked).await?;
     let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
     let limit = limit.unwrap_or(inputs.options.max_iterations);

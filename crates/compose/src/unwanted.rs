@@ -1,6 +1,6 @@
 //! What exists and is not applied: it is deleted, or kept for a reason.
 
-use crate::child_name::child_name;
+use crate::child_name::{child_name, field_owner};
 use crate::condition::{Event, EventType, Target};
 use crate::failure::Cause;
 use crate::inputs::{Inputs, Spare};
@@ -8,7 +8,7 @@ use crate::plan::{Application, Deletion, Reason};
 use crate::resources_mode;
 use serde_json::Value;
 use transom_object::quote::quote;
-use transom_object::{GroupVersion, meta};
+use transom_object::{GroupKind, GroupVersion, meta};
 use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
 use transom_xapi::constants::{event, label};
 use transom_xapi::metadata::TypedReference;
@@ -66,13 +66,26 @@ pub(crate) fn rest(inputs: &Inputs<'_>, apply: &[Application]) -> Result<Rest, C
     Ok(rest)
 }
 
-/// Whether an object was composed for a resource whose name is empty, which functions could want once: its own name
-/// proves that. Somebody may also have removed the annotation from a resource that is wanted.
+/// Whether an object was composed for a resource whose name is empty, which functions could want in earlier versions:
+/// its generated name proves that, or that its annotation is empty and owned by the composite resource's field manager.
+/// An annotation that another client emptied or removed is owned by that client: the resource may be wanted.
 fn is_nameless_by_design(inputs: &Inputs<'_>, spare: &Spare) -> bool {
     let object = &spare.object;
     let prefix = object.pointer("/metadata/generateName").and_then(Value::as_str).unwrap_or_default();
     meta::annotation(object, COMPOSITION_RESOURCE_NAME) == Some("")
-        && meta::name(object) == child_name(prefix, meta::uid(inputs.xr), "")
+        && (meta::name(object) == child_name(prefix, meta::uid(inputs.xr), "")
+            || owns_annotation(inputs, object))
+}
+
+/// Whether the composite resource's field manager owns the annotation that names a composed resource.
+fn owns_annotation(inputs: &Inputs<'_>, object: &Value) -> bool {
+    let group_kind = meta::gvk(inputs.xr).map_or_else(GroupKind::default, |gvk| gvk.group_kind());
+    let manager = field_owner(meta::name(inputs.xr), &group_kind);
+    let field = format!("f:{COMPOSITION_RESOURCE_NAME}");
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    entries.into_iter().flatten().any(|entry| {
+        entry["manager"] == *manager && !entry["fieldsV1"]["f:metadata"]["f:annotations"][&field].is_null()
+    })
 }
 
 fn unidentified(object: &Value) -> Event {

@@ -81,6 +81,22 @@ async fn what_was_composed_without_a_name_goes() {
     assert!(plan.delete.is_empty(), "what nobody controls is not touched");
 }
 
+/// A composed resource whose template gives its name, and whose name in the composition was empty.
+#[tokio::test]
+async fn what_was_composed_under_a_given_name_without_a_resource_name_goes() {
+    let manager = Case::steps(1).run(&wanting_db("Db")).await.unwrap().field_owner;
+    let mut leftover = nameless("Db", "given", Some(""));
+    let annotations = json!({"f:annotations": {format!("f:{NAME}"): {}}});
+    leftover["metadata"]["managedFields"] =
+        json!([{"manager": manager, "operation": "Apply", "fieldsV1": {"f:metadata": annotations}}]);
+    let case = |leftover: &Value| Case::steps(1).spare(None, leftover.clone());
+    let plan = case(&leftover).run(&wanting_db("Db")).await.unwrap();
+    assert_eq!(plan.delete.len(), 1, "{:?}", plan.remarks);
+    leftover["metadata"]["managedFields"][0]["manager"] = "kubectl-edit".into();
+    let plan = case(&leftover).run(&wanting_db("Db")).await.unwrap();
+    assert!(plan.delete.is_empty(), "another client emptied the annotation");
+}
+
 #[tokio::test]
 async fn a_resource_that_lost_its_annotation_gets_it_back() {
     let own = child_name("thing-", "uid-123", "db");

@@ -72,7 +72,7 @@ impl Composites {
                 self.mark(xr, [Condition::reconcile_error(trouble.error.chain().to_string())]);
                 // The error is what matters; a status that cannot be written is written next time.
                 if let Err(e) = self.write_status(log, xr, &stored.status).await {
-                    tracing::debug!(controller = self.name, %key, error = %e.chain(), "cannot update status");
+                    tracing::warn!(controller = self.name, %key, error = %e.chain(), "cannot update status");
                 }
                 Err(trouble.error)
             }
@@ -393,7 +393,7 @@ impl Composites {
         if let Err(e) = self.write_status(log, xr, before).await
             && !e.is_conflict()
         {
-            tracing::debug!(controller = self.name, error = %e.chain(), "cannot update status");
+            tracing::warn!(controller = self.name, %key, error = %e.chain(), "cannot update status");
         }
         if self.plane.options.realtime {
             self.following.replace(key, &reading.dependencies());

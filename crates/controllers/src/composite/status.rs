@@ -94,20 +94,23 @@ impl Composites {
         self.replace_status(log, xr).await
     }
 
-    /// Replaces the status. If all of the object does not fit into one request, its conditions do: what is wrong must
-    /// be said.
+    /// Replaces the status. If the whole object is too large for one request only its conditions are written, and if
+    /// functions set too many of those only the system conditions: the cause of a failure must be reported.
     async fn replace_status(&self, log: &RunLog, xr: &mut Composite) -> Result<()> {
-        let replaced = match self.plane.update_status(log, &mut xr.object).await {
-            Err(e) if e.is_too_large() => {
-                let conditions = json!({"status": {"conditions": xr.object["status"]["conditions"]}});
-                let patched = self.plane.cluster.merge_patch_status(&xr.object, &conditions, owner::DEFAULT);
-                patched.await.map(|object| {
-                    log.wrote(&object);
-                    xr.object = object;
-                })
+        let mut replaced = self.plane.update_status(log, &mut xr.object).await;
+        for is_written in [|_: &str| true, conditions::is_system] {
+            if !replaced.as_ref().is_err_and(Error::is_too_large) {
+                break;
             }
-            replaced => replaced,
-        };
+            let mut conditions = conditions::of(&xr.object);
+            conditions.retain(|condition| is_written(&condition.kind));
+            let patch = json!({"status": {"conditions": conditions}});
+            let patched = self.plane.cluster.merge_patch_status(&xr.object, &patch, owner::DEFAULT);
+            replaced = patched.await.map(|object| {
+                log.wrote(&object);
+                xr.object = object;
+            });
+        }
         replaced.context("cannot update composite resource status")
     }
 }

@@ -291,6 +291,35 @@ async fn composite_resources_are_nested_up_to_a_limit() {
     plane.until_gone(XR, "root").await;
 }
 
+/// A composite resource that was made for a claim has no controller: what is above it is its claim.
+#[tokio::test]
+async fn the_limit_of_nesting_counts_claims() {
+    let plane = Plane::new().await;
+    told(&plane, "endless", |_, _, response| {
+        let child = json!({
+            "apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"namespace": "default"},
+            "spec": {"size": "again"},
+        });
+        response.set_composed("child", Resource::new(child).unwrap());
+    })
+    .await;
+    plane.apply(&definition("LegacyCluster", true)).await;
+    plane.until_true(XRD, "xthings.example.org", "Offered").await;
+    things(&plane, &["endless"]).await;
+    plane.apply(&xr("root", "again")).await;
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        let all = plane.list(XR).await;
+        if all.iter().any(|o| message_of(o, "Synced").contains("nested 32 levels deep")) {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline && all.len() < 40, "{} are nested", all.len());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    plane.settle().await;
+    assert_eq!(plane.list(XR).await.len(), 17, "the topmost one and, with as many claims, 16 below it");
+}
+
 #[tokio::test]
 async fn a_namespaced_resource_of_a_cluster_scoped_composite_resource_needs_a_namespace() {
     let plane = Plane::new().await;

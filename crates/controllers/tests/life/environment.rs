@@ -71,6 +71,28 @@ async fn templates_patch_from_the_environment() {
     plane.until(WIDGET, &widget, |o| o["spec"]["size"] == "back-teeny-end").await;
 }
 
+/// The author of the Composition chose what the environment is made from; only what functions ask for is switched off.
+#[tokio::test]
+async fn the_environment_does_not_need_extra_resources() {
+    let mut plane = templated().await;
+    plane.stop();
+    plane.options.extra_resources = false;
+    plane.start().await;
+    plane.apply(&config("v1beta1", "base", &json!({"prefix": "based"}))).await;
+    plane.apply(&config("v1beta1", "small", &json!({}))).await;
+    let template = json!({
+        "name": "widget", "base": {"apiVersion": "example.org/v1", "kind": "Widget"},
+        "patches": [{"type": "FromEnvironmentFieldPath", "fromFieldPath": "prefix", "toFieldPath": "spec.size"}],
+        "readinessChecks": [{"type": "None"}],
+    });
+    let spec = json!({"mode": "Resources", "resources": [template], "environment": environment()});
+    plane.apply(&composing("things", &spec)).await;
+    plane.apply(&xr("one", "small")).await;
+    let ready = plane.until_true(XR, "one", "Ready").await;
+    let widget = composed_name(&ready).trim_start_matches('/').to_owned();
+    plane.until(WIDGET, &widget, |o| o["spec"]["size"] == "based").await;
+}
+
 #[tokio::test]
 async fn functions_find_the_environment_in_their_context() {
     let plane = templated().await;
