@@ -165,24 +165,13 @@ fn compositions(path: &Path) -> Result<Vec<(Manifest, Composition)>, Failure> {
     manifests.into_iter().map(read).collect()
 }
 
-/// Fields of Crossplane v1 that nothing reads any more. Compositions that were exported from it have them.
-const NO_EFFECT: &[&str] = &["/spec/environment", "/spec/publishConnectionDetailsWithStoreConfigRef"];
-
 /// Refuses what an API server would refuse.
 fn check_composition(manifest: &Manifest) -> Result<(), Failure> {
     let crd =
         transom_xapi::crds::crds().find(|crd| crd["spec"]["names"]["kind"] == constants::kind::COMPOSITION);
     let Some(admission) = crd.as_ref().and_then(|crd| Admission::of(crd, "v1")) else { return Ok(()) };
     let admission = admission.map_err(Failure::new)?;
-    let has_no_effect =
-        |objection: &Objection| objection.is_unknown_field && NO_EFFECT.contains(&objection.pointer.as_str());
-    let objections = admission.objections(&manifest.object).into_iter();
-    let (ignored, refused): (Vec<Objection>, Vec<Objection>) = objections.partition(has_no_effect);
-    for objection in ignored {
-        let name = objection.pointer.trim_start_matches("/spec/");
-        let what = format!("the field {name:?} of Crossplane v1 has no effect");
-        manifest.wrong(&objection.pointer, what).warn();
-    }
+    let refused = admission.objections(&manifest.object);
     Failure::all(refused.into_iter().map(|objection| objection.at(manifest)))
 }
 

@@ -355,7 +355,7 @@ fn a_misspelt_function_is_recognised() {
     let files = Files::new();
     files.change(COMPOSITION, "typo.yaml", "name: function-auto-ready", "name: function-auto-redy");
     says(&files, &["xr.yaml", "typo.yaml"], 1, &["did you mean \"function-auto-ready\"?"]);
-    says(&files, &["xr.yaml", "typo.yaml", "functions.yaml"], 1, &["did you mean function-auto-ready?"]);
+    says(&files, &["xr.yaml", "typo.yaml", "functions.yaml"], 1, &["did you mean \"function-auto-ready\"?"]);
 }
 
 #[test]
