@@ -99,10 +99,14 @@ impl GoTemplating {
         self
     }
 
-    /// The options that hold when an input has none, such as `missingkey=error`.
+    /// The options that hold when an input has none, separated by commas, such as `missingkey=error`. An empty text
+    /// means no options; commas alone mean empty options, which are refused, as upstream does.
     #[must_use]
-    pub fn with_default_options(mut self, options: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.default_options = options.into_iter().map(Into::into).collect();
+    pub fn with_default_options(mut self, options: &str) -> Self {
+        self.default_options = match options {
+            "" => Vec::new(),
+            options => options.split(',').map(str::to_owned).collect(),
+        };
         self
     }
 

@@ -255,8 +255,12 @@ fn options_and_delimiters() {
         "invalid function input: cannot parse the provided templates: template: manifests:1: unclosed action";
     assert_eq!(fatal(options(json!(["x"]), "{{")), parse);
 
-    let strict = || GoTemplating::default().with_default_options(["missingkey=error"]);
+    let strict = || GoTemplating::default().with_default_options("missingkey=error");
     assert_eq!(call(&strict(), inline("# {{ .no }}").build()).results.len(), 1);
+    let none = GoTemplating::default().with_default_options("");
+    assert_eq!(call(&none, inline("# {{ .no }}").build()).results, [], "no default options");
+    let second = GoTemplating::default().with_default_options("missingkey=zero,missingkey=error");
+    assert_eq!(call(&second, inline("# {{ .no }}").build()).results.len(), 1, "the later option counts");
     // An empty list is a choice, too.
     assert_eq!(call(&strict(), options(json!([]), "# {{ .no }}")).results, []);
 

@@ -98,7 +98,7 @@ fn the_originals_table_of_calls_holds() {
                 function = function.with_default_source(folder);
             }
             if let Some(options) = inputs["defaultOptions"].as_str() {
-                function = function.with_default_options(options.split(','));
+                function = function.with_default_options(options);
             }
             match differs(&function, &inputs["req"], &case["expected"]["rsp"]) {
                 Some(problem) => failures.push((name, problem)),

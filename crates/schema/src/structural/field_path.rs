@@ -55,15 +55,20 @@ pub enum Brackets {
     Refused,
 }
 
-/// The field a path leads to, as a path of the object and with its schema. The error says what is wrong.
-pub fn resolve<'s>(path: &str, schema: &'s Schema, brackets: Brackets) -> Result<(Path, &'s Schema), String> {
+/// The field a path leads to, as a path of the object and with its schema, which a key below
+/// `additionalProperties: true` does not have. The error says what is wrong.
+pub fn resolve<'s>(
+    path: &str,
+    schema: &'s Schema,
+    brackets: Brackets,
+) -> Result<(Path, Option<&'s Schema>), String> {
     walk(path, schema, brackets)
 }
 
-pub(super) fn walk<S: Spine>(path: &str, schema: S, brackets: Brackets) -> Result<(Path, S), String> {
+pub(super) fn walk<S: Spine>(path: &str, schema: S, brackets: Brackets) -> Result<(Path, Option<S>), String> {
     const END: &str = "unexpected end of JSON path";
     let mut tokens = Tokens(path);
-    let (mut at, mut schema) = (Path::root(), schema);
+    let (mut at, mut schema) = (Path::root(), Some(schema));
     while let Some(token) = tokens.next() {
         let name = match token {
             "." => tokens.next().ok_or(END)?.to_owned(),
@@ -78,10 +83,12 @@ pub(super) fn walk<S: Spine>(path: &str, schema: S, brackets: Brackets) -> Resul
             other => return Err(format!("expected [ or . but got: {other}")),
         };
         const UNKNOWN: &str = "does not refer to a valid field";
-        (at, schema) = if schema.specifies_properties() {
-            (at.child(&name), schema.property_named(&name).ok_or(UNKNOWN)?)
+        // Upstream ends in a panic at a path that goes on below `additionalProperties: true`.
+        let above = schema.ok_or(UNKNOWN)?;
+        (at, schema) = if above.specifies_properties() {
+            (at.child(&name), Some(above.property_named(&name).ok_or(UNKNOWN)?))
         } else {
-            (at.key(&name), schema.values().flatten().ok_or(UNKNOWN)?)
+            (at.key(&name), above.values().ok_or(UNKNOWN)?)
         };
         if token == "[" {
             match tokens.next().ok_or(END)? {
@@ -128,8 +135,10 @@ fn unescape(text: &str) -> Result<String, String> {
                 Some('b') => '\x08',
                 Some('f') => '\x0c',
                 Some('v') => '\x0b',
-                Some(c @ ('\\' | '\'' | '"')) => c,
-                _ => return Err("invalid string literal: invalid syntax".to_owned()),
+                Some(c @ ('\\' | '\'')) => c,
+                Some(other) => return Err(format!("invalid string literal: invalid escape char \\{other}")),
+                // A quote after it would have ended up in the token, so upstream's pattern does not match here either.
+                None => '\\',
             },
             c => c,
         });

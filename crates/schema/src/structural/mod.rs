@@ -177,10 +177,12 @@ pub fn unrecognized_formats(doc: &Value, minor: u32) -> Vec<String> {
 
 fn collect_unrecognized(props: Props<'_>, minor: u32, depth: usize, found: &mut Vec<String>) {
     let format = props.text("format");
+    let is_known_to = |minor| Format::introduced(format).is_some_and(|introduced| introduced <= minor);
     let recognized = match props.ty() {
-        // Without a type there is nothing to say: any value may come.
-        "" => true,
-        "string" => Format::introduced(format).is_some_and(|introduced| introduced <= minor),
+        "string" => is_known_to(minor),
+        // Kubernetes 1.35 and older look at formats of strings alone.
+        _ if minor < 36 => true,
+        "" => is_known_to(minor),
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),
         _ => false,

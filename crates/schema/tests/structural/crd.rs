@@ -121,13 +121,32 @@ fn field_paths() {
     });
 }
 
+/// Keys of maps are written in brackets, and escape sequences are those of single-quoted strings.
+#[test]
+fn field_paths_below_maps() {
+    let doc = serde_json::json!({"type": "object", "properties": {
+        "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"in": {"type": "string"}}}},
+        "any": {"type": "object", "additionalProperties": true},
+    }});
+    let found =
+        |path: &str| resolve(path, &schema(&doc), Brackets::Allowed).map(|(path, _)| path.to_string());
+    assert_eq!(found(".map.a").as_deref(), Ok("map[a]"));
+    assert_eq!(found(".map['a.b'].in").as_deref(), Ok("map[a.b].in"));
+    assert_eq!(found(".any['a']").as_deref(), Ok("any[a]"));
+    assert_eq!(found(".any.a.b"), Err("does not refer to a valid field".to_owned()));
+    assert_eq!(found(r#".map['a\"']"#), Err(r#"invalid string literal: invalid escape char \""#.to_owned()));
+    assert_eq!(found(r".map['\'']").as_deref(), Ok("map[']"));
+}
+
 /// The path as the innermost name and its parents.
 fn names(path: &Value) -> String {
     let parent = path.get("parent").map(names).unwrap_or_default();
-    match path["name"].as_str() {
-        Some(name) if parent.is_empty() => name.to_owned(),
-        Some(name) => format!("{parent}.{name}"),
-        None => parent,
+    let text = |field: &str| path[field].as_str().filter(|text| !text.is_empty());
+    match (text("name"), text("index")) {
+        (Some(name), _) if parent.is_empty() => name.to_owned(),
+        (Some(name), _) => format!("{parent}.{name}"),
+        (None, Some(key)) => format!("{parent}[{key}]"),
+        (None, None) => parent,
     }
 }
 

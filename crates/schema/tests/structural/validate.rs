@@ -126,6 +126,24 @@ fn unrecognized_formats() {
     });
 }
 
+/// Until Kubernetes 1.35 unknown formats of strings are reported, from 1.36 on those of all types.
+#[test]
+fn unrecognized_formats_by_type() {
+    let unknown = |schema: Value, minor| !structural::unrecognized_formats(&schema, minor).is_empty();
+    let of = |ty: &str, format: &str| serde_json::json!({"type": ty, "format": format});
+    for (schema, in_35, in_36) in [
+        (of("string", "bogus"), true, true),
+        (of("integer", "bogus"), false, true),
+        (of("number", "int32"), false, true),
+        (of("object", "date"), false, true),
+        (serde_json::json!({"format": "bogus"}), false, true),
+        (serde_json::json!({"format": "date"}), false, false),
+        (of("integer", "int64"), false, false),
+    ] {
+        assert_eq!((unknown(schema.clone(), 35), unknown(schema.clone(), 36)), (in_35, in_36), "{schema}");
+    }
+}
+
 /// The schema stands in upstream's test function, not in its table: `numArray` is a set.
 #[test]
 fn list_types_on_updates_of_the_status() {

@@ -341,7 +341,7 @@ fn selectable(fields: &[Value], document: &Value, many: bool, path: &Path, schem
         if resolved.as_str().split(['.', '[']).next() == Some("metadata") {
             errors.push(Error::invalid(&at, json_path, "must not point to fields in metadata"));
         }
-        if !matches!(found.ty, Type::String | Type::Boolean | Type::Integer) {
+        if !found.is_some_and(|found| matches!(found.ty, Type::String | Type::Boolean | Type::Integer)) {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             errors.push(Error::invalid(&at, json_path, detail));
         }
