@@ -35,7 +35,7 @@ use futures_util::future::join_all;
 use plane::{Plane, Rng};
 use std::sync::Arc;
 use transom_compose::FunctionRunner;
-use transom_engine::{Clock, Cluster, Controller, Engine, Metrics, Readiness, Result, Subscription};
+use transom_engine::{Clock, Cluster, Controller, Engine, Metrics, Mirror, Readiness, Result, Subscription};
 use transom_runner::Installer;
 use transom_xapi::constants::owner;
 use usage::UsageControllers;
@@ -109,6 +109,17 @@ impl Controllers {
     /// Whether they know everything that existed when they started.
     pub fn readiness(&self) -> Arc<Readiness> {
         self.readiness.clone()
+    }
+
+    /// Whether nothing is left to do at the moment: no key runs or is ready to run, and all events are written. Keys that
+    /// wait for a time, and changes that the watches have not reported yet, do not count.
+    pub fn is_idle(&self) -> bool {
+        self.plane.metrics.queues().is_idle() && self.plane.events.is_idle()
+    }
+
+    /// What the watches have reported.
+    pub fn mirrors(&self) -> Vec<Arc<Mirror>> {
+        self.plane.watches.mirrors()
     }
 
     /// The kinds that are watched.

@@ -1,7 +1,7 @@
 //! Which keys depend on which objects, so that a change wakes exactly those.
 //!
-//! A dependency is an object by name, or all objects of a kind with some labels. Lookups cost what they find: names
-//! are hashed, and equal selectors are kept once, whoever has them.
+//! A dependency is an object by name, or all objects of a kind with some labels. The cost of a lookup grows with what it
+//! finds: names are hashed, and equal selectors of several keys are kept once.
 
 use super::mirror::Change;
 use super::queue::Key;
@@ -10,15 +10,31 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use transom_object::GroupVersionKind;
 
+/// What a key depends on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dependency {
     /// One object, which need not exist.
-    Named { gvk: GroupVersionKind, namespace: String, name: String },
-    /// Every object with these labels, in one namespace or in all.
-    Selected { gvk: GroupVersionKind, namespace: Option<String>, labels: BTreeMap<String, String> },
+    Named {
+        /// Its kind.
+        gvk: GroupVersionKind,
+        /// Its namespace; empty for a cluster-scoped object.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Every object with these labels.
+    Selected {
+        /// Their kind.
+        gvk: GroupVersionKind,
+        /// Their namespace; none for all namespaces.
+        namespace: Option<String>,
+        /// The labels that they all have.
+        labels: BTreeMap<String, String>,
+    },
 }
 
 impl Dependency {
+    /// The kind.
     pub fn gvk(&self) -> &GroupVersionKind {
         match self {
             Self::Named { gvk, .. } | Self::Selected { gvk, .. } => gvk,
@@ -36,6 +52,7 @@ struct State {
     kinds: BTreeMap<GroupVersionKind, usize>,
 }
 
+/// The dependencies of all keys of a controller.
 #[derive(Default)]
 pub struct Dependencies(Mutex<State>);
 
@@ -44,12 +61,12 @@ impl Dependencies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The key depends on this too. Says so before it is read or written, so that no change falls in between.
+    /// Adds a dependency of a key. Call this before the object is read or written, so that no change is missed.
     pub fn add(&self, key: &Key, dependency: Dependency) {
         self.lock().add(key, dependency);
     }
 
-    /// The key depends on these and on nothing else.
+    /// Replaces all dependencies of a key.
     pub fn replace(&self, key: &Key, dependencies: &BTreeSet<Dependency>) {
         let mut state = self.lock();
         let before = state.of.get(key).cloned().unwrap_or_default();
@@ -61,17 +78,18 @@ impl Dependencies {
         }
     }
 
+    /// Removes all dependencies of a key.
     pub fn forget(&self, key: &Key) {
         self.replace(key, &BTreeSet::new());
         self.lock().of.remove(key);
     }
 
-    /// What the key depends on.
+    /// The dependencies of a key.
     pub fn of(&self, key: &Key) -> BTreeSet<Dependency> {
         self.lock().of.get(key).cloned().unwrap_or_default()
     }
 
-    /// What any key depends on of a kind.
+    /// The keys that depend on objects of a kind, with these dependencies.
     pub fn on(&self, gvk: &GroupVersionKind) -> Vec<(Key, Dependency)> {
         let state = self.lock();
         let all = state.of.iter().flat_map(|(key, own)| own.iter().map(move |dependency| (key, dependency)));
@@ -79,12 +97,12 @@ impl Dependencies {
         on_it.map(|(key, dependency)| (key.clone(), dependency.clone())).collect()
     }
 
-    /// The kinds that anything depends on.
+    /// The kinds that any key depends on.
     pub fn kinds(&self) -> Vec<GroupVersionKind> {
         self.lock().kinds.keys().cloned().collect()
     }
 
-    /// The keys that a change concerns: those that select the object as it is or as it was.
+    /// The keys that a change wakes: they name the object, or select it as it is or as it was.
     pub fn affected(&self, change: &Change<'_>) -> Vec<Key> {
         let Some(object) = change.object() else { return Vec::new() };
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);

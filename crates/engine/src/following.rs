@@ -1,5 +1,5 @@
-//! Watches of what keys depend on: begun when the first key depends on something of a kind, ended a while after the
-//! last one does. What happens to an object wakes exactly those that depend on it.
+//! Watches of what keys depend on. The watch of a kind starts when the first key depends on an object of the kind, and
+//! ends some time after no key does. A change of an object wakes exactly the keys that depend on it.
 
 use super::dependencies::{Dependencies, Dependency};
 use super::mirror::{Change, Listing, Mirror, Observer};
@@ -14,20 +14,21 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use transom_object::GroupVersionKind;
 
-/// How often watches that nobody needs any longer are ended.
-const SWEEP: Duration = Duration::from_secs(60);
+/// How often watches that no key needs any longer are ended.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Whether a change matters to those that depend on the object.
+/// Whether a change of an object matters to the keys that depend on it.
 pub type Matters = fn(&Change<'_>) -> bool;
 
 type Watched = BTreeMap<GroupVersionKind, (Subscription, CountedWatch)>;
 
+/// What the keys of one controller depend on.
 pub struct Following {
     watches: Watches,
     metrics: Arc<Metrics>,
     controller: String,
     queue: Arc<Queue>,
-    /// Which changes to what is depended upon matter.
+    /// Which changes matter.
     matters: Matters,
     dependencies: Arc<Dependencies>,
     watched: Mutex<Watched>,
@@ -36,7 +37,7 @@ pub struct Following {
 
 impl Following {
     /// For a controller whose keys are in this queue.
-    pub fn start(
+    pub(crate) fn start(
         watches: &Watches,
         metrics: &Arc<Metrics>,
         controller: &str,
@@ -55,29 +56,30 @@ impl Following {
         })
     }
 
-    /// The key depends on this too. Says so before it is read or written, so that no change falls in between.
+    /// Adds a dependency of a key. Call this before the object is read or written, so that no change is missed.
     pub fn add(&self, key: &Key, dependency: Dependency) {
         let gvk = dependency.gvk().clone();
         self.dependencies.add(key, dependency);
         self.watch([&gvk]);
     }
 
-    /// The key depends on these and on nothing else.
+    /// Replaces all dependencies of a key.
     pub fn replace(&self, key: &Key, dependencies: &BTreeSet<Dependency>) {
         self.dependencies.replace(key, dependencies);
         self.watch(dependencies.iter().map(Dependency::gvk));
     }
 
+    /// Removes all dependencies of a key.
     pub fn forget(&self, key: &Key) {
         self.dependencies.forget(key);
     }
 
-    /// What a watch shows of a kind, if any key depends on it.
+    /// The mirror of a kind, if any key depends on an object of it.
     pub fn mirror(&self, gvk: &GroupVersionKind) -> Option<Arc<Mirror>> {
         self.watched().get(gvk).map(|(subscription, _)| subscription.mirror().clone())
     }
 
-    /// The object that a hash stands for, among those that the key depends on: its kind, namespace and name.
+    /// The kind and key of the object with this hash, if the key depends on it.
     pub fn find(&self, key: &Key, object: ObjectHash) -> Option<(String, Key)> {
         self.dependencies.of(key).into_iter().find_map(|dependency| match dependency {
             Dependency::Named { gvk, namespace, name } => (ObjectHash::new(&gvk, &namespace, &name)
@@ -112,7 +114,7 @@ impl Following {
     }
 }
 
-/// Wakes those that depend on what changed.
+/// Wakes the keys that depend on the object that changed.
 struct Waking {
     dependencies: Arc<Dependencies>,
     queue: Arc<Queue>,
@@ -126,7 +128,8 @@ impl Observer for Waking {
         }
     }
 
-    /// Whoever read an object that was gone before the watch knew of it would wait for it to go for ever.
+    /// A run may have read an object that was deleted before the watch listed its kind: no change reports that deletion,
+    /// so the absence of the object in the list does.
     fn listed(&self, listing: &Listing<'_>) {
         for (key, dependency) in self.dependencies.on(listing.gvk) {
             match dependency {
@@ -137,7 +140,7 @@ impl Observer for Waking {
                         self.queue.wake_by(&key, ChangeNotice { object, version, via: Via::Absence });
                     }
                 }
-                // Later lists are compared with what the mirror showed, from which it was selected.
+                // Of later lists the differences to the mirror are reported, and the mirror is what was selected from.
                 Dependency::Selected { .. } if listing.first => self.queue.wake(&key),
                 Dependency::Selected { .. } => {}
             }
@@ -154,12 +157,12 @@ impl Drop for Following {
 /// Ends watches of kinds that no key depends on any longer.
 async fn sweep(following: Weak<Following>) {
     loop {
-        tokio::time::sleep(SWEEP).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
         let Some(following) = following.upgrade() else { return };
-        // Subscriptions end when this is dropped, after the lock was given back.
+        // Dropped after the lock is released: dropping a subscription takes other locks.
         let _ended: Vec<_> = {
             let mut watched = following.watched();
-            // Asked under the lock, so that nobody comes to need a watch that is about to end.
+            // Under the lock, so that no key starts to need a watch that is about to end.
             let needed: BTreeSet<GroupVersionKind> = following.dependencies.kinds().into_iter().collect();
             let unneeded: Vec<GroupVersionKind> =
                 watched.keys().filter(|k| !needed.contains(k)).cloned().collect();

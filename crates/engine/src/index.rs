@@ -1,4 +1,4 @@
-//! Finding objects by their labels without looking at others.
+//! An index of objects by their labels.
 
 use super::queue::Key;
 use super::sighting::Seen;
@@ -34,7 +34,7 @@ impl Index {
         }
     }
 
-    /// All that can have these labels, and as few others as one label allows. `None` when no label is asked for.
+    /// All objects that can have these labels: those with the rarest of them. `None` without labels.
     pub(super) fn candidates(&self, labels: &BTreeMap<String, String>) -> Option<&BTreeSet<Key>> {
         static NONE: BTreeSet<Key> = BTreeSet::new();
         let keys = |(k, v): (&String, &String)| self.0.get(&(k.clone(), v.clone())).unwrap_or(&NONE);
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(found(&[]), None);
         index.remove(&rare);
         assert_eq!(index.candidates(&labels(&[("app", "b")])).map(BTreeSet::len), Some(0));
-        assert_eq!(index.0.len(), 1, "what nobody has is forgotten");
+        assert_eq!(index.0.len(), 1, "labels that no object has are removed");
     }
 
     #[test]

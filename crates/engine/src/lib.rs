@@ -7,11 +7,26 @@
 //!
 //! The engine knows no kinds: objects are JSON values, and what they mean is up to the controllers. It must not depend
 //! on Crossplane's types.
+//!
+//! | module | what it is for |
+//! |---|---|
+//! | `engine`, `controller` | what every controller needs; starting and stopping a controller |
+//! | `queue`, `worker` | which keys run when; running a reconciler |
+//! | `watches`, `mirror`, `sighting`, `index` | one shared watch per kind, and a cache of what it reported |
+//! | `dependencies`, `following` | which keys a change of an object wakes |
+//! | `run_log`, `seen_versions` | suppression of echoes; `README.md` explains it with a timeline |
+//! | `cluster` | the client of the API server |
+//! | `settled` | whether an apply would change anything |
+//! | `error`, `events`, `metrics`, `readiness`, `clock` | what is reported, and when |
+
+#![warn(missing_docs)]
 
 mod clock;
 mod cluster;
 mod controller;
 mod dependencies;
+#[cfg(test)]
+mod echo_tests;
 mod engine;
 mod error;
 mod events;

@@ -1,7 +1,7 @@
-//! What the controllers count, under the names that Crossplane and controller-runtime use.
+//! The metrics of controllers, under the names that Crossplane and controller-runtime use.
 //!
-//! Counters and histograms are added to as things happen. What a [`Queue`] knows of itself is asked for when the
-//! metrics are shown, and becomes part of the counters when its controller stops.
+//! Counters and histograms are updated as things happen. The counts of a [`Queue`] are read when the metrics are
+//! rendered, and are added to the counters when its controller stops.
 
 use crate::{Counts, Queue};
 use std::collections::BTreeMap;
@@ -41,6 +41,7 @@ struct Series {
     queues: Vec<(String, Weak<Queue>)>,
 }
 
+/// Counters and histograms by name and labels.
 #[derive(Default)]
 pub struct Metrics(Mutex<Series>);
 
@@ -74,7 +75,7 @@ impl Metrics {
         add_counts(&mut series.counters, controller, &queue.counts());
     }
 
-    /// Counts a watch as long as it is kept.
+    /// Counts a watch until the returned value is dropped.
     pub fn watching(self: &Arc<Self>, controller: &str, kind: &'static str) -> CountedWatch {
         self.add("engine_watches_started_total", &[("controller", controller), ("type", kind)], 1);
         CountedWatch { metrics: self.clone(), controller: controller.to_owned(), kind }
@@ -91,6 +92,13 @@ impl Metrics {
 
     pub(crate) fn panicked(&self, controller: &str) {
         self.add("controller_runtime_reconcile_panics_total", &[("controller", controller)], 1);
+    }
+
+    /// The counts of the queues of all running controllers together.
+    pub fn queues(&self) -> Counts {
+        let queues = self.lock().queues.clone();
+        let counts = queues.iter().filter_map(|(_, queue)| queue.upgrade()).map(|queue| queue.counts());
+        counts.fold(Counts::default(), |sum, counts| sum + counts)
     }
 
     /// Everything in the text format of Prometheus.
@@ -124,7 +132,7 @@ impl Metrics {
     }
 }
 
-/// A watch that is counted; it is over when dropped.
+/// A watch that is counted; dropping this counts its end.
 pub struct CountedWatch {
     metrics: Arc<Metrics>,
     controller: String,

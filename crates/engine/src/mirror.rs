@@ -1,8 +1,8 @@
-//! A mirror of one kind: what exists, as far as controllers need it, kept up by a watch.
+//! A mirror of one kind: a cache of what exists, as far as controllers need it, kept up to date by a watch.
 //!
-//! list → watch from there → watch again when the stream ends → list again when the server forgot how to continue.
-//! Observers are told every change exactly once and in order, under the mirror's lock: they only wake queues and must
-//! not call back.
+//! list → watch from there → watch again when the stream ends → list again when the version is too old for the server.
+//! Observers receive every change exactly once and in order, under the mirror's lock: they only wake queues, and must
+//! not call the mirror.
 
 use super::index::{self, Index};
 use super::queue::{Key, Queue};
@@ -18,28 +18,33 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use transom_object::GroupVersionKind;
 
+/// The wait before a failed list or watch is tried again for the first time. It doubles with each further attempt.
 const FIRST_RETRY: Duration = Duration::from_millis(50);
+/// The longest wait before a failed list or watch is tried again.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// How long one watch request lives on the server.
 const STREAM_SECONDS: u64 = 290;
-/// A stream that is silent for longer than the server may keep it is dead.
-const SILENCE: Duration = Duration::from_secs(STREAM_SECONDS + 30);
-/// Longer lines are no objects.
-const LONGEST_LINE: usize = 64 << 20;
+/// A stream without data for longer than the server may keep it open is treated as ended.
+const DEAD_STREAM_AFTER: Duration = Duration::from_secs(STREAM_SECONDS + 30);
+/// The most bytes of a line of a watch. No object is as large.
+const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// An object appeared (`before` is none), changed, or went (`after` is none).
+/// An object was created (`before` is none), changed, or deleted (`after` is none).
 pub struct Change<'a> {
+    /// The kind of the object.
     pub gvk: &'a GroupVersionKind,
+    /// The object before the change.
     pub before: Option<&'a Seen>,
+    /// The object after the change.
     pub after: Option<&'a Seen>,
-    /// The version at which it happened.
+    /// The version of the change.
     pub version: u64,
-    /// Changes before this one may have gone untold: a list shows what they came to.
+    /// Whether changes before this one may have been missed: it was found by a list.
     pub gap: bool,
 }
 
 impl Change<'_> {
-    /// Wakes a key by this change.
+    /// Wakes a key because of this change.
     pub fn wake(&self, queue: &Queue, key: &Key) {
         if let Some(object) = self.object() {
             let hash = ObjectHash::new(self.gvk, &object.key.namespace, &object.key.name);
@@ -48,14 +53,14 @@ impl Change<'_> {
         }
     }
 
-    /// Whether the object came, went, became another of its name or has other labels.
+    /// Whether the object was created, deleted, replaced by another of its name, or got other labels.
     pub fn is_of_identity(&self) -> bool {
         let (Some(before), Some(after)) = (self.before, self.after) else { return true };
         self.gap || before.uid != after.uid || before.labels != after.labels
     }
 
-    /// Whether the object began to be deleted, or is gone.
-    fn is_an_end(&self) -> bool {
+    /// Whether the deletion of the object began or ended.
+    fn is_deletion(&self) -> bool {
         let begins = |after: &Seen| after.deleting && self.before.is_none_or(|before| !before.deleting);
         self.after.is_none_or(begins)
     }
@@ -66,21 +71,25 @@ impl Change<'_> {
     }
 }
 
-/// Someone who wants to know of changes. Called under the mirror's lock: be quick, and do not call back.
+/// Receives the changes of a kind. Called under the mirror's lock: implementations are quick, and do not call the mirror.
 pub trait Observer: Send + Sync {
+    /// An object changed.
     fn changed(&self, change: &Change<'_>);
 
-    /// Everything was listed, and told of as far as it is a change to what the mirror knew. What came and went before
-    /// the mirror knew of it was not.
+    /// Everything was listed, and `changed` was called for every difference to what the mirror had. Objects that were
+    /// created and deleted between two lists were not reported.
     fn listed(&self, _: &Listing<'_>) {}
 }
 
-/// Everything that there was of a kind at a version.
+/// All objects of a kind at a version.
 pub struct Listing<'a> {
+    /// The kind.
     pub gvk: &'a GroupVersionKind,
+    /// The objects.
     pub objects: &'a BTreeMap<Key, Arc<Seen>>,
+    /// The version of the list.
     pub version: u64,
-    /// Whether nothing was known before.
+    /// Whether this is the first list of the mirror.
     pub first: bool,
 }
 
@@ -90,12 +99,12 @@ impl<F: Fn(&Change<'_>) + Send + Sync> Observer for F {
     }
 }
 
-/// Wakes the key of whatever changed. The storms of its life do not keep an object from being deleted, nor one that
-/// takes its place from being looked at.
+/// Wakes the key of the object that changed. A deletion ends the slowing down of the key, so that neither the deletion
+/// nor a new object of the same name waits.
 pub fn wake_itself(queue: Arc<Queue>) -> Arc<dyn Observer> {
     Arc::new(move |change: &Change<'_>| {
         if let Some(object) = change.object() {
-            if change.is_an_end() {
+            if change.is_deletion() {
                 queue.calm(&object.key);
             }
             change.wake(&queue, &object.key);
@@ -103,18 +112,19 @@ pub fn wake_itself(queue: Arc<Queue>) -> Arc<dyn Observer> {
     })
 }
 
-/// What a mirror showed, and when.
+/// The objects that a mirror contained at a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
+    /// Their keys.
     pub keys: Vec<Key>,
-    /// The version at which the mirror showed exactly these.
+    /// The version at which these, and no others, were selected.
     pub version: u64,
 }
 
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Key, Arc<Seen>>,
-    /// Made when it is first asked for.
+    /// Built when it is first used.
     index: Option<Index>,
     /// Everything up to this version is in the mirror.
     version: u64,
@@ -122,13 +132,14 @@ struct State {
     next_observer: u64,
 }
 
+/// A cache of the objects of one kind.
 pub struct Mirror {
     gvk: GroupVersionKind,
     depth: Depth,
     state: Mutex<State>,
-    /// `None` until the first attempt ended; then whether the mirror is in step, or why not.
+    /// `None` until the first list ended; then whether the mirror is up to date, or why not.
     condition: watch::Sender<Option<Result<(), Arc<Error>>>>,
-    /// The version of the state, for those who wait for one.
+    /// The version of the state, for waiting until it reaches another.
     reached: watch::Sender<u64>,
     retry: Notify,
 }
@@ -140,6 +151,7 @@ impl Mirror {
         Self { gvk, depth, state: Mutex::default(), condition, reached, retry: Notify::new() }
     }
 
+    /// The kind.
     pub fn gvk(&self) -> &GroupVersionKind {
         &self.gvk
     }
@@ -148,16 +160,18 @@ impl Mirror {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// One object.
     pub fn get(&self, key: &Key) -> Option<Arc<Seen>> {
         self.lock().objects.get(key).cloned()
     }
 
+    /// All objects.
     pub fn all(&self) -> Vec<Arc<Seen>> {
         self.lock().objects.values().cloned().collect()
     }
 
-    /// The objects with all these labels, in one namespace or in all. Costs what has the rarest of the labels; without
-    /// labels, what is in the namespace.
+    /// The objects with all these labels, in one namespace or in all. The cost grows with the number of objects that have
+    /// the rarest of the labels; without labels, with the number of objects in the namespace.
     pub fn select(&self, namespace: Option<&str>, labels: &BTreeMap<String, String>) -> Selected {
         let mut state = self.lock();
         let State { objects, index, version, .. } = &mut *state;
@@ -179,18 +193,19 @@ impl Mirror {
         Selected { keys, version: *version }
     }
 
-    /// Waits until the mirror shows everything up to a version, if it is kept up at all and does so in time.
-    pub async fn reaches(&self, version: u64, patience: Duration) -> bool {
+    /// Waits until the mirror has everything up to a version. Returns false if its watch does not work or takes longer
+    /// than `deadline`.
+    pub async fn reaches(&self, version: u64, deadline: Duration) -> bool {
         let waiting = async {
             if self.ready().await.is_err() {
                 return false;
             }
             self.reached.subscribe().wait_for(|reached| *reached >= version).await.is_ok()
         };
-        tokio::time::timeout(patience, waiting).await.unwrap_or(false)
+        tokio::time::timeout(deadline, waiting).await.unwrap_or(false)
     }
 
-    /// Everything up to a version is known by now.
+    /// Notes that everything up to a version is in the mirror.
     fn advance(&self, state: &mut State, version: u64) {
         if version > state.version {
             state.version = version;
@@ -198,23 +213,23 @@ impl Mirror {
         }
     }
 
-    /// Whether the first attempt to fill the mirror ended, one way or the other.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Whether the first list ended, successfully or not.
+    pub(super) fn is_attempted(&self) -> bool {
         self.condition.borrow().is_some()
     }
 
-    /// Waits until the mirror was in step once; an error says why it is not.
+    /// Waits until the first list ended; an error says why the mirror is not up to date.
     pub async fn ready(&self) -> Result<()> {
         let mut condition = self.condition.subscribe();
-        let settled = condition.wait_for(Option::is_some).await;
-        match settled.as_deref() {
+        let attempted = condition.wait_for(Option::is_some).await;
+        match attempted.as_deref() {
             Ok(Some(Err(why))) => Err(Error::Watch(why.clone())),
             Ok(_) => Ok(()),
             Err(_) => Err(Error::WatchStopped),
         }
     }
 
-    /// Adds an observer and tells it what exists.
+    /// Adds an observer, and reports to it what exists.
     pub(super) fn observe(&self, observer: Arc<dyn Observer>) -> u64 {
         let mut state = self.lock();
         for seen in state.objects.values() {
@@ -236,19 +251,19 @@ impl Mirror {
         id
     }
 
-    /// Removes an observer; says whether it was the last.
-    pub(super) fn ignore(&self, id: u64) -> bool {
+    /// Removes an observer. Returns whether it was the last.
+    pub(super) fn unsubscribe(&self, id: u64) -> bool {
         let mut state = self.lock();
         state.observers.retain(|(other, _)| *other != id);
         state.observers.is_empty()
     }
 
-    /// Tries again at once if the mirror waits to.
+    /// Ends the wait before the next attempt, if there is one.
     pub(super) fn retry(&self) {
         self.retry.notify_one();
     }
 
-    /// Keeps the mirror in step for ever.
+    /// Keeps the mirror up to date. Never returns.
     pub(super) async fn follow(&self, cluster: &Cluster) {
         let mut wait = FIRST_RETRY;
         let mut from = None;
@@ -280,7 +295,7 @@ impl Mirror {
         }
     }
 
-    /// Lists everything; the version to watch from.
+    /// Lists everything. Returns the version to watch from.
     async fn list(&self, cluster: &Cluster) -> Result<String> {
         let kind = cluster.kind(&self.gvk).await?;
         let mut objects = BTreeMap::new();
@@ -302,14 +317,14 @@ impl Mirror {
         Ok(version)
     }
 
-    /// Makes the mirror hold exactly these objects, and tells what that changes.
+    /// Replaces the contents of the mirror, and reports the differences.
     fn replace(&self, mut objects: BTreeMap<Key, Arc<Seen>>, version: u64) {
         let mut state = self.lock();
         let gone: Vec<Arc<Seen>> =
             state.objects.values().filter(|old| !objects.contains_key(&old.key)).cloned().collect();
         for old in gone {
             state.take(&old.key);
-            state.tell(&Change { gvk: &self.gvk, before: Some(&old), after: None, version, gap: true });
+            state.notify(&Change { gvk: &self.gvk, before: Some(&old), after: None, version, gap: true });
         }
         while let Some((_, seen)) = objects.pop_first() {
             state.put(&self.gvk, &seen, true);
@@ -320,13 +335,13 @@ impl Mirror {
         self.advance(&mut state, version);
     }
 
-    /// Watches until the stream ends; the version to go on from.
+    /// Watches until the stream ends. Returns the version to continue from.
     async fn watch(&self, cluster: &Cluster, mut version: String) -> Result<String> {
         let kind = cluster.kind(&self.gvk).await?;
         let mut body = cluster.watch(&kind, &version, STREAM_SECONDS).await?;
         let mut buffer = Vec::new();
         loop {
-            let frame = match tokio::time::timeout(SILENCE, body.frame()).await {
+            let frame = match tokio::time::timeout(DEAD_STREAM_AFTER, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(e))) => return Err(Error::transport(e)),
                 Ok(None) | Err(_) => return Ok(version),
@@ -339,7 +354,7 @@ impl Mirror {
                 start += end + 1;
             }
             buffer.drain(..start);
-            if buffer.len() > LONGEST_LINE {
+            if buffer.len() > MAX_LINE_BYTES {
                 return Err(Error::unreadable("cannot read a watch", "a line has no end"));
             }
         }
@@ -364,7 +379,7 @@ impl Mirror {
                 let mut state = self.lock();
                 let before = state.take(&seen.key);
                 let before = before.as_deref().unwrap_or(&seen);
-                state.tell(&Change {
+                state.notify(&Change {
                     gvk: &self.gvk,
                     before: Some(before),
                     after: None,
@@ -401,7 +416,7 @@ impl State {
             return;
         }
         let version = seen.version;
-        self.tell(&Change { gvk, before: before.as_deref(), after: Some(seen), version, gap });
+        self.notify(&Change { gvk, before: before.as_deref(), after: Some(seen), version, gap });
     }
 
     fn take(&mut self, key: &Key) -> Option<Arc<Seen>> {
@@ -412,7 +427,7 @@ impl State {
         Some(seen)
     }
 
-    fn tell(&self, change: &Change<'_>) {
+    fn notify(&self, change: &Change<'_>) {
         for (_, observer) in &self.observers {
             observer.changed(change);
         }

@@ -1,11 +1,11 @@
 //! The work queue of one controller: keys, never objects.
 //!
-//! A key is queued at most once and never handed out twice at the same time. What woke it is remembered only as long
-//! as it takes to tell news from echoes: a reconcile reports which versions of which objects it read and wrote
-//! ([`SeenVersions`]), and a change that it knew of wakes nobody.
+//! A key is queued at most once and never handed out twice at the same time. A run reports which versions of which
+//! objects it read and wrote ([`SeenVersions`]); a change of such a version is an echo and does not wake the key. Changes
+//! that arrive during a run are kept until the run reports. See `README.md` of this crate.
 //!
-//! A key that is woken without end is slowed down, not dropped: beyond a burst its wake-ups are merged into one per
-//! second, so its last event is always acted upon and other keys never wait for it.
+//! A key that is woken very often is slowed down, and no change is dropped: after a burst its wake-ups are merged into
+//! one per second, so that its last change is always acted upon and other keys do not wait for it.
 
 use super::seen_versions::{ChangeNotice, ObjectHash, SeenVersions};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -15,18 +15,22 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// An object of the controller's kind: namespace (empty for cluster-scoped ones) and name.
+/// Identifies an object of the controller's kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
+    /// The namespace; empty for a cluster-scoped object.
     pub namespace: Arc<str>,
+    /// The name.
     pub name: Arc<str>,
 }
 
 impl Key {
+    /// The key of this namespace and name.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
+    /// The key of an object.
     pub fn of(object: &serde_json::Value) -> Self {
         Self::new(transom_object::meta::namespace(object), transom_object::meta::name(object))
     }
@@ -41,14 +45,16 @@ impl fmt::Display for Key {
     }
 }
 
-/// How long failing keys wait, and how fast busy ones run.
+/// How long failing keys wait, and how often busy keys run.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
+    /// The wait after a first failure. It doubles with each further one.
     pub first_backoff: Duration,
+    /// The longest wait after failures.
     pub longest_backoff: Duration,
-    /// Wake-ups that are acted upon at once before a key is slowed down.
+    /// How many wake-ups run at once before a key is slowed down.
     pub burst: u32,
-    /// How long a slowed key waits between runs; also how long one wake-up of the burst takes to come back.
+    /// How long a slowed key waits between runs, and how long until one wake-up of the burst is available again.
     pub refill: Duration,
 }
 
@@ -70,41 +76,41 @@ impl Pace {
     }
 }
 
-/// What a reconcile wants to happen next.
+/// What happens to a key after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing, until something changes.
     Wait,
     /// Run again after this long, or sooner if something changes.
     After(Duration),
-    /// Run again at once: what was read is no longer what is.
+    /// Run again at once: what was read is out of date.
     Again,
-    /// Try again later, and later still if it goes on like this.
+    /// Run again later, after longer and longer waits.
     Backoff,
-    /// The same, because of an error that was told to whom it concerns.
+    /// The same, because of an error that the reconciler has reported itself.
     Failed,
-    /// Someone else was faster: look again at once, and only back off if that goes on.
+    /// Another client changed the object first: run again at once, and back off if that happens repeatedly.
     Conflict,
-    /// Nothing: the object is gone.
+    /// Nothing: the object is gone, and the queue forgets its key.
     Gone,
 }
 
 /// The longest that a key waits: longer than a process runs, and short enough to be added to any time.
-const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+const LONGEST_WAIT: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// Conflicts in a row after which a key backs off.
-const CONFLICTS: u32 = 3;
+/// How many conflicts in a row are retried at once; after that a key backs off.
+const MAX_IMMEDIATE_CONFLICTS: u32 = 3;
 
 #[derive(Debug, Default)]
 struct Entry {
     phase: Phase,
     failures: u32,
-    /// When the key is due again, if it waits for that.
+    /// When the key runs again, if it waits for a time.
     due: Option<(Instant, u64)>,
     seen: SeenVersions,
-    /// What happened while the key ran.
-    meanwhile: Vec<ChangeNotice>,
-    /// Something happened while the key ran that is news whatever the run knew.
+    /// The changes that arrived while the key runs.
+    pending: Vec<ChangeNotice>,
+    /// Whether the key must run again after the current run, whatever the run has seen.
     dirty: bool,
     bucket: Option<Bucket>,
 }
@@ -117,25 +123,25 @@ enum Phase {
     Running,
 }
 
-/// Objects that are told apart when it is asked who wakes a key so often.
-const NOISY: usize = 64;
+/// How many objects are counted separately to find the one that wakes a key most often.
+const MAX_NOISY_OBJECTS: usize = 64;
 
-/// Changes remembered while a key runs; beyond that it simply runs again. A run that writes thousands of objects must
-/// be able to recognise the echoes of all of them.
-const MEANWHILE: usize = 1 << 14;
+/// How many changes are kept while a key runs; if there are more, the key runs again. A run that writes thousands of
+/// objects must be able to recognise the echoes of all of them.
+const MAX_PENDING_CHANGES: usize = 1 << 14;
 
 #[derive(Debug)]
 struct Bucket {
     left: u32,
     since: Instant,
-    /// Whether a wake-up had to wait since there last were any left.
+    /// Whether a wake-up had to wait since the burst was last used up.
     slowed: bool,
-    /// How often which object woke the key, since more than half of the burst is gone.
+    /// How often each object woke the key since more than half of the burst was used.
     noise: BTreeMap<ObjectHash, u32>,
 }
 
 impl Bucket {
-    /// Says whether that ends its being slowed down.
+    /// Adds the wake-ups that became available. Returns whether the key is no longer slowed down because of that.
     fn refill(&mut self, pace: &Pace, now: Instant) -> bool {
         let periods = now.duration_since(self.since).as_millis() / pace.refill.as_millis().max(1);
         let periods = u32::try_from(periods).unwrap_or(u32::MAX);
@@ -149,33 +155,58 @@ impl Bucket {
         self.left > 0 && std::mem::take(&mut self.slowed)
     }
 
-    fn hear(&mut self, pace: &Pace, object: ObjectHash) {
-        let known = self.noise.len() < NOISY || self.noise.contains_key(&object);
-        if self.left <= pace.burst / 2 && known {
+    /// Counts a wake-up by an object, while more than half of the burst is used.
+    fn count(&mut self, pace: &Pace, object: ObjectHash) {
+        let counted = self.noise.len() < MAX_NOISY_OBJECTS || self.noise.contains_key(&object);
+        if self.left <= pace.burst / 2 && counted {
             *self.noise.entry(object).or_default() += 1;
         }
     }
 }
 
-/// What a queue did so far, and what it does now.
+/// The state of a queue, and what it did since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Keys that are ready to run.
     pub ready: u64,
-    /// Keys that run.
+    /// Keys that are running.
     pub running: u64,
     /// How often a key became ready.
     pub adds: u64,
-    /// How often a key has to be tried again.
+    /// How often a run failed and its key was queued again.
     pub retries: u64,
     /// Wake-ups that made a key ready at once.
     pub at_once: u64,
-    /// Wake-ups that wait because their key is slowed down; those that come in the meantime are part of them.
+    /// Wake-ups that wait because their key is slowed down. Further wake-ups of a waiting key are not counted.
     pub delayed: u64,
     /// How often a key was slowed down.
     pub slowed: u64,
     /// How often a key was no longer slowed down.
     pub recovered: u64,
+}
+
+impl Counts {
+    /// Whether no key runs or is ready to run.
+    pub fn is_idle(&self) -> bool {
+        self.ready == 0 && self.running == 0
+    }
+}
+
+impl std::ops::Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            ready: self.ready + other.ready,
+            running: self.running + other.running,
+            adds: self.adds + other.adds,
+            retries: self.retries + other.retries,
+            at_once: self.at_once + other.at_once,
+            delayed: self.delayed + other.delayed,
+            slowed: self.slowed + other.slowed,
+            recovered: self.recovered + other.recovered,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -188,6 +219,7 @@ struct State {
     counts: Counts,
 }
 
+/// The work queue of one controller.
 pub struct Queue {
     state: Mutex<State>,
     changed: Notify,
@@ -195,6 +227,7 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// An empty queue.
     pub fn new(pace: Pace) -> Self {
         Self { state: Mutex::default(), changed: Notify::new(), pace }
     }
@@ -203,7 +236,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the key soon, whatever it knows.
+    /// Runs the key soon, whatever it has seen.
     pub fn wake(&self, key: &Key) {
         let mut state = self.lock();
         state.entry(key).dirty = true;
@@ -212,13 +245,13 @@ impl Queue {
         }
     }
 
-    /// Runs the key soon unless it already knows of this version of the object.
+    /// Runs the key soon, unless its last run has seen this version of the object.
     pub fn wake_by(&self, key: &Key, notice: ChangeNotice) {
         let mut state = self.lock();
         let entry = state.entry(key);
         match entry.phase {
-            Phase::Running if entry.meanwhile.len() < MEANWHILE => {
-                entry.meanwhile.push(notice);
+            Phase::Running if entry.pending.len() < MAX_PENDING_CHANGES => {
+                entry.pending.push(notice);
                 return;
             }
             Phase::Running => {
@@ -229,7 +262,7 @@ impl Queue {
             _ => {}
         }
         if let Some(bucket) = &mut entry.bucket {
-            bucket.hear(&self.pace, notice.object);
+            bucket.count(&self.pace, notice.object);
         }
         if state.wake(key, &self.pace) {
             self.changed.notify_one();
@@ -269,7 +302,7 @@ impl Queue {
         }
     }
 
-    /// The key's run ended: what it knows by now, and what it wants next.
+    /// Ends a run of the key: `seen` is what it read and wrote, `next` what happens to the key.
     pub fn done(&self, key: &Key, next: Next, seen: SeenVersions) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -277,34 +310,34 @@ impl Queue {
         let failed = matches!(next, Next::Backoff | Next::Failed | Next::Conflict);
         state.counts.retries += u64::from(failed);
         let entry = state.entry(key);
-        let mut meanwhile = std::mem::take(&mut entry.meanwhile);
-        meanwhile.retain(|notice| !seen.includes(*notice));
+        let mut pending = std::mem::take(&mut entry.pending);
+        pending.retain(|notice| !seen.includes(*notice));
         if let Some(bucket) = &mut entry.bucket {
-            meanwhile.iter().for_each(|notice| bucket.hear(&self.pace, notice.object));
+            pending.iter().for_each(|notice| bucket.count(&self.pace, notice.object));
         }
-        let news = entry.dirty || !meanwhile.is_empty();
+        let changed = entry.dirty || !pending.is_empty();
         entry.phase = Phase::Idle;
         entry.seen = seen;
         entry.failures = if failed { entry.failures.saturating_add(1) } else { 0 };
         let failures = entry.failures;
         let again = match next {
-            Next::Conflict if failures <= CONFLICTS => true,
+            Next::Conflict if failures <= MAX_IMMEDIATE_CONFLICTS => true,
             Next::Backoff | Next::Failed | Next::Conflict => {
                 state.delay(key, now + self.pace.backoff(failures));
                 false
             }
             Next::After(delay) => {
-                state.delay(key, now + delay.min(LONGEST));
+                state.delay(key, now + delay.min(LONGEST_WAIT));
                 false
             }
-            Next::Gone if !news => {
+            Next::Gone if !changed => {
                 state.remove(key);
                 return;
             }
             Next::Wait | Next::Gone => false,
             Next::Again => true,
         };
-        if news || again {
+        if changed || again {
             state.wake(key, &self.pace);
         }
         self.changed.notify_one();
@@ -329,7 +362,7 @@ impl Queue {
         state.counts.recovered += u64::from(recovered);
     }
 
-    /// The object that woke the key most often of late, if it was woken often.
+    /// The object that recently woke the key most often, if the key was woken often.
     pub fn noisiest(&self, key: &Key) -> Option<ObjectHash> {
         let state = self.lock();
         let noise = &state.entries.get(key)?.bucket.as_ref()?.noise;
@@ -343,12 +376,12 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Whether no key runs or could.
+    /// Whether no key runs or is ready to run.
     pub fn is_idle(&self) -> bool {
-        let state = self.lock();
-        state.ready.is_empty() && state.counts.running == 0
+        self.counts().is_idle()
     }
 
+    /// What the queue does and did.
     pub fn counts(&self) -> Counts {
         let state = self.lock();
         Counts { ready: u64::try_from(state.ready.len()).unwrap_or(u64::MAX), ..state.counts }
@@ -363,7 +396,7 @@ impl State {
         self.entries.entry(key.clone()).or_default()
     }
 
-    /// Makes an idle key ready, or due as soon as its pace allows. Says whether anything changed.
+    /// Makes an idle key ready, or lets it wait as long as its pace requires. Returns whether anything changed.
     fn wake(&mut self, key: &Key, pace: &Pace) -> bool {
         let now = Instant::now();
         let entry = self.entry(key);

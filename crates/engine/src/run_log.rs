@@ -80,7 +80,7 @@ impl RunLog {
         self.wrote.load(Ordering::Relaxed)
     }
 
-    /// Ends the log: the versions that the run has seen.
+    /// Ends the log and returns the versions that the run has seen.
     pub(super) fn take_seen(&self) -> SeenVersions {
         std::mem::take(&mut *self.lock())
     }

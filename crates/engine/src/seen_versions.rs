@@ -12,6 +12,7 @@ use transom_object::GroupVersionKind;
 pub struct ObjectHash(u64);
 
 impl ObjectHash {
+    /// The hash of an object.
     pub fn new(kind: &GroupVersionKind, namespace: &str, name: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         (&kind.group, &kind.kind, namespace, name).hash(&mut hasher);
@@ -22,8 +23,11 @@ impl ObjectHash {
 /// A watch or a list reports a version of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeNotice {
+    /// The object.
     pub object: ObjectHash,
+    /// Its version; of a deletion, the version of the deletion.
     pub version: u64,
+    /// How the version was learned.
     pub via: Via,
 }
 

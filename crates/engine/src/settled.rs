@@ -1,9 +1,9 @@
 //! Whether an apply would change anything, judged from the object alone.
 //!
-//! Server-side apply makes an object hold an intent and remembers, in `managedFields`, which fields the intent named.
-//! So nothing is left to do when the object holds every value of the intent and the owner's entry names exactly its
-//! fields. The entry also tells how lists are to be read, which otherwise takes a schema. When in doubt the answer is
-//! no: an apply too many costs a request, one too few leaves the world wrong.
+//! Server-side apply writes the values of an intent to an object and records in `managedFields` which fields the intent
+//! had. So an apply changes nothing if the object has every value of the intent and the owner's entry has exactly the
+//! fields of the intent. The entry also shows how lists are merged, which otherwise requires a schema. In doubt the
+//! answer is no: an unnecessary apply costs a request, a missing one leaves the object wrong.
 
 use serde_json::{Map, Value};
 use transom_object::meta;
@@ -58,7 +58,7 @@ fn map(fields: &Map<String, Value>, intent: &Map<String, Value>, live: &Map<Stri
 
 fn value(fields: &Map<String, Value>, intent: &Value, live: &Value) -> bool {
     if fields.is_empty() {
-        // Owned as a whole. Others may add to a map of which the intent names nothing.
+        // Owned as a whole. Other managers may add to a map of which the intent has no field.
         let untouched = intent.as_object().is_some_and(Map::is_empty) && live.is_object();
         return untouched || same(intent, live);
     }
@@ -69,7 +69,7 @@ fn value(fields: &Map<String, Value>, intent: &Value, live: &Value) -> bool {
     }
 }
 
-/// A list whose items are known by keys (`k:`) or by themselves (`v:`).
+/// A list whose items are identified by keys (`k:`) or by their value (`v:`).
 fn list(fields: &Map<String, Value>, intent: &[Value], live: &[Value]) -> bool {
     let items: Vec<(&String, &Value)> = fields.iter().filter(|(k, _)| *k != ".").collect();
     items.len() == intent.len()
@@ -78,7 +78,7 @@ fn list(fields: &Map<String, Value>, intent: &[Value], live: &[Value]) -> bool {
                 return contains(intent, &item) && contains(live, &item);
             }
             let Some(Value::Object(keys)) = name.strip_prefix("k:").and_then(parse) else { return false };
-            // A key that the intent leaves out was filled in by a default.
+            // A key that the intent does not have was set by a default.
             let meant = |item: &&Value, lenient: bool| {
                 keys.iter().all(|(k, v)| item.get(k).map_or(lenient, |own| same(own, v)))
             };
@@ -91,7 +91,7 @@ fn list(fields: &Map<String, Value>, intent: &[Value], live: &[Value]) -> bool {
                         && wanted.iter().all(|(k, v)| found.get(k).is_some_and(|f| same(v, f)))
                 }
                 (Some(inner), Some(wanted), Some(found)) => {
-                    // Keys filled in by a default are owned without being wanted.
+                    // Keys set by a default are owned, and are not part of the intent.
                     let mut wanted = wanted.clone();
                     for (key, value) in &keys {
                         wanted.entry(key.clone()).or_insert_with(|| value.clone());
@@ -111,7 +111,7 @@ fn contains(list: &[Value], item: &Value) -> bool {
     list.iter().any(|other| same(other, item))
 }
 
-/// Equal as JSON: `1` and `1.0` are one number.
+/// Whether two values are equal as JSON: `1` and `1.0` are the same number.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),

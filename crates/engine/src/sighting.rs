@@ -1,4 +1,4 @@
-//! Objects as watches see them: read from the wire with no more than is remembered.
+//! Objects as watches read them: only what a mirror keeps is decoded.
 
 use super::queue::Key;
 use super::seen_versions::version;
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_object::meta;
 
-/// How much of each object a mirror remembers.
+/// How much of each object a mirror keeps.
 #[derive(Clone, Copy, Debug)]
 pub enum Depth {
     /// Identity, version and labels.
     Header,
-    /// That, and what a function picks; the name tells different parts apart.
+    /// That, and what a function returns. The name distinguishes different parts.
     Part(&'static str, fn(&Value) -> Value),
     /// That, and everything.
     Whole,
@@ -32,13 +32,18 @@ impl Depth {
     }
 }
 
-/// An object as a mirror remembers it.
+/// An object as a mirror keeps it.
 #[derive(Clone, Debug)]
 pub struct Seen {
+    /// Its namespace and name.
     pub key: Key,
+    /// Its uid.
     pub uid: Box<str>,
+    /// Its resourceVersion as a number.
     pub version: u64,
+    /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Whether it is being deleted.
     pub deleting: bool,
     /// What the mirror's [`Depth`] keeps of the object; null for headers.
     pub object: Arc<Value>,

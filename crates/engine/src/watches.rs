@@ -1,4 +1,4 @@
-//! The watches of all controllers: one per kind, started with its first subscriber and stopped with its last.
+//! The watches of all controllers: one per kind and depth, started with its first subscriber and stopped with its last.
 
 use super::mirror::{Mirror, Observer};
 use super::sighting::Depth;
@@ -23,6 +23,7 @@ pub struct Watches {
 }
 
 impl Watches {
+    /// No watches yet, of this server.
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, running: Arc::default() }
     }
@@ -31,7 +32,7 @@ impl Watches {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the observer what exists of a kind and what happens to it, as long as the subscription is kept.
+    /// Reports to the observer which objects of a kind exist and how they change, until the subscription is dropped.
     pub fn subscribe(
         &self,
         gvk: &GroupVersionKind,
@@ -55,18 +56,23 @@ impl Watches {
         Watch { mirror, task: task.abort_handle() }
     }
 
-    /// Whether every mirror shows what exists, or found that nothing of its kind can be shown.
+    /// Whether every watch has listed its kind, or found that it cannot.
     pub fn are_filled(&self) -> bool {
-        self.lock().values().all(|watch| watch.mirror.is_settled())
+        self.lock().values().all(|watch| watch.mirror.is_attempted())
     }
 
-    /// A definition in this group changed: what waits for one of its kinds tries again.
+    /// Makes the watches of a group try again at once: the definition of one of its kinds changed.
     pub fn definitions_changed(&self, group: &str) {
         for ((gvk, _), watch) in &*self.lock() {
             if gvk.group == group {
                 watch.mirror.retry();
             }
         }
+    }
+
+    /// The mirrors of all kinds that are watched.
+    pub fn mirrors(&self) -> Vec<Arc<Mirror>> {
+        self.lock().values().map(|watch| watch.mirror.clone()).collect()
     }
 
     /// The kinds that are watched.
@@ -85,7 +91,7 @@ impl Watches {
     }
 }
 
-/// Interest in a kind; ends when dropped.
+/// A subscription to the changes of a kind. It ends when dropped.
 pub struct Subscription {
     mirror: Arc<Mirror>,
     id: u64,
@@ -94,6 +100,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
+    /// The cache that the watch keeps up to date.
     pub fn mirror(&self) -> &Arc<Mirror> {
         &self.mirror
     }
@@ -102,8 +109,8 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut running = self.watches.lock();
-        // Asked under the registry's lock, so that nobody subscribes to a watch that is about to end.
-        if self.mirror.ignore(self.id)
+        // Under the lock of the registry, so that no subscription is added to a watch that is about to end.
+        if self.mirror.unsubscribe(self.id)
             && running.get(&self.identity).is_some_and(|w| Arc::ptr_eq(&w.mirror, &self.mirror))
             && let Some(watch) = running.remove(&self.identity)
         {

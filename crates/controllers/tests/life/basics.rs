@@ -163,11 +163,11 @@ async fn everything_ready_means_no_writes() {
     for i in 0..20 {
         plane.until_true(XR, &format!("xr-{i}"), "Ready").await;
     }
-    let before = plane.settle().await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    assert_eq!(plane.writes(), before, "{:#?}", plane.log());
+    let before = plane.until_idle().await;
+    let after = plane.after(std::time::Duration::from_secs(2)).await;
+    assert_eq!(after, before, "{:#?}", plane.log());
     plane.start().await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.log(), Vec::<String>::new(), "a restart changes nothing");
 }
 

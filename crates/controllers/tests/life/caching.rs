@@ -47,20 +47,20 @@ async fn cached_answers_are_those_to_the_same_question() {
     plane.apply(&xr("one", "a")).await;
     // Its first answer holds for an hour, and yet its second is asked for: it requires something.
     plane.until(XR, "one", |o| o["status"]["size"] == "hello" && status_of(o, "Ready") == "True").await;
-    plane.settle().await;
+    plane.until_idle().await;
     // A change to what it requires is another question, whatever holds.
     plane.apply(&config("a", "world")).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "world").await;
-    plane.settle().await;
+    plane.until_idle().await;
 
     // New controllers do not know what was required: the first time they ask as nobody did before.
     plane.start().await;
     plane.until(XR, "one", |o| o["status"]["size"] == "world").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let before = runs_of(&runs, "one");
     // But the next ask the same, in both iterations.
     plane.start().await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(runs_of(&runs, "one"), before, "every question was answered before");
     assert_eq!(plane.log(), Vec::<String>::new(), "and the answers are the same");
     // Nor is the first iteration's answer from before mistaken for that to what is there now.

@@ -85,7 +85,7 @@ async fn a_resource_without_a_name_is_refused_and_what_has_none_does_not_stop_an
 
     // What nobody can tell apart stays, and is spoken of.
     refer_to(&plane, "stray", json!({})).await;
-    plane.settle().await;
+    plane.until_idle().await;
     let stray = plane.get(MAP, "default/stray").await.expect("it is not deleted");
     assert!(!meta::is_deleting(&stray));
     let xr = plane.until_true(XR, "one", "Synced").await;
@@ -118,9 +118,9 @@ async fn another_kind_under_the_same_name_replaces_the_object() {
     assert_eq!(meta::annotation(&secret, NAME), Some("thing"));
     let xr = plane.until(XR, "one", |o| o["spec"]["crossplane"]["resourceRefs"][0]["kind"] == "Secret").await;
     assert_eq!(references(&xr).len(), 1);
-    plane.settle().await;
+    plane.until_idle().await;
     plane.start().await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.log(), Vec::<String>::new(), "a restart changes nothing");
 }
 
@@ -154,7 +154,7 @@ async fn what_is_too_large_does_not_hide_the_error() {
     let message = message_of(&failed, "Synced");
     assert!(message.len() <= 16 << 10, "{}", message.len());
     assert!(message.contains("fatal result: first x") && message.ends_with("x last"));
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("one").await;
     let event = events.iter().find(|e| e.contains("fatal result")).expect("it is told");
     assert!(event.ends_with("x last") && event.len() < 1100, "{event}");
@@ -212,7 +212,7 @@ async fn what_has_no_effect_is_told_once() {
     plane.until_true(XR, "one", "Ready").await;
     for i in 0..3 {
         plane.patch(XR, "one", json!({"metadata": {"annotations": {"look": i.to_string()}}})).await;
-        plane.settle().await;
+        plane.until_idle().await;
     }
     let events = plane.events_of("one").await;
     for told in [
@@ -234,7 +234,7 @@ async fn fields_that_have_no_effect_yet_are_told_on_their_objects() {
     plane.apply(&composition.to_string()).await;
     plane.apply(&xr("one", "small")).await;
     plane.until_true(XR, "one", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let revisions = plane.list(REVISION).await;
     let newest = revisions.iter().find(|r| r["spec"]["revision"] == 2).expect("a second revision");
     let words = "no effect yet: functionRevisionRef of step \"sizer\"; ";
@@ -278,7 +278,7 @@ async fn composite_resources_are_nested_up_to_a_limit() {
         assert!(std::time::Instant::now() < deadline, "{} are nested", all.len());
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    plane.settle().await;
+    plane.until_idle().await;
     let all = plane.list(XR).await;
     assert_eq!(all.len(), 33, "the topmost one and 32 below it");
     let stopped = all.iter().filter(|o| status_of(o, "Synced") == "False");

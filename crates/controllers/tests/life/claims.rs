@@ -35,9 +35,9 @@ async fn legacy_composition() {
     assert_eq!(reason_of(&claim, "Synced"), "ReconcileSuccess");
     let composed = plane.get("v1/ConfigMap", &composed_name(&xr)).await.unwrap();
     assert_eq!(composed["metadata"]["labels"]["crossplane.io/claim-name"], "one");
-    let before = plane.settle().await;
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    assert_eq!(plane.writes(), before, "{:#?}", plane.log());
+    let before = plane.until_idle().await;
+    let after = plane.after(std::time::Duration::from_secs(2)).await;
+    assert_eq!(after, before, "{:#?}", plane.log());
     plane.delete(CLAIM, "default/one").await;
     plane.until_gone(CLAIM, "default/one").await;
     plane.until_gone(XR, meta::name(&xr)).await;
@@ -151,7 +151,7 @@ async fn the_secret_of_a_claim_follows_that_of_its_composite_resource() {
     let plane = with_details().await;
     let xr = bound(&plane, "one").await;
     plane.until("v1/Secret", "default/for-me", |s| s["data"].get("password").is_some()).await;
-    plane.settle().await;
+    plane.until_idle().await;
     // Neither the claim nor its composite resource says that anything happened.
     let source = format!("kube-system/{}", meta::uid(&xr));
     plane.patch("v1/Secret", &source, json!({"data": {"more": "b3Blbg=="}})).await;
@@ -180,9 +180,9 @@ async fn connection_details_reach_the_claim() {
     let replaces =
         |line: &&String| line.starts_with("PUT /apis/example.org/v1/xthings/") && line.contains("/status");
     assert_eq!(plane.log().iter().find(replaces), None);
-    let before = plane.settle().await;
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    assert_eq!(plane.writes(), before, "{:#?}", plane.log());
+    let before = plane.until_idle().await;
+    let after = plane.after(std::time::Duration::from_secs(2)).await;
+    assert_eq!(after, before, "{:#?}", plane.log());
     plane.delete(CLAIM, "default/one").await;
     plane.until_gone("v1/Secret", "default/for-me").await;
 }
@@ -229,7 +229,7 @@ async fn a_claim_whose_secret_is_not_published_is_told_why() {
     bound(&plane, "one").await;
     plane.apply(&claim("two", "{size: small}")).await;
     bound(&plane, "two").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let why = |events: Vec<String>| -> Vec<String> {
         events.into_iter().filter(|e| e.starts_with("Warning PropagateConnectionSecret")).collect()
     };

@@ -30,7 +30,7 @@ async fn with_pages(count: usize) -> Plane {
     let plane = Plane::new().await;
     pages(&plane, count).await;
     things(&plane, &["pages"]).await;
-    plane.settle().await;
+    plane.until_idle().await;
     plane
 }
 
@@ -52,7 +52,7 @@ async fn a_new_composite_resource_is_written_twice() {
     let before = plane.writes();
     plane.apply(&xr("one", "small")).await;
     plane.until_true(XR, "one", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let parts = ["PATCH part"; 4];
     let expected = [&["PUT one"], &parts[..], &["PATCH one/status"]].concat();
     assert_eq!(writes_since(&plane, before), expected, "references, what they refer to, and the status");
@@ -69,7 +69,7 @@ async fn a_new_composite_resource_is_written_twice() {
     while !all_large().await {
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     }
-    plane.settle().await;
+    plane.until_idle().await;
     let mut written = writes_since(&plane, before);
     let status = written.pop();
     assert_eq!(written, parts);
@@ -77,7 +77,7 @@ async fn a_new_composite_resource_is_written_twice() {
 
     // So it is with what someone else changed or deleted, of which the status says nothing. Times are in seconds: one
     // that changed would show after a second.
-    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    plane.after(std::time::Duration::from_millis(1_100)).await;
     let name = plane
         .list("v1/ConfigMap")
         .await
@@ -90,7 +90,7 @@ async fn a_new_composite_resource_is_written_twice() {
     plane.until("v1/ConfigMap", &name, |part| part["data"]["size"] == "large").await;
     plane.delete("v1/ConfigMap", &name).await;
     plane.until("v1/ConfigMap", &name, |part| part["data"]["size"] == "large").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(writes_since(&plane, before), ["PATCH part"; 2]);
 }
 
@@ -101,7 +101,7 @@ async fn requests(count: usize) -> usize {
     let (before, events) = (plane.writes(), plane.list("v1/Event").await.len());
     plane.apply(&xr("one", "small")).await;
     plane.until_true(XR, "one", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let reads = plane.take_reads().iter().filter(|read| !read.contains("watch=true")).count();
     let written = usize::try_from(plane.writes() - before).unwrap();
     reads + written + plane.list("v1/Event").await.len() - events

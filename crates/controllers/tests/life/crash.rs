@@ -23,7 +23,7 @@ async fn prepared() -> Plane {
     plane.apply(&definition("LegacyCluster", true)).await;
     plane.apply(&composition("things", &["counted"])).await;
     plane.until_true(XRD, "xthings.example.org", "Offered").await;
-    plane.settle().await;
+    plane.until_idle().await;
     plane.stop();
     plane
 }

@@ -65,7 +65,8 @@ async fn a_definition_does_not_take_over_a_foreign_crd() {
         )
         .await;
     plane.apply(&definition("Cluster", false)).await;
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    plane.until(XRD, "xthings.example.org", |o| status_of(o, "Established") == "False").await;
+    plane.until_idle().await;
     let events = plane.events_of("xthings.example.org").await;
     assert!(
         events.iter().any(|e| e.starts_with("Warning EstablishComposite: cannot apply rendered")),

@@ -44,8 +44,9 @@ async fn a_write_that_is_refused_is_told_of_and_made_up_for() {
         until_synced(&plane, "one").await;
     }
     plane.refuse("PUT /apis/example.org/v1/xthings/one?");
+    let attempts = plane.sent("PUT /apis/example.org/v1/xthings/one?");
     plane.delete(XR, "one").await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    plane.until_sent("PUT /apis/example.org/v1/xthings/one?", attempts + 1).await;
     let held = plane.get(XR, "one").await.expect("its finalizer holds it");
     assert!(meta::is_deleting(&held));
     plane.refuse("");
@@ -122,21 +123,21 @@ async fn warnings_are_no_errors_and_a_claim_that_cannot_be_told_is_none_either()
     plane.apply(&xr.to_string()).await;
     let ready = plane.until_true(XR, "one", "Ready").await;
     assert_eq!(status_of(&ready, "Synced"), "True");
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("one").await;
     assert!(
         events.contains(&"Warning ComposeResources: Pipeline step \"worried\": it may rain".to_owned()),
         "{events:#?}"
     );
-    let before = plane.settle().await;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(plane.writes(), before, "nobody tries again because of a warning");
+    let before = plane.until_idle().await;
+    let after = plane.after(Duration::from_millis(1500)).await;
+    assert_eq!(after, before, "a warning is no reason to try again");
 }
 
 #[tokio::test]
 async fn a_revision_that_lost_its_owner_gets_it_back_and_a_foreign_one_is_left_alone() {
     let plane = with_things("Cluster", false).await;
-    plane.settle().await;
+    plane.until_idle().await;
     let revision = plane.list(REVISION).await.remove(0);
     let name = meta::name(&revision);
     plane.patch(REVISION, name, json!({"metadata": {"ownerReferences": null}})).await;
@@ -147,9 +148,9 @@ async fn a_revision_that_lost_its_owner_gets_it_back_and_a_foreign_one_is_left_a
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "name": "other",
         "uid": meta::uid(&other), "controller": true,
     }]);
-    plane.settle().await;
+    plane.until_idle().await;
     plane.patch(REVISION, name, json!({"metadata": {"ownerReferences": foreign}})).await;
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("things").await;
     assert!(
         events.iter().any(|e| e.starts_with("Warning UpdateRevision: cannot own CompositionRevision")),
@@ -166,7 +167,7 @@ async fn a_function_that_cannot_compose_makes_its_pipeline_invalid() {
     let mut object = plane.get("pkg.crossplane.io/v1/FunctionRevision", "sizer-1").await.unwrap();
     object["status"] = json!({"capabilities": ["operation"]});
     plane.user.update_status(&object, "kubectl").await.expect("it can be told");
-    plane.settle().await;
+    plane.until_idle().await;
     let composition_revision = plane.list(REVISION).await.remove(0);
     let name = meta::name(&composition_revision);
     let invalid = plane.until(REVISION, name, |o| status_of(o, "ValidPipeline") == "False").await;
@@ -193,19 +194,14 @@ async fn a_claim_whose_composite_resource_is_gone_already_can_go() {
     plane.until_gone(XR, &xr).await;
     let held = plane.until(CLAIM, "default/one", |o| meta::finalizers(o) == ["example.org/mine"]).await;
     assert!(meta::is_deleting(&held));
-    plane.settle().await;
+    plane.until_idle().await;
     assert!(plane.get(XR, &xr).await.is_none(), "a claim that is deleted makes no composite resource");
     plane.patch(CLAIM, "default/one", json!({"metadata": {"finalizers": null}})).await;
     plane.until_gone(CLAIM, "default/one").await;
 }
 
-/// A minute and a half in no time.
-async fn wait_for_the_sweeper() {
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(90)).await;
-    tokio::time::resume();
-    tokio::time::sleep(Duration::from_millis(20)).await;
-}
+/// Watches that no key needs are ended every minute.
+const SWEPT_AFTER: Duration = Duration::from_secs(90);
 
 #[tokio::test]
 async fn a_kind_that_nobody_depends_on_any_longer_is_not_watched() {
@@ -228,18 +224,18 @@ async fn a_kind_that_nobody_depends_on_any_longer_is_not_watched() {
     plane.until_true(XR, "one", "Ready").await;
     let watched = |kind: &str| plane.watched_kinds().iter().any(|gvk| gvk.kind == kind);
     assert!(watched("Lease"));
-    plane.settle().await;
-    wait_for_the_sweeper().await;
+    plane.until_idle().await;
+    plane.after(SWEPT_AFTER).await;
     assert!(watched("Lease"), "it is depended on");
     plane.apply(&xr("one", "does not")).await;
     plane
         .until(XR, "one", |o| condition(o, "Synced")["observedGeneration"] == o["metadata"]["generation"])
         .await;
-    plane.settle().await;
+    plane.until_idle().await;
     // What it required before was looked up once more: it might have been required again.
     plane.patch(XR, "one", json!({"metadata": {"annotations": {"look": "again"}}})).await;
-    plane.settle().await;
-    wait_for_the_sweeper().await;
+    plane.until_idle().await;
+    plane.after(SWEPT_AFTER).await;
     assert!(!watched("Lease"));
     assert!(watched("XThing") && watched("CompositionRevision"), "other watches stay");
 }

@@ -114,7 +114,7 @@ async fn functions_find_the_environment_in_their_context() {
     plane.apply(&composing("things", &spec)).await;
     plane.apply(&xr("one", "small")).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "based/end").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("one").await;
     let words = "spec.environment.patches has no effect in mode Pipeline";
     assert!(events.iter().any(|e| e.contains(words)), "{events:#?}");

@@ -116,9 +116,9 @@ async fn faulty_functions_delete_nothing() {
         let well = plane.until_true(XR, "bad", "Synced").await;
         assert_eq!(message_of(&well, "Synced"), "", "nothing is left of the error");
     }
-    let before = plane.settle().await;
+    let before = plane.until_idle().await;
     plane.start().await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.log(), Vec::<String>::new(), "after {before} writes a restart changes nothing");
     let unaffected = plane.get(XR, "good").await.unwrap();
     assert_eq!((status_of(&unaffected, "Ready"), status_of(&unaffected, "Synced")), ("True", "True"));
@@ -148,7 +148,7 @@ async fn an_invalid_composed_resource_does_not_hold_up_others() {
     assert_eq!(status_of(&xr, "Ready"), "True", "the functions say so");
     let maps = plane.list("v1/ConfigMap").await;
     assert_eq!(maps.iter().filter(|m| meta::name(m).starts_with("one-")).count(), 1);
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("one").await;
     assert!(
         events
@@ -185,7 +185,7 @@ async fn what_belongs_to_others_is_not_touched() {
     plane.until(XR, "one", |o| status_of(o, "Synced") == "False").await;
     plane.delete(XR, "one").await;
     plane.until_gone(XR, "one").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let theirs = plane.get("v1/ConfigMap", "default/theirs").await.expect("it is not deleted");
     assert_eq!(theirs["data"]["whose"], "theirs");
 }
@@ -256,7 +256,7 @@ async fn a_fatal_result_half_way_changes_nothing() {
     things(&plane, &["counted", "picky"]).await;
     plane.apply(&xr("one", "'2'")).await;
     plane.until_true(XR, "one", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let before = plane.list("v1/ConfigMap").await;
     // The first step wants to delete everything; the second one does not let it.
     plane.apply(&xr("one", "'0'")).await;
@@ -267,6 +267,6 @@ async fn a_fatal_result_half_way_changes_nothing() {
     );
     assert_eq!(reason_of(&failed, "Picky"), "Zero", "conditions of the fatal answer are kept");
     assert_eq!(failed["status"]["size"], "map-2", "nothing of the first step is");
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.list("v1/ConfigMap").await, before);
 }

@@ -24,9 +24,7 @@ use transom_compose::FunctionRunner;
 use transom_controllers::{
     Context, Controllers, DeletionDecision, DeletionRequest, Notice, Options, Protection,
 };
-use transom_engine::Clock;
-use transom_engine::Metrics;
-use transom_engine::{Cluster, DeleteOptions};
+use transom_engine::{Clock, Cluster, DeleteOptions, Key, Metrics};
 use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::{GroupVersion, GroupVersionKind, Status, meta};
@@ -472,17 +470,74 @@ impl Plane {
         }
     }
 
-    /// Waits until nothing was written for a while.
-    pub async fn settle(&self) -> u64 {
-        let mut before = self.writes();
-        let mut quiet = 0;
-        while quiet < 20 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            let now = self.writes();
-            quiet = if now == before { quiet + 1 } else { 0 };
-            before = now;
+    /// Waits until the controllers have nothing left to do: their watches have reported everything that is stored, no
+    /// key runs or is ready to run, and all events are written. Returns the number of writes.
+    pub async fn until_idle(&self) -> u64 {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        let mut rounds = 0;
+        // More than one round, because the server deletes what lost its owner by itself.
+        while rounds < 5 {
+            let before = (self.metrics.queues(), self.writes());
+            let idle = self.queues_are_idle() && self.mirrors_are_current().await;
+            let unchanged = before == (self.metrics.queues(), self.writes());
+            rounds = if idle && unchanged { rounds + 1 } else { 0 };
+            assert!(std::time::Instant::now() < deadline, "not idle: {:?}\n{:#?}", before.0, self.log());
+            tokio::time::sleep(Duration::from_millis(3)).await;
         }
-        before
+        self.writes()
+    }
+
+    /// Waits until no key runs or is ready to run, whatever the watches have not reported yet.
+    pub async fn until_queues_are_idle(&self) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !self.queues_are_idle() {
+            assert!(std::time::Instant::now() < deadline, "not idle: {:#?}", self.log());
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
+    fn queues_are_idle(&self) -> bool {
+        self.controllers.as_ref().is_none_or(Controllers::is_idle)
+    }
+
+    /// Whether the watches have reported everything that is stored.
+    async fn mirrors_are_current(&self) -> bool {
+        let version = |o: &Value| transom_engine::version(meta::resource_version(o));
+        for mirror in self.controllers.iter().flat_map(Controllers::mirrors) {
+            let stored = self.user.list(mirror.gvk(), "", &BTreeMap::new()).await.unwrap_or_default();
+            let stored: BTreeMap<Key, u64> = stored.iter().map(|o| (Key::of(o), version(o))).collect();
+            let reported = mirror.all().into_iter().map(|seen| (seen.key.clone(), seen.version)).collect();
+            if stored != reported {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Lets time pass for the controllers, and waits until they have done what is due then. Returns the number of
+    /// writes.
+    pub async fn after(&self, time: Duration) -> u64 {
+        self.until_idle().await;
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        tokio::time::resume();
+        // Timers have a resolution of a millisecond.
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        self.until_idle().await
+    }
+
+    /// Waits until the controllers have sent this many writes that begin like this.
+    pub async fn until_sent(&self, write: &str, times: usize) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while self.sent(write) < times {
+            assert!(std::time::Instant::now() < deadline, "{write} was not sent: {:#?}", self.log());
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
+    /// How many writes that begin like this the controllers have sent.
+    pub fn sent(&self, write: &str) -> usize {
+        self.log().iter().filter(|line| line.starts_with(write)).count()
     }
 
     /// Reason and message of the events about an object.

@@ -21,7 +21,7 @@ async fn basic_composition_namespaced() {
     assert!(name.starts_with("team/one-"), "the composite resource's own namespace: {name}");
     assert!(xr["spec"]["crossplane"]["resourceRefs"][0].get("namespace").is_none());
     assert!(plane.get("v1/ConfigMap", &name).await.is_some());
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("one").await;
     let overridden = "Warning NamespaceOverridden: cannot create composed resource \"config\" in namespace \"default\", using XR namespace \"team\" instead";
     assert!(events.iter().any(|e| e == overridden), "{events:#?}");

@@ -65,16 +65,16 @@ async fn without_realtime_what_is_unready_is_looked_at_soon_and_what_is_ready_is
     plane.until_true(XRD, "xthings.example.org", "Established").await;
     plane.apply(&xr("one", "small")).await;
     plane.until(XR, "one", |o| reason_of(o, "Ready") == "Creating").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let before = runs.load(Ordering::SeqCst);
     is_ready.store(true, Ordering::SeqCst);
     plane.until_true(XR, "one", "Ready").await;
     let after = runs.load(Ordering::SeqCst);
     assert!(after > before, "it is tried again, with backoff");
-    plane.settle().await;
+    plane.until_idle().await;
     let settled = runs.load(Ordering::SeqCst);
     // Neither its TTL nor what it requires nor what it composes wakes it any longer.
     plane.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new, namespace: default}\n").await;
-    tokio::time::sleep(MS * 1500).await;
+    plane.after(MS * 1500).await;
     assert_eq!(runs.load(Ordering::SeqCst), settled);
 }

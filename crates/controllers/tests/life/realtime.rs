@@ -72,12 +72,12 @@ async fn required_resources() {
     );
     plane.until(XR, "selects-a", |o| o["status"]["size"] == "hello").await;
     plane.until_true(XR, "reads-b", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let before = runs_of(&runs, "reads-b");
     plane.apply(&config("a", "world")).await;
     plane.until(XR, "reads-a", |o| o["status"]["size"] == "world").await;
     plane.until(XR, "selects-a", |o| o["status"]["size"] == "world").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(runs_of(&runs, "reads-b"), before, "it does not read a");
     plane.apply(&config("b", "at last")).await;
     plane.until(XR, "reads-b", |o| o["status"]["size"] == "at last").await;
@@ -111,11 +111,11 @@ async fn nothing_happens_without_a_reason() {
     plane.apply(&config("a", "hello")).await;
     plane.apply(&xr("reads-a", "a")).await;
     plane.until(XR, "reads-a", |o| o["status"]["size"] == "hello" && status_of(o, "Ready") == "True").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let before = runs_of(&runs, "reads-a");
     assert!(before <= 4, "composed {before} times to become ready");
     plane.apply(&config("unrelated", "x")).await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(runs_of(&runs, "reads-a"), before);
     assert!(plane.watched_kinds().iter().any(|gvk| gvk.kind == "ConfigMap"));
 }
@@ -126,12 +126,12 @@ async fn a_request_to_reconcile_is_handled_once() {
     plane.apply(&config("a", "hello")).await;
     plane.apply(&xr("reads-a", "a")).await;
     plane.until_true(XR, "reads-a", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let before = runs_of(&runs, "reads-a");
     let token = json!({"metadata": {"annotations": {"crossplane.io/reconcile-requested-at": "now"}}});
     plane.patch(XR, "reads-a", token).await;
     plane.until(XR, "reads-a", |o| o["status"]["lastHandledReconcileAt"] == "now").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert!(runs_of(&runs, "reads-a") > before);
     let events = plane.events_of("reads-a").await;
     assert_eq!(events.iter().filter(|e| e.contains("ReconcileRequestHandled")).count(), 1, "{events:#?}");
@@ -147,9 +147,11 @@ async fn polling_only_if_asked_for() {
     plane.apply(&xr("waits", "a")).await;
     plane.until_true(XR, "polls", "Ready").await;
     plane.until_true(XR, "waits", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let (polls, waits) = (runs_of(&runs, "polls"), runs_of(&runs, "waits"));
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    for _ in 0..5 {
+        plane.after(Duration::from_millis(500)).await;
+    }
     let polled = runs_of(&runs, "polls") - polls;
     assert!((1..=3).contains(&polled), "the shortest interval is a second, not {polled} in 2.5");
     assert_eq!(runs_of(&runs, "waits"), waits);

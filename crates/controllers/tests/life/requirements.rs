@@ -64,7 +64,7 @@ async fn a_change_anywhere_in_a_chain_is_followed() {
         plane.apply(&xr(name, name)).await;
     }
     all_end_at(&plane, "app-2", &["app-1", "app-2"]).await;
-    plane.settle().await;
+    plane.until_idle().await;
     for (next, end, read) in [
         ("app-3", "app-3", &["app-1", "app-3"][..]),
         ("app-2", "app-2", &["app-1", "app-2"]),
@@ -74,12 +74,12 @@ async fn a_change_anywhere_in_a_chain_is_followed() {
     ] {
         plane.apply(&config("app-1", next)).await;
         all_end_at(&plane, end, read).await;
-        plane.settle().await;
+        plane.until_idle().await;
     }
     // What it no longer leads to is not watched.
-    let before = plane.settle().await;
+    let before = plane.until_idle().await;
     plane.apply(&config("app-2", "changed")).await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.writes(), before);
 }
 
@@ -97,7 +97,7 @@ async fn a_request_to_reconcile_follows_a_chain_from_its_start() {
         plane.apply(&xr(name, name)).await;
     }
     all_end_at(&plane, "app-2", &["app-1", "app-2"]).await;
-    plane.settle().await;
+    plane.until_idle().await;
     plane.apply(&config("app-1", "app-3")).await;
     for name in CHAINS {
         let token = json!({"metadata": {"annotations": {"crossplane.io/reconcile-requested-at": "now"}}});
@@ -168,7 +168,7 @@ async fn until_called(given: &Given, times: usize) {
 async fn until_given_again(plane: &Plane, given: &Given) {
     plane.apply(&greedy_composition("greedy", "secret", "")).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "secret" && status_of(o, "Synced") == "True").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(watched(&plane.get(XR, "one").await.unwrap()), ["secret"]);
     take(given);
 }
@@ -221,7 +221,7 @@ async fn what_another_revision_allows_is_not_given() {
     plane.apply(&xr("one", "small").replace("{size: small}", manual)).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "secret" && status_of(o, "Ready") == "True").await;
     plane.apply(&greedy_composition("greedy", "secret", DENY)).await;
-    plane.settle().await;
+    plane.until_idle().await;
     let first = plane.get(XR, "one").await.unwrap()["spec"]["crossplane"]["compositionRevisionRef"].clone();
     let revisions = plane.list(REVISION).await;
     let second =
@@ -235,7 +235,7 @@ async fn what_another_revision_allows_is_not_given() {
         // And back.
         plane.patch(XR, "one", json!({"spec": {"crossplane": {"compositionRevisionRef": first}}})).await;
         plane.until(XR, "one", |o| status_of(o, "Synced") == "True" && watched(o) == ["secret"]).await;
-        plane.settle().await;
+        plane.until_idle().await;
         take(&given);
     }
 }
@@ -267,9 +267,9 @@ async fn what_a_failure_read_is_watched_and_listed_until_it_is_no_longer_read() 
     // The failure was written by another manager than the success; nothing of it stays.
     plane.apply(&xr("one", "none")).await;
     plane.until(XR, "one", |o| o["status"].get("watchedResourceRefs").is_none()).await;
-    let before = plane.settle().await;
+    let before = plane.until_idle().await;
     plane.apply(&config("a", "bad")).await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.writes(), before);
 }
 
@@ -283,12 +283,12 @@ async fn a_steady_requirement_costs_one_call_and_nothing_at_rest() {
     plane.until_true(XRD, "xthings.example.org", "Established").await;
     plane.apply(&xr("one", "small")).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "secret" && status_of(o, "Ready") == "True").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(take(&given)[..2], [vec![], vec!["secret".to_owned()]]);
     plane.apply(&config("secret", "changed")).await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(take(&given), [["secret"]]);
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(take(&given), Vec::<Vec<String>>::new());
 }
 
@@ -318,9 +318,11 @@ async fn a_ttl_neither_spins_nor_breaks_anything() {
         plane.apply(&xr(name, name)).await;
         plane.until_true(XR, name, "Ready").await;
     }
-    plane.settle().await;
+    plane.until_idle().await;
     let before = all.map(|name| runs_of(&runs, name));
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    for _ in 0..5 {
+        plane.after(Duration::from_millis(500)).await;
+    }
     let [tiny, longest, absurd, negative] = std::array::from_fn(|i| runs_of(&runs, all[i]) - before[i]);
     assert!((1..=3).contains(&tiny), "once a second, not {tiny} times in 2.5");
     assert_eq!((longest, absurd, negative), (0, 0, 0));
@@ -359,9 +361,9 @@ async fn functions_see_the_connection_details_that_were_published_last() {
     for username in ["root", "root2", "root"] {
         plane.apply(&xr("one", username)).await;
         plane.until(XR, "one", |o| o["status"]["size"] == username).await;
-        let writes = plane.settle().await;
+        let writes = plane.until_idle().await;
         let calls = runs_of(&runs, "one");
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        plane.after(Duration::from_secs(2)).await;
         assert_eq!(
             (plane.writes(), runs_of(&runs, "one")),
             (writes, calls),

@@ -35,7 +35,7 @@ async fn lack_of_rights() {
     );
     assert!(why.contains(missing), "{why}");
     assert!(why.contains("rbac.crossplane.io/aggregate-to-crossplane: \"true\""), "the remedy: {why}");
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("one").await;
     assert!(
         events.iter().any(|e| e.starts_with("Warning RoleBasedAccessControl: ") && e.contains(missing)),

@@ -58,7 +58,7 @@ async fn a_changed_composition_raises_no_alarm() {
                 .await;
         }
     }
-    plane.settle().await;
+    plane.until_idle().await;
     assert!(seen.lock().unwrap().len() > 900, "the watch saw the changes");
     assert_eq!(failures(&seen), Vec::<String>::new());
     assert_eq!(warnings(&plane).await, Vec::<String>::new());
@@ -88,7 +88,7 @@ async fn a_revision_is_used_before_its_status_is_written() {
     plane.until(XR, "one", |o| o["status"]["size"] == "large").await;
     plane.refuse("");
     plane.until_true(REVISION, name, "ValidPipeline").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!((failures(&seen), warnings(&plane).await), (vec![], vec![]));
 }
 
@@ -103,10 +103,10 @@ async fn a_composition_without_its_revision_is_waited_for() {
     let seen = plane.record(XR, "xthings").await;
     plane.apply(&xr("one", "small")).await;
     plane.until(XR, "one", |o| o["spec"]["crossplane"]["compositionRef"]["name"] == "things").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.list(REVISION).await, Vec::<Value>::new());
     plane.refuse("");
     plane.until_true(XR, "one", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!((failures(&seen), warnings(&plane).await), (vec![], vec![]));
 }

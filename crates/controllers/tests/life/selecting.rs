@@ -65,16 +65,16 @@ async fn selecting_costs_nothing_for_what_is_not_selected() {
     let plane = plane().await;
     plane.apply(&xr("one", "a")).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "a: 1" && status_of(o, "Ready") == "True").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let mut costs = Vec::new();
     for (round, others) in [(1, 0), (2, 600)] {
         for i in 0..others {
             plane.apply(&config(&format!("other-{i}"), "x").replace(&format!("other-{i}}}"), "mine}")).await;
         }
-        plane.settle().await;
+        plane.until_idle().await;
         plane.take_reads();
         plane.patch(XR, "one", json!({"metadata": {"annotations": {"round": round.to_string()}}})).await;
-        plane.settle().await;
+        plane.until_idle().await;
         let reads = plane.take_reads();
         let lists: Vec<&String> =
             reads.iter().filter(|r| !r.contains("watch=true") && r.contains("limit=")).collect();

@@ -32,8 +32,8 @@ async fn controllers_are_not_ready_while_a_kind_cannot_be_seen() {
     plane.hide("xthings");
     plane.start().await;
     plane.until(XRD, "xthings.example.org", |_| plane.watched_kinds().contains(&gvk(XR))).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(!plane.readiness().is_reached(), "nobody knows what composite resources there are");
+    plane.until_queues_are_idle().await;
+    assert!(!plane.readiness().is_reached(), "the composite resources that exist have not been listed");
     plane.show();
     until_ready(&plane).await;
 }
@@ -52,7 +52,7 @@ async fn what_is_deleted_before_anybody_watches_it_comes_back() {
         assert!(Instant::now() < deadline, "nobody looks at it");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    plane.settle().await;
+    plane.until_queues_are_idle().await;
     plane.delete("v1/ConfigMap", &map).await;
     plane.until_gone("v1/ConfigMap", &map).await;
     plane.show();

@@ -73,7 +73,7 @@ async fn fields_that_a_kind_does_not_declare_are_left_out_with_a_warning() {
     let widget = composed_name(&xr_).trim_start_matches('/').to_owned();
     let made = plane.get(WIDGET, &widget).await.unwrap();
     assert_eq!(made["spec"], json!({"size": "small", "parts": [{"name": "a"}]}));
-    plane.settle().await;
+    plane.until_idle().await;
     let events = plane.events_of("one").await;
     let warning = events.iter().find(|e| e.contains("does not declare")).expect("it is told");
     assert!(
@@ -82,7 +82,7 @@ async fn fields_that_a_kind_does_not_declare_are_left_out_with_a_warning() {
     );
     // The second time nothing is written, and what does change arrives.
     plane.patch(XR, "one", json!({"metadata": {"annotations": {"again": "yes"}}})).await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.get(WIDGET, &widget).await.unwrap(), made);
     plane.apply(&xr("one", "large")).await;
     plane.until(WIDGET, &widget, |o| o["spec"]["size"] == "large").await;
@@ -128,7 +128,7 @@ async fn what_the_mode_ignores_is_said() {
     plane.apply(&composing("things", &both)).await;
     plane.apply(&xr("one", "small")).await;
     plane.until_true(XR, "one", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let words = "spec.resources has no effect in mode Pipeline";
     for object in ["things", "one"] {
         let events = plane.events_of(object).await;

@@ -77,10 +77,10 @@ async fn an_attempt_that_could_not_be_noted_in_time_is_replayed() {
     plane.apply(&map("using")).await;
     plane.apply("apiVersion: protection.crossplane.io/v1beta1\nkind: Usage\nmetadata: {name: u, namespace: default}\nspec:\n  of: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: used}}\n  by: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: using}}\n  replayDeletion: true\n").await;
     plane.until_true(USAGE, "default/u", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     plane.refuse("PATCH /api/v1/namespaces/default/configmaps/used?");
     refused(&plane, "used").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let used = plane.get(MAP, "default/used").await.unwrap();
     assert!(used["metadata"].get("annotations").is_none(), "{used:#}");
     plane.refuse("");
@@ -95,14 +95,14 @@ async fn a_mark_that_is_gone_comes_back_and_nothing_else_wakes_a_usage() {
     plane.apply(&map("used")).await;
     plane.apply("apiVersion: protection.crossplane.io/v1beta1\nkind: Usage\nmetadata: {name: u, namespace: default}\nspec:\n  of: {apiVersion: v1, kind: ConfigMap, resourceRef: {name: used}}\n  reason: precious\n").await;
     plane.until_true(USAGE, "default/u", "Ready").await;
-    plane.settle().await;
+    plane.until_idle().await;
     let marked = json!({"app": "used", "crossplane.io/in-use": "true"});
     plane.patch(MAP, "default/used", json!({"metadata": {"labels": {"crossplane.io/in-use": null}}})).await;
     plane.until(MAP, "default/used", |o| o["metadata"]["labels"] == marked).await;
-    plane.settle().await;
+    plane.until_idle().await;
     plane.take_reads();
     plane.patch(MAP, "default/used", json!({"data": {"a": "b"}})).await;
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.take_reads(), Vec::<String>::new(), "what it contains is nobody's business");
 }
 

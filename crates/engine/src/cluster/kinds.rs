@@ -1,4 +1,4 @@
-//! Which kinds the server serves, and where: discovery, remembered until a definition changes.
+//! Which kinds the server serves, and at which paths: a cache of discovery, cleared when a definition changes.
 
 use super::paths;
 use serde_json::Value;
@@ -9,8 +9,11 @@ use transom_object::GroupVersionKind;
 /// How a kind is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kind {
+    /// The kind.
     pub gvk: GroupVersionKind,
+    /// Its name in paths.
     pub plural: String,
+    /// Whether its objects live in namespaces.
     pub namespaced: bool,
 }
 
@@ -33,7 +36,7 @@ impl Kind {
 #[derive(Default)]
 pub(super) struct Kinds {
     known: Mutex<HashMap<GroupVersionKind, Arc<Kind>>>,
-    /// Held by whoever asks for what is at a path.
+    /// Held during a discovery request for a path.
     asking: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -61,7 +64,7 @@ impl Kinds {
         for resource in list.get("resources").and_then(Value::as_array).into_iter().flatten() {
             let text = |field: &str| resource.get(field).and_then(Value::as_str).unwrap_or_default();
             let (plural, kind) = (text("name"), text("kind"));
-            // What has a slash is a subresource, and its kind may be someone else's.
+            // A name with a slash is a subresource, whose kind may belong to another group.
             if plural.is_empty() || plural.contains('/') {
                 continue;
             }

@@ -1,7 +1,7 @@
-//! The Kubernetes API as controllers use it: dynamic objects of any kind, over any transport.
+//! The client of the Kubernetes API: dynamic objects of any kind, over any transport.
 //!
-//! `kube::Client` carries the requests, so the server may be a cluster, or the one in this process. Nothing here is
-//! generic over kinds: objects are JSON values, and one set of functions serves them all.
+//! `kube::Client` sends the requests, to a cluster or to a server in this process. Nothing here is generic over kinds:
+//! objects are JSON values, and one set of functions serves all kinds.
 
 mod kinds;
 mod paths;
@@ -22,33 +22,34 @@ const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
-/// Objects per page of a list.
-const PAGE: usize = 500;
+/// How many objects a page of a list has at most.
+const PAGE_SIZE: usize = 500;
 
-/// A server's API. Cheap to clone.
+/// A client of an API server. Cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
     client: kube::Client,
     kinds: Arc<Kinds>,
-    /// The newest version of each kind that was written here, by group and kind.
+    /// The newest version of each kind that this client wrote, by group and kind.
     written: Arc<Mutex<HashMap<GroupKind, u64>>>,
 }
 
-/// How to delete.
+/// How to delete an object.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions<'a> {
-    /// `Foreground`, `Background` or `Orphan`; the kind's own default without.
+    /// `Foreground`, `Background` or `Orphan`; without it, the default of the kind.
     pub propagation: Option<&'a str>,
-    /// Only if the object still has this uid.
+    /// A precondition: the object has this uid.
     pub uid: Option<&'a str>,
 }
 
 impl Cluster {
+    /// A client that sends its requests through this one.
     pub fn new(client: kube::Client) -> Self {
         Self { client, kinds: Arc::default(), written: Arc::default() }
     }
 
-    /// The newest version of any object of a kind that was written through this.
+    /// The newest version of any object of a kind that this client wrote.
     pub fn newest_written(&self, gvk: &GroupVersionKind) -> u64 {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         written.get(&gvk.group_kind()).copied().unwrap_or_default()
@@ -69,7 +70,7 @@ impl Cluster {
             return Ok(kind);
         }
         let path = paths::group_version(&gvk.group, &gvk.version);
-        // One asks, and those who want to know the same wait for the answer.
+        // One request at a time for each path; the others wait for its response.
         let asking = self.kinds.asking(&path);
         let _asking = asking.lock().await;
         if let Some(kind) = self.kinds.find(gvk) {
@@ -86,12 +87,13 @@ impl Cluster {
         self.kinds.forget(group);
     }
 
+    /// Reads an object; none if it does not exist.
     pub async fn get(&self, gvk: &GroupVersionKind, namespace: &str, name: &str) -> Result<Option<Value>> {
         let kind = self.kind(gvk).await?;
         found(self.get_path(&kind.object(namespace, name)).await)
     }
 
-    /// A document that is no object: discovery, OpenAPI.
+    /// Reads a document that is not an object: discovery, OpenAPI.
     pub async fn get_path(&self, path: &str) -> Result<Value> {
         self.send("GET", path.to_owned(), JSON, Vec::new()).await
     }
@@ -106,7 +108,7 @@ impl Cluster {
         Ok(self.list_at(gvk, namespace, labels).await?.0)
     }
 
-    /// The objects, and the version at which they were all there were.
+    /// The objects with all these labels, and the version of the list.
     pub async fn list_at(
         &self,
         gvk: &GroupVersionKind,
@@ -121,13 +123,13 @@ impl Cluster {
         let mut token = String::new();
         loop {
             let query = Query::default()
-                .with("limit", &PAGE.to_string())
+                .with("limit", &PAGE_SIZE.to_string())
                 .with("labelSelector", &selector)
                 .with("continue", &token);
             let mut page = self.get_path(&query.on(kind.collection(namespace))).await?;
             if let Some(Value::Array(list)) = page.get_mut("items").map(Value::take) {
                 items.extend(list.into_iter().map(|mut item| {
-                    // Items of built-in kinds do not say what they are.
+                    // Items of built-in kinds lack these fields.
                     item["apiVersion"] = api_version.as_str().into();
                     item["kind"] = kind_name.into();
                     item
@@ -140,6 +142,7 @@ impl Cluster {
         }
     }
 
+    /// Creates an object. Returns it as it is stored, as do all writes.
     pub async fn create(&self, object: &Value, manager: &str) -> Result<Value> {
         let kind = self.kind(&gvk_of(object)?).await?;
         let query = Query::default().with("fieldManager", manager);
@@ -151,6 +154,7 @@ impl Cluster {
         self.put(object, manager, "").await
     }
 
+    /// Replaces the status of an object; its resourceVersion is a precondition.
     pub async fn update_status(&self, object: &Value, manager: &str) -> Result<Value> {
         self.put(object, manager, "/status").await
     }
@@ -161,11 +165,12 @@ impl Cluster {
         self.send("PUT", Query::default().with("fieldManager", manager).on(path), JSON, encode(object)).await
     }
 
-    /// Applies an intent by server-side apply, taking over the fields of others.
+    /// Applies an intent by server-side apply, and takes fields from other managers.
     pub async fn apply(&self, intent: &Value, owner: &str) -> Result<Value> {
         self.apply_to(intent, owner, "").await
     }
 
+    /// Applies the status of an intent by server-side apply, and takes fields from other managers.
     pub async fn apply_status(&self, intent: &Value, owner: &str) -> Result<Value> {
         self.apply_to(intent, owner, "/status").await
     }
@@ -177,14 +182,17 @@ impl Cluster {
         self.send("PATCH", query.on(path), APPLY, encode(intent)).await
     }
 
+    /// Changes an object by a JSON merge patch.
     pub async fn merge_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
         self.patch(object, MERGE_PATCH, patch, manager, "").await
     }
 
+    /// Changes the status of an object by a JSON merge patch.
     pub async fn merge_patch_status(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
         self.patch(object, MERGE_PATCH, patch, manager, "/status").await
     }
 
+    /// Changes an object by a JSON patch.
     pub async fn json_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
         self.patch(object, JSON_PATCH, patch, manager, "").await
     }
@@ -202,7 +210,7 @@ impl Cluster {
         self.send("PATCH", Query::default().with("fieldManager", manager).on(path), form, encode(patch)).await
     }
 
-    /// Deletes an object; one that is gone already is fine, and so is one of a kind that is.
+    /// Deletes an object. It is not an error if the object does not exist.
     pub async fn delete(
         &self,
         gvk: &GroupVersionKind,
@@ -239,7 +247,7 @@ impl Cluster {
 
     /// The encoded objects of a kind, one page.
     pub(crate) async fn page(&self, kind: &Kind, token: &str) -> Result<Bytes> {
-        let query = Query::default().with("limit", &PAGE.to_string()).with("continue", token);
+        let query = Query::default().with("limit", &PAGE_SIZE.to_string()).with("continue", token);
         self.stream(&query.on(kind.collection(""))).await?.collect_bytes().await.map_err(transport)
     }
 
@@ -285,7 +293,7 @@ fn transport(error: kube::Error) -> Error {
     Error::transport(error)
 }
 
-/// A refusal as the server words it, or as its status line does.
+/// A refusal with the fields of the server's Status; without a Status, with the body as message.
 fn refusal(code: u16, body: &[u8]) -> Error {
     let status: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |field: &str| status.get(field).and_then(Value::as_str).map(str::to_owned);

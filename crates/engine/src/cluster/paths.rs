@@ -10,12 +10,12 @@ pub(super) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
-/// One segment of a path. Names may hold anything when they come from users.
+/// One segment of a path, escaped: names that come from users may contain anything.
 pub(super) fn segment(text: &str) -> impl std::fmt::Display {
     utf8_percent_encode(text, UNRESERVED)
 }
 
-/// Parameters; those without a value are left out.
+/// Query parameters. Those with an empty value are left out.
 #[derive(Default)]
 pub(super) struct Query(String);
 
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_users_write_cannot_leave_its_place() {
+    fn what_users_write_cannot_leave_its_segment() {
         assert_eq!(segment("a/../b?x").to_string(), "a%2F..%2Fb%3Fx");
         let query = Query::default().with("a", "").with("b", "x=y,z").with("c", "1");
         assert_eq!(query.on("/p".to_owned()), "/p?b=x%3Dy%2Cz&c=1");

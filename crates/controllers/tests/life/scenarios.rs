@@ -108,7 +108,7 @@ fn cases(test: &str) -> Vec<u32> {
 }
 
 fn listed() -> BTreeMap<&'static str, Line> {
-    let lines = include_str!("scenarios.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let lines = include_str!("../scenarios.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#'));
     let mut listed = BTreeMap::new();
     for line in lines {
         let (scenario, text) = line.split_once('\t').unwrap_or((line, ""));
