@@ -1,5 +1,5 @@
-//! Definitions, Compositions, revisions and Functions, parsed once and kept by name: reconcilers look them up all the
-//! time, and there are few of them.
+//! A cache of Compositions, revisions and Functions, parsed once: there are few of them, and reconcilers look them up in
+//! every run.
 
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
@@ -39,13 +39,13 @@ impl<T: DeserializeOwned + Send + Sync> Observer for Cache<T> {
         let parsed = change.after.and_then(|after| T::deserialize(&*after.object).ok());
         match parsed {
             Some(object) => drop(self.lock().insert(seen.key.clone(), Arc::new(object))),
-            // What cannot be read as its kind is as good as absent.
+            // An object that does not match its type is treated as absent.
             None => drop(self.lock().remove(&seen.key)),
         }
     }
 }
 
-/// Revisions, also by the Composition they say they are of.
+/// Revisions by name, and by the Composition that their label names.
 #[derive(Default)]
 pub(crate) struct Revisions {
     by_name: Cache<CompositionRevision>,
@@ -89,7 +89,7 @@ impl Observer for Revisions {
     }
 }
 
-/// Everything that is looked up by name.
+/// All caches.
 #[derive(Default)]
 pub(crate) struct Catalog {
     pub(crate) compositions: Arc<Cache<Composition>>,
@@ -98,7 +98,7 @@ pub(crate) struct Catalog {
     pub(crate) function_revisions: Arc<Cache<FunctionRevision>>,
 }
 
-/// The kinds of the catalogue and of everyone else who needs one of Crossplane's own.
+/// The kinds that several controllers use.
 pub(crate) mod kinds {
     use super::{GroupVersionKind, group, kind};
 

@@ -1,4 +1,4 @@
-//! The kinds that the control plane itself brings: their CRDs are installed and upgraded at start.
+//! The CRDs of the control plane's own kinds: they are installed and upgraded at start.
 
 use crate::catalog::kinds;
 use futures_util::future::try_join_all;
@@ -10,12 +10,13 @@ use transom_xapi::constants::owner;
 use transom_xapi::definition::is_established;
 
 /// How long the server may take until it serves a new kind.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+/// How often it is checked whether the server serves a new kind.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Makes the server serve these kinds.
 pub(crate) async fn install(cluster: &Cluster, crds: &[Value]) -> Result<()> {
-    // Together, so that they share a sync of the disk.
+    // Concurrently, so that they share a sync of the disk.
     try_join_all(crds.iter().map(|crd| install_one(cluster, crd))).await?;
     Ok(())
 }
@@ -28,12 +29,12 @@ async fn install_one(cluster: &Cluster, crd: &Value) -> Result<()> {
         Some(live) if is_settled(&live, crd, owner::DEFAULT, "") => live,
         _ => cluster.apply(crd, owner::DEFAULT).await.context(context())?,
     };
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + SERVED_WITHIN;
     while !is_established(&current) {
         if tokio::time::Instant::now() > deadline {
             return Err(Error::unfit(format!("CustomResourceDefinition {name} is not served")));
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         current = cluster.get(&kinds::crd(), "", name).await.context(context())?.unwrap_or_default();
     }
     cluster.forget_group(crd["spec"]["group"].as_str().unwrap_or_default());

@@ -1,17 +1,22 @@
 //! One reconciler per kind.
 //!
-//! [`Controllers::start`] makes a control plane of anything that speaks the Kubernetes API: it installs Crossplane's
-//! kinds and runs their controllers over a `kube::Client`, which may lead to a cluster or to a server in this process.
+//! [`Controllers::start`] turns any Kubernetes API server into a control plane: it installs Crossplane's kinds and runs
+//! their controllers over a `kube::Client`, which may lead to a cluster or to a server in this process. A controller shows
+//! only its own decisions: queues, watches, status writes, events and errors are the engine's, decisions about one XR are
+//! compose's. Controllers must not know how the server stores objects.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `definition` | XRDs: CRDs, and the controllers of what they define |
 //! | `composition` | Compositions: revisions, and whether they can run |
 //! | `composite` | composite resources: compose, execute, report |
-//! | `claim` | claims, kept in step with their composite resources |
+//! | `claim` | claims: synchronised with their composite resources |
 //! | `function` | Functions: which can be called |
-//! | `usage` | usages: what must not be deleted while it is used |
-//! | `nop` | NopResources, to try things out with |
+//! | `usage` | usages: objects that must not be deleted while they are used |
+//! | `nop` | NopResources, for trying out Compositions |
+//! | `connection_secret` | publishing connection details |
+//! | `catalog` | a cache of Compositions, revisions and Functions |
+//! | `plane` | what the controllers share |
 
 mod catalog;
 mod claim;
@@ -40,7 +45,7 @@ use transom_runner::Installer;
 use transom_xapi::constants::owner;
 use usage::UsageControllers;
 
-/// What controllers need from outside.
+/// What the controllers need.
 pub struct Context {
     pub client: kube::Client,
     /// Calls functions.
@@ -50,12 +55,12 @@ pub struct Context {
     pub clock: Clock,
     pub announce: Announce,
     pub metrics: Arc<Metrics>,
-    /// Whom to ask before anything is deleted.
+    /// The usages, which the server asks before it deletes an object.
     pub protection: Arc<Protection>,
     pub options: Options,
 }
 
-/// The running controllers. They stop when dropped; what they were doing is taken up by the next to start.
+/// The running controllers. They stop when dropped; the controllers that start next continue their work.
 pub struct Controllers {
     _definitions: DefinitionControllers,
     _compositions: [Controller; 2],
@@ -82,7 +87,7 @@ impl Controllers {
             nesting: Default::default(),
         });
         let catalog = plane.catalog.follow(&plane.watches);
-        // Composite resources are not looked at before it is known what composes them, and it can be called.
+        // Before composite resources are reconciled, their Compositions are cached and their functions can be called.
         for subscription in &catalog {
             subscription.mirror().ready().await?;
         }
@@ -106,7 +111,7 @@ impl Controllers {
         })
     }
 
-    /// Whether they know everything that existed when they started.
+    /// Whether they have seen everything that existed when they started.
     pub fn readiness(&self) -> Arc<Readiness> {
         self.readiness.clone()
     }

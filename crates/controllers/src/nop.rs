@@ -110,7 +110,7 @@ fn details(object: &Value) -> Map<String, Value> {
     list.into_iter().flatten().filter_map(detail).collect()
 }
 
-/// The conditions whose time has come, the latest of each type, and how long until the next one's does.
+/// The latest condition of each type that is due, and how long until the next condition is due.
 fn due(object: &Value, now: Timestamp) -> (Vec<Condition>, Option<Duration>) {
     let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
     let created = created.and_then(|text| time::parse(text).ok()).unwrap_or(now);

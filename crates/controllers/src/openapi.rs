@@ -1,4 +1,4 @@
-//! Schemas that functions ask for, out of the server's OpenAPI documents.
+//! The schemas that functions require, from the server's OpenAPI documents.
 
 use serde_json::Value;
 use transom_compose::Kind;
@@ -6,7 +6,7 @@ use transom_compose::openapi::schema_of;
 use transom_engine::{Cluster, Error, Result, found};
 use transom_object::GroupVersionKind;
 
-/// The schema of a kind, with nothing left to look up; `None` when the server does not know it.
+/// The schema of a kind, without references; `None` if the server does not serve the kind.
 pub(crate) async fn schema(cluster: &Cluster, gvk: &GroupVersionKind) -> Result<Option<Value>> {
     let path = if gvk.group.is_empty() {
         format!("/openapi/v3/api/{}", gvk.version)

@@ -14,14 +14,13 @@ use transom_xapi::{Condition, conditions};
 /// How controllers behave.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether composite resources follow what they compose and require by watches. Otherwise they look at it again
-    /// and again.
+    /// Whether composite resources watch what they compose and require. Otherwise they poll.
     pub realtime: bool,
-    /// Without watches: how long until a composite resource that is ready is looked at again.
+    /// Without watches: how long until a composite resource that is ready is reconciled again.
     pub poll_interval: Duration,
     /// The shortest interval that the annotation for polling or the TTL of a function's answer may ask for.
     pub min_poll_interval: Duration,
-    /// Whether functions may require resources. What a Composition gives them does not depend on it.
+    /// Whether functions may require resources. Resources that a Composition requires for them are always given.
     pub extra_resources: bool,
     /// The seed of random choices. Equal seeds on equal schedules lead to equal choices.
     pub seed: u64,
@@ -107,7 +106,7 @@ impl Rng {
         Self(AtomicU64::new(seed))
     }
 
-    /// SplitMix64: every state is good, and each draw is one addition.
+    /// SplitMix64: every state is valid, and a draw is one atomic addition.
     pub(crate) fn draw(&self) -> u32 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -116,7 +115,7 @@ impl Rng {
         u32::try_from((z ^ (z >> 31)) >> 32).unwrap_or_default()
     }
 
-    /// The duration, give or take a tenth, and no longer than a duration can be.
+    /// The duration, plus or minus up to a tenth, and at most `Duration::MAX`.
     pub(crate) fn jitter(&self, duration: Duration) -> Duration {
         let factor = 0.9 + 0.2 * f64::from(self.draw()) / f64::from(u32::MAX);
         Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(Duration::MAX)

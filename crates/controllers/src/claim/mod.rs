@@ -1,6 +1,6 @@
-//! Claims: one controller per definition that offers one.
+//! Claims: one controller per definition that offers a claim.
 //!
-//! The claim is written before the composite resource that it brings about, so that a crash in between leaks nothing.
+//! The claim is written before its composite resource is created, so that a crash in between leaks nothing.
 
 mod reconcile;
 
@@ -62,7 +62,7 @@ impl ClaimController {
         Self { _controller: controller.start(claims), serves: offer }
     }
 
-    /// Whether the definition has changed in what the controller depends on.
+    /// Whether the definition changed in a way that requires a restart.
     pub(crate) fn is_stale(&self, definition: &Definition) -> bool {
         self.serves != Offer::of(definition)
     }

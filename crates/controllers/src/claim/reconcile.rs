@@ -72,7 +72,7 @@ impl Claims {
             let propagated =
                 propagated.context("cannot propagate connection details from composite resource");
             if propagated.with_event_reason(event::claim::PROPAGATE)? {
-                // Claims keep the time where legacy composite resources do.
+                // The field is the same as in legacy composite resources.
                 let mut published = Composite::new(claim.take(), Schema::Legacy);
                 published.set_last_published_time(&transom_object::time::format(self.plane.clock.now()));
                 *claim = published.object;
@@ -88,12 +88,12 @@ impl Claims {
         Ok(Next::Wait)
     }
 
-    /// The composite resource that the claim names; empty when there is none.
+    /// The composite resource of the claim; an empty object if it does not exist.
     async fn composite_of(&self, log: &RunLog, claim: &Value) -> Result<Composite> {
         let object = match claim::composite_name(claim) {
             CompositeName::Bound(name) => {
                 let read = self.plane.read(log, &self.offer.composite, "", &name).await;
-                // With its definition the kind of the composite resource may go before the claim does.
+                // When a definition is deleted, the kind of the composite resource may be deleted before the claim.
                 if meta::is_deleting(claim) { existing(read)? } else { read? }
             }
             CompositeName::Generate(_) => None,
@@ -101,7 +101,7 @@ impl Claims {
         Ok(Composite::new(object.unwrap_or_else(|| json!({})), Schema::Legacy))
     }
 
-    /// A composite resource that was once written without server-side apply is migrated.
+    /// Migrates the managed fields of a composite resource that was written without server-side apply.
     async fn upgrade(&self, log: &RunLog, xr: &Value) -> Result<()> {
         let ours = |manager: &str| manager == owner::CLAIM;
         // A composite resource that no claim was bound to yet was applied by another client.
@@ -185,7 +185,7 @@ impl Claims {
         Err(Error::domain("cannot generate a name that is not taken"))
     }
 
-    /// A claim that asks for connection details gets none when its composite resource publishes none.
+    /// Warns that a claim asks for connection details and its composite resource publishes none.
     fn explain_missing_secret(&self, claim: &Value, xr: &Composite) {
         let Some(secret) = claim::connection_secret_name(claim) else { return };
         if xr.connection_secret_ref().is_some() {
@@ -233,7 +233,7 @@ impl Claims {
         conditions::mark_observed(claim, new, self.plane.clock.now());
     }
 
-    /// Replaces the claim, keeping the status known so far in memory.
+    /// Replaces the claim. The status that is not written yet is kept in memory.
     async fn update(&self, log: &RunLog, claim: &mut Value) -> Result<()> {
         let status = claim.get("status").cloned();
         self.plane.update(log, claim).await?;

@@ -38,7 +38,7 @@ fn owner(revision: &Value) -> Value {
     meta::controller_of(revision).map_or(Value::Null, |c| c.name.into())
 }
 
-/// The Composition that a revision belongs to, the one that it belonged to, and the one that it is named after.
+/// A revision wakes the Composition that controls it or did, and the Composition that its label names.
 fn wake_owner(queue: Arc<Queue>) -> Wake {
     Arc::new(move |change: &Change<'_>| {
         for revision in [change.before, change.after].into_iter().flatten() {

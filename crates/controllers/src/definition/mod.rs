@@ -1,8 +1,8 @@
 //! Definitions (XRDs): each defines a kind of composite resource and may offer a claim for it.
 //!
-//! Two controllers look at every definition, as in Crossplane: *defined* derives the composite resource's CRD and runs
-//! its controller, *offered* does the same for the claim. They share one procedure, [`side::Side`] is all they differ
-//! in. A definition is deleted from the inside out: instances, controller, CRD, finalizer.
+//! Two controllers reconcile every definition, as in Crossplane: *defined* derives the CRD of the composite resource and
+//! runs its controller, *offered* does the same for the claim. They share one reconciler; [`side::Side`] holds all
+//! differences. A definition is deleted in this order: instances, controller, CRD, finalizer.
 
 mod refusal;
 mod side;
@@ -51,14 +51,14 @@ impl DefinitionControllers {
     }
 }
 
-/// A CRD wakes the definition that controls it, and makes everyone forget what they know of its group.
+/// A CRD wakes the definition that controls it, and invalidates what is cached about its group.
 fn watch_crds(plane: &Arc<Plane>, queues: Vec<Arc<Queue>>) -> Subscription {
     let (cluster, watches) = (plane.cluster.clone(), plane.watches.clone());
     let observer = move |change: &Change<'_>| {
         let Some(crd) = change.object() else { return };
         if let Some((_, group)) = crd.key.name.split_once('.') {
             cluster.forget_group(group);
-            // Not from under the lock of the watch that says so.
+            // In a task, because this is called under the lock of a watch.
             let (watches, group) = (watches.clone(), group.to_owned());
             tokio::spawn(async move { watches.definitions_changed(&group) });
         }
@@ -89,9 +89,9 @@ struct Definitions {
     plane: Arc<Plane>,
     side: Side,
     queue: Arc<Queue>,
-    /// The controllers of the kinds that are defined.
+    /// The running controllers, by definition.
     live: Mutex<HashMap<Key, Live>>,
-    /// The instances of definitions that are being deleted.
+    /// The watches of instances of definitions that are being deleted.
     leaving: Mutex<HashMap<Key, Subscription>>,
 }
 
@@ -148,8 +148,8 @@ impl Definitions {
         self.plane.events.report(self.side.controller(), xrd, result)
     }
 
-    /// Says in a condition and an event why the kind is not served as the definition says, and fails. A kind that is
-    /// served already stays as it is. The event begins with what was attempted.
+    /// Reports in a condition and an event why the kind is not served as defined, and fails. A kind that is served
+    /// already stays as it is. The event begins with what was attempted.
     async fn refuse(
         &self,
         log: &RunLog,
@@ -207,7 +207,7 @@ impl Definitions {
         Ok(Next::Wait)
     }
 
-    /// Starts the controller, anew if the definition changed since it was started.
+    /// Starts the controller; restarts it if the definition changed since it was started.
     fn keep_running(&self, key: &Key, xrd: &Value, definition: Definition) {
         let stale = self.live().get(key).is_some_and(|live| live.is_stale(&definition));
         if stale {
@@ -238,7 +238,7 @@ impl Definitions {
         written.map(drop).context("cannot update status of CompositeResourceDefinition")
     }
 
-    /// Writes the CRD unless it is what it should be already. Says whether it was written.
+    /// Writes the CRD unless it is up to date. Returns whether it was written.
     async fn apply_crd(&self, log: &RunLog, xrd: &Value, mut derived: Value) -> Result<(Value, bool)> {
         let live = self.plane.read(log, &kinds::crd(), "", meta::name(&derived)).await?;
         let written = match live {
@@ -277,7 +277,7 @@ impl Definitions {
         let crd = self.report(xrd, read.with_event_reason(side.terminate_reason()))?;
         let ours = crd.filter(|crd| meta::controller_of(crd).is_some_and(|c| c.uid == meta::uid(xrd)));
         let Some(crd) = ours else {
-            // Gone, or someone else's by now: nothing is left to do.
+            // Deleted, or controlled by another object: nothing is left to do.
             self.stop(key);
             notes::remove_finalizer(xrd, side.finalizer());
             let updated = self.plane.update(log, xrd).await.context(side.cannot("remove", "finalizer"));
@@ -289,7 +289,7 @@ impl Definitions {
         let left = left.context(side.cannot("delete", "instances"));
         let left = self.report(xrd, left.with_event_reason(side.terminate_reason()))?;
         if left > 0 {
-            // Only their controller lets instances go, and after a restart nobody has started it.
+            // Only their controller removes the finalizers of instances, and after a restart it does not run yet.
             let running = self.live().contains_key(key);
             if !running {
                 let started = self.side.start(&self.plane, definition.clone());
@@ -299,7 +299,7 @@ impl Definitions {
             self.normal(xrd, side.terminate_reason(), words);
             return Ok(Next::Wait);
         }
-        // The controller goes before the kind that it watches.
+        // The controller stops before the kind that it watches is deleted.
         self.stop(key);
         if !meta::is_deleting(&crd) {
             let deleted = self.plane.cluster.delete(&kinds::crd(), "", &name, DeleteOptions::default()).await;
@@ -312,7 +312,7 @@ impl Definitions {
         Ok(Next::Wait)
     }
 
-    /// From now on instances that come and go wake their definition.
+    /// Makes the creation and deletion of instances wake their definition.
     async fn watch_instances(&self, key: &Key, definition: &Definition) {
         let Some(gvk) = self.side.instance_type(definition) else { return };
         let observer = {
@@ -329,11 +329,11 @@ impl Definitions {
             let subscribe = || self.plane.watches.subscribe(&gvk, Depth::Header, Arc::new(observer));
             watched.or_insert_with(subscribe).mirror().clone()
         };
-        // What goes before the mirror shows it would go unnoticed. Of a kind that cannot be shown nothing is left.
+        // A deletion before the first list would be missed. If the kind is not served, no instance is left.
         let _ = mirror.ready().await;
     }
 
-    /// Deletes every instance; how many are still there. Namespaced ones are no exception.
+    /// Deletes every instance, in all namespaces. Returns how many still exist.
     async fn delete_instances(&self, log: &RunLog, definition: &Definition) -> Result<usize> {
         let Some(gvk) = self.side.instance_type(definition) else { return Ok(0) };
         let instances = match self.plane.cluster.list(&gvk, "", &BTreeMap::new()).await {

@@ -1,4 +1,4 @@
-//! Why a definition cannot be what it says, in terms of the definition: users write XRDs, not CRDs.
+//! Why a kind cannot be served as defined, in terms of the definition: users write XRDs, not CRDs.
 
 use super::side::Side;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// What the definition itself says that can never work; the server need not be asked.
+    /// Errors of the definition that can be found without the server.
     pub(super) fn of_definition(definition: &Definition) -> Option<Self> {
         let problems = definition.problems();
         let refusal = Self { reason: reason::INVALID_DEFINITION, message: problems.join("; ") };
@@ -32,7 +32,7 @@ impl Refusal {
         Self { reason: reason::INVALID_DEFINITION, message: message.unwrap_or_else(|| error.to_string()) }
     }
 
-    /// A CRD that cannot be written. `None` when it may be the next time.
+    /// A CRD that cannot be written. `None` if a retry may succeed.
     pub(super) fn of_write(side: Side, error: &Error) -> Option<Self> {
         if !error.is_verdict() {
             return None;
@@ -45,7 +45,7 @@ impl Refusal {
         Some(Self { reason, message })
     }
 
-    /// A CRD whose names other kinds have. `None` when the server has not decided yet.
+    /// A CRD whose names belong to other kinds. `None` if the server has not decided yet.
     pub(super) fn of_names(side: Side, crd: &Value) -> Option<Self> {
         let list = crd.pointer("/status/conditions").and_then(Value::as_array)?;
         if !conditions::has_status(list, "NamesAccepted", "False") {
@@ -57,7 +57,7 @@ impl Refusal {
     }
 }
 
-/// Another object defines the kind that the CRD is of.
+/// The CRD is controlled by another object.
 pub(super) fn belongs_to_another(crd: &Value) -> Error {
     let owner = meta::controller_of(crd).map(|c| format!("{} {:?}", c.kind, c.name)).unwrap_or_default();
     Error::unfit(format!(
@@ -66,7 +66,7 @@ pub(super) fn belongs_to_another(crd: &Value) -> Error {
     ))
 }
 
-/// A keyword of a schema that has a value of the wrong type, which is told in terms of Go.
+/// A keyword of a schema with a value of the wrong type, without the Go types of the original message.
 fn misfit(why: &str) -> Option<String> {
     let (found, rest) =
         why.strip_prefix("json: cannot unmarshal ")?.split_once(" into Go struct field JSONSchemaProps.")?;
@@ -82,7 +82,7 @@ fn misfit(why: &str) -> Option<String> {
     Some(format!("spec.versions: schema.openAPIV3Schema.{field}: must be {wanted}, not {found}"))
 }
 
-/// The answer to a CRD, with the fields that the definition has instead and without the values that only the CRD has.
+/// The server's message about a CRD, with the field paths of the definition and without values that only the CRD has.
 fn translated(side: Side, answer: &str) -> String {
     let answer = answer.split_once(" is invalid: ").map_or(answer, |(_, problems)| problems);
     // A schema that all versions share is reported as one.
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_in_terms_of_the_definition() {
+    fn messages_use_the_terms_of_the_definition() {
         let answer = "CustomResourceDefinition.apiextensions.k8s.io \"a.b\" is invalid: \
                       [spec.validation.openAPIV3Schema.properties[spec].type: Unsupported value: \"int\", \
                       spec.names.kind: Invalid value: \"a b\": must be a name, \
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn misfits_are_told_without_types_of_go() {
+    fn wrong_types_are_reported_without_go_types() {
         let why = "json: cannot unmarshal number into Go struct field JSONSchemaProps.properties.spec.type of type string";
         let source = SchemaError::Malformed(why.to_owned());
         let error = derive::Error::Version { what: "Composite Resource", name: "a".to_owned(), source };

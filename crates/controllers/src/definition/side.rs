@@ -1,4 +1,4 @@
-//! What the two controllers of definitions differ in: names, words, and what they start.
+//! The differences of the two controllers of definitions: names, texts, and the controllers they start.
 
 use crate::claim::ClaimController;
 use crate::composite::CompositeController;
@@ -11,6 +11,7 @@ use transom_xapi::constants::{condition, event, finalizer};
 use transom_xapi::definition::Definition;
 use transom_xapi::derive::{self, Extensions};
 
+/// What a controller of definitions is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Composite resources.
@@ -19,14 +20,14 @@ pub(super) enum Side {
     Offered,
 }
 
-/// A running controller of a kind that a definition brought about.
+/// A running controller of a kind that a definition defines.
 pub(super) enum Live {
     Composite { _controller: CompositeController, generation: i64 },
     Claim(ClaimController),
 }
 
 impl Live {
-    /// Whether the definition has changed in what the controller depends on.
+    /// Whether the definition changed in a way that requires a restart.
     pub(super) fn is_stale(&self, definition: &Definition) -> bool {
         match self {
             Self::Composite { generation, .. } => *generation != definition.metadata.generation,
@@ -52,7 +53,7 @@ impl Side {
         )
     }
 
-    /// Claims are offered only by definitions that name them.
+    /// Whether the definition has this side: not all definitions offer a claim.
     pub(super) fn concerns(self, definition: &Definition) -> bool {
         self == Self::Defined || definition.offers_claim()
     }
@@ -74,7 +75,7 @@ impl Side {
         self.pick("spec.names", "spec.claimNames")
     }
 
-    /// The condition of a definition whose kind cannot be served as it says.
+    /// The condition of a definition whose kind cannot be served as defined.
     pub(super) fn refused(self, reason: &str, message: &str) -> Condition {
         let kind = self.pick(condition::ESTABLISHED, condition::OFFERED);
         Condition::new(kind, "False", reason).with_message(message)
@@ -134,7 +135,7 @@ impl Side {
         }
     }
 
-    /// The field of the status that says which type is reconciled.
+    /// The field of the status that names the reconciled type, and the type.
     pub(super) fn reconciled_type(self, definition: &Definition) -> Option<(&'static str, GroupVersionKind)> {
         let field = self.pick("compositeResourceType", "compositeResourceClaimType");
         self.instance_type(definition).map(|gvk| (field, gvk))

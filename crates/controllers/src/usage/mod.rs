@@ -43,7 +43,7 @@ struct Usages {
     protection: Arc<Protection>,
     name: String,
     gvk: GroupVersionKind,
-    /// What is used, and what uses it.
+    /// The used and the using objects.
     following: Arc<Following>,
 }
 

@@ -173,7 +173,7 @@ impl Usages {
         if changed { self.plane.update(log, object).await } else { Ok(()) }
     }
 
-    /// What a usage refers to; `None` when it is gone.
+    /// An object that a usage refers to; `None` if it does not exist.
     async fn used(&self, log: &RunLog, usage: &Value, used: &Used) -> Result<Option<Value>> {
         let (namespace, name) = (namespace_of(usage, used), used.name().unwrap_or_default());
         existing(self.plane.read(log, &kind_of(used)?, namespace, name).await)
