@@ -126,11 +126,6 @@ impl Controllers {
     pub fn mirrors(&self) -> Vec<Arc<Mirror>> {
         self.plane.watches.mirrors()
     }
-
-    /// The kinds that are watched.
-    pub fn watched_kinds(&self) -> Vec<transom_object::GroupVersionKind> {
-        self.plane.watches.kinds()
-    }
 }
 
 impl Drop for Controllers {

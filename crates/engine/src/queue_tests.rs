@@ -1,4 +1,4 @@
-//! The laws of the work queue.
+//! What the work queue guarantees.
 
 use super::super::seen_versions::Via;
 use super::*;
@@ -20,25 +20,26 @@ fn queue() -> Queue {
     Queue::new(Pace::default())
 }
 
+/// How long a key that is ready may take to be handed out.
+const READY_WITHIN: Duration = Duration::from_millis(1);
+
 async fn next_within(queue: &Queue, limit: Duration) -> Option<Key> {
     tokio::time::timeout(limit, queue.next()).await.ok().flatten()
 }
-
-const NOW: Duration = Duration::from_millis(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_run_recognises_the_echoes_of_thousands_of_writes() {
     let queue = queue();
     queue.wake(&key("a"));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
-    let mut known = SeenVersions::default();
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
+    let mut seen = SeenVersions::default();
     for version in 1..=10_000 {
         let name = format!("part-{version}");
-        known.wrote(object(&name), version);
+        seen.wrote(object(&name), version);
         queue.wake_by(&key("a"), event(&name, version));
     }
-    queue.done(&key("a"), Next::Wait, known);
-    assert_eq!(next_within(&queue, NOW).await, None, "nobody else did anything");
+    queue.done(&key("a"), Next::Wait, seen);
+    assert_eq!(next_within(&queue, READY_WITHIN).await, None, "no other client wrote anything");
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,11 +47,11 @@ async fn a_key_is_queued_once_and_runs_alone() {
     let queue = queue();
     queue.wake(&key("a"));
     queue.wake(&key("a"));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
     queue.wake(&key("a"));
-    assert_eq!(next_within(&queue, NOW).await, None, "it is running");
+    assert_eq!(next_within(&queue, READY_WITHIN).await, None, "it is running");
     queue.done(&key("a"), Next::Wait, SeenVersions::default());
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")), "it was woken while it ran");
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")), "it was woken while it ran");
     queue.done(&key("a"), Next::Wait, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(1000)).await, None);
 }
@@ -60,34 +61,34 @@ async fn failures_back_off_and_success_forgets_them() {
     let queue = queue();
     queue.wake(&key("a"));
     for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
-        assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+        assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
         queue.done(&key("a"), Next::Backoff, SeenVersions::default());
         assert_eq!(next_within(&queue, Duration::from_millis(wait * 1000 - 10)).await, None, "{wait}");
         tokio::time::advance(Duration::from_millis(10)).await;
     }
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
     queue.done(&key("a"), Next::Wait, SeenVersions::default());
     queue.wake(&key("a"));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
     queue.done(&key("a"), Next::Backoff, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_millis(1001)).await, Some(key("a")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn echoes_wake_nobody() {
+async fn echoes_do_not_wake_a_key() {
     let queue = queue();
-    let mut known = SeenVersions::default();
-    known.read(object("a"), 5);
-    known.wrote(object("a"), 8);
+    let mut seen = SeenVersions::default();
+    seen.read(object("a"), 5);
+    seen.wrote(object("a"), 8);
     queue.wake_by(&key("a"), event("a", 5));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
     queue.wake_by(&key("a"), event("a", 8));
-    queue.done(&key("a"), Next::Wait, known.clone());
-    assert_eq!(next_within(&queue, NOW).await, None, "8 was its own write");
+    queue.done(&key("a"), Next::Wait, seen.clone());
+    assert_eq!(next_within(&queue, READY_WITHIN).await, None, "8 was its own write");
     queue.wake_by(&key("a"), event("a", 8));
-    assert_eq!(next_within(&queue, NOW).await, None);
+    assert_eq!(next_within(&queue, READY_WITHIN).await, None);
     queue.wake_by(&key("a"), event("a", 7));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")), "7 was someone else's");
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")), "7 was written by another client");
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +99,7 @@ async fn a_delay_is_cut_short_by_an_event_and_not_kept_twice() {
     queue.done(&key("a"), Next::After(Duration::from_secs(60)), SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(30)).await, None);
     queue.wake(&key("a"));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
     queue.done(&key("a"), Next::Wait, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(1000)).await, None, "the delay went with the event");
 }
@@ -109,17 +110,17 @@ async fn a_storm_is_slowed_and_its_last_event_is_kept() {
     let mut runs = 0;
     for version in 1..=1000 {
         queue.wake_by(&key("a"), event("a", version));
-        if next_within(&queue, NOW).await.is_some() {
+        if next_within(&queue, READY_WITHIN).await.is_some() {
             runs += 1;
-            let mut known = SeenVersions::default();
-            known.read(object("a"), version);
-            queue.done(&key("a"), Next::Wait, known);
+            let mut seen = SeenVersions::default();
+            seen.read(object("a"), version);
+            queue.done(&key("a"), Next::Wait, seen);
         }
     }
     assert!((100..=110).contains(&runs), "{runs}");
     assert!(queue.is_slowed(&key("a")));
     queue.wake(&key("b"));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("b")), "others do not wait");
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("b")), "other keys do not wait");
     queue.done(&key("b"), Next::Wait, SeenVersions::default());
     assert_eq!(next_within(&queue, Duration::from_secs(2)).await, Some(key("a")), "the last event counts");
     queue.done(&key("a"), Next::Wait, SeenVersions::default());
@@ -132,7 +133,7 @@ async fn a_key_that_is_calmed_waits_no_longer() {
     let queue = queue();
     for version in 1..=300 {
         queue.wake_by(&key("a"), event("a", version));
-        if next_within(&queue, NOW).await.is_some() {
+        if next_within(&queue, READY_WITHIN).await.is_some() {
             queue.done(&key("a"), Next::Wait, SeenVersions::default());
         }
     }
@@ -140,31 +141,31 @@ async fn a_key_that_is_calmed_waits_no_longer() {
     queue.calm(&key("a"));
     assert!(!queue.is_slowed(&key("a")));
     queue.wake_by(&key("a"), event("a", 301));
-    assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+    assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
     let counts = queue.counts();
     assert_eq!((counts.slowed, counts.recovered), (1, 1));
-    queue.calm(&key("nobody"));
+    queue.calm(&key("unknown"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wakes_a_key_too_often_is_known() {
+async fn the_object_that_wakes_a_key_most_often_is_found() {
     let queue = queue();
     assert_eq!(queue.noisiest(&key("a")), None);
     for version in 1..=300 {
         let name = if version % 3 == 0 { "quiet" } else { "noisy" };
         queue.wake_by(&key("a"), event(name, version));
-        if next_within(&queue, NOW).await.is_some() {
-            // What comes while it runs counts, unless the run knows of it.
+        if next_within(&queue, READY_WITHIN).await.is_some() {
+            // A change during the run counts, unless it is an echo of the run.
             queue.wake_by(&key("a"), event("own", version));
-            let mut known = SeenVersions::default();
-            known.wrote(object("own"), version);
-            queue.done(&key("a"), Next::Wait, known);
+            let mut seen = SeenVersions::default();
+            seen.wrote(object("own"), version);
+            queue.done(&key("a"), Next::Wait, seen);
         }
     }
     assert_eq!(queue.noisiest(&key("a")), Some(object("noisy")));
     tokio::time::advance(Duration::from_secs(200)).await;
     assert!(!queue.is_slowed(&key("a")));
-    assert_eq!(queue.noisiest(&key("a")), None, "it is long ago");
+    assert_eq!(queue.noisiest(&key("a")), None, "the burst was refilled");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +185,7 @@ async fn conflicts_are_retried_at_once_and_then_back_off() {
     let queue = queue();
     queue.wake(&key("a"));
     for _ in 0..4 {
-        assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+        assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
         queue.done(&key("a"), Next::Conflict, SeenVersions::default());
     }
     assert_eq!(next_within(&queue, Duration::from_secs(7)).await, None);
@@ -201,11 +202,11 @@ async fn nothing_is_kept_of_what_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_wants_to_wait_too_long_waits_very_long() {
+async fn a_delay_that_is_too_long_is_cut_to_the_longest() {
     let queue = queue();
     for delay in [Duration::MAX, Duration::from_secs(u64::MAX / 2), Duration::from_secs(315_576_000_000)] {
         queue.wake(&key("a"));
-        assert_eq!(next_within(&queue, NOW).await, Some(key("a")));
+        assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
         queue.done(&key("a"), Next::After(delay), SeenVersions::default());
         assert_eq!(next_within(&queue, Duration::from_secs(24 * 60 * 60)).await, None);
     }

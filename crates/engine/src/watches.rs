@@ -75,14 +75,6 @@ impl Watches {
         self.lock().values().map(|watch| watch.mirror.clone()).collect()
     }
 
-    /// The kinds that are watched.
-    pub fn kinds(&self) -> Vec<GroupVersionKind> {
-        let mut kinds: Vec<GroupVersionKind> = self.lock().keys().map(|(gvk, _)| gvk.clone()).collect();
-        kinds.sort();
-        kinds.dedup();
-        kinds
-    }
-
     /// Ends every watch.
     pub fn stop(&self) {
         for watch in std::mem::take(&mut *self.lock()).into_values() {

@@ -318,7 +318,8 @@ impl Plane {
     }
 
     pub fn watched_kinds(&self) -> Vec<GroupVersionKind> {
-        self.controllers.as_ref().map(Controllers::watched_kinds).unwrap_or_default()
+        let mirrors = self.controllers.iter().flat_map(Controllers::mirrors);
+        mirrors.map(|mirror| mirror.gvk().clone()).collect()
     }
 
     pub fn writes(&self) -> u64 {
