@@ -72,7 +72,7 @@ impl Metrics {
         let mut series = self.lock();
         let this = Arc::downgrade(queue);
         series.queues.retain(|(_, queue)| !queue.ptr_eq(&this));
-        add_counts(&mut series.counters, controller, &queue.counts());
+        add_counts(&mut series.counters, controller, queue);
     }
 
     /// Counts a watch until the returned value is dropped.
@@ -108,8 +108,8 @@ impl Metrics {
         let mut gauges = Counters::new();
         for (controller, queue) in &series.queues {
             let Some(queue) = queue.upgrade() else { continue };
+            add_counts(&mut counters, controller, &queue);
             let counts = queue.counts();
-            add_counts(&mut counters, controller, &counts);
             let name = ("controller", controller.as_str());
             add(&mut gauges, "controller_runtime_active_workers", &[name], counts.running);
             add(&mut gauges, "workqueue_depth", &[name, ("name", controller)], counts.ready);
@@ -154,14 +154,15 @@ fn add(counters: &mut Counters, name: &'static str, labels: &[(&'static str, &st
     *counters.entry(name).or_default().entry(owned(labels)).or_default() += count;
 }
 
-/// What a queue counted. Slowing a key down is what the original breaks a circuit for; nothing is ever dropped.
-fn add_counts(counters: &mut Counters, controller: &str, counts: &Counts) {
+/// Adds the counts of a queue. Where Crossplane opens a circuit breaker and drops changes, a queue slows a key down and
+/// drops nothing.
+fn add_counts(counters: &mut Counters, controller: &str, queue: &Queue) {
+    let counts = queue.counts();
     let name = ("controller", controller);
-    let queue = [name, ("name", controller)];
-    add(counters, "workqueue_adds_total", &queue, counts.adds);
-    add(counters, "workqueue_retries_total", &queue, counts.retries);
-    // Only the controllers of composite resources have a circuit breaker there.
-    if controller.starts_with("composite/") {
+    let labels = [name, ("name", controller)];
+    add(counters, "workqueue_adds_total", &labels, counts.adds);
+    add(counters, "workqueue_retries_total", &labels, counts.retries);
+    if queue.has_circuit_breaker() {
         add(counters, "circuit_breaker_opens_total", &[name], counts.slowed);
         add(counters, "circuit_breaker_closes_total", &[name], counts.recovered);
         let events = "circuit_breaker_events_total";
@@ -220,7 +221,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn queues_are_counted_while_they_live_and_remembered_afterwards() {
         let metrics = Metrics::default();
-        let queue = Arc::new(Queue::new(Pace { burst: 2, ..Pace::default() }));
+        let queue = Arc::new(Queue::new(Pace { burst: 2, circuit_breaker: true, ..Pace::default() }));
         metrics.controller_started("composite/x", &queue);
         for _ in 0..3 {
             queue.wake(&Key::new("", "a"));

@@ -56,6 +56,8 @@ pub struct Pace {
     pub burst: u32,
     /// How long a slowed key waits between runs, and how long until one wake-up of the burst is available again.
     pub refill: Duration,
+    /// Whether the metrics show the slowing down of keys as a circuit breaker that opens and closes.
+    pub circuit_breaker: bool,
 }
 
 impl Default for Pace {
@@ -65,6 +67,7 @@ impl Default for Pace {
             longest_backoff: Duration::from_secs(60),
             burst: 100,
             refill: Duration::from_secs(1),
+            circuit_breaker: false,
         }
     }
 }
@@ -230,6 +233,11 @@ impl Queue {
     /// An empty queue.
     pub fn new(pace: Pace) -> Self {
         Self { state: Mutex::default(), changed: Notify::new(), pace }
+    }
+
+    /// Whether the metrics show the slowing down of keys as a circuit breaker.
+    pub(crate) fn has_circuit_breaker(&self) -> bool {
+        self.pace.circuit_breaker
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

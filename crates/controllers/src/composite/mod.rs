@@ -67,7 +67,8 @@ pub(crate) fn controller_name(definition: &str) -> String {
 
 impl CompositeController {
     pub(crate) fn start(plane: &Arc<Plane>, definition: Arc<Definition>) -> Self {
-        let pace = Pace { longest_backoff: Duration::from_secs(30), ..Pace::default() };
+        let longest_backoff = Duration::from_secs(30);
+        let pace = Pace { longest_backoff, circuit_breaker: true, ..Pace::default() };
         let name = controller_name(&definition.metadata.name);
         let (gvk, schema) = (definition.composite_type(), definition.schema());
         let mut controller = plane.controller(&*name, pace);

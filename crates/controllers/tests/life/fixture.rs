@@ -527,6 +527,15 @@ impl Plane {
         self.until_idle().await
     }
 
+    /// Lets time pass in steps, and returns how many seconds passed for the controllers, the machine's own included.
+    pub async fn after_steps(&self, step: Duration, steps: u32) -> usize {
+        let started = tokio::time::Instant::now();
+        for _ in 0..steps {
+            self.after(step).await;
+        }
+        usize::try_from(started.elapsed().as_secs()).unwrap_or(usize::MAX)
+    }
+
     /// Waits until the controllers have sent this many writes that begin like this.
     pub async fn until_sent(&self, write: &str, times: usize) {
         let deadline = std::time::Instant::now() + PATIENCE;
