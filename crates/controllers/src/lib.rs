@@ -32,7 +32,7 @@ mod plane;
 mod usage;
 
 pub use plane::{Announce, Notice, Options};
-pub use usage::{DeletionDecision, DeletionRequest, Protection, WEBHOOK};
+pub use usage::{DeletionDecision, DeletionRequest, IN_USE_REASON, Protection, WEBHOOK};
 
 use catalog::Catalog;
 use definition::DefinitionControllers;

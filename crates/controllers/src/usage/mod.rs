@@ -8,7 +8,7 @@ mod reconcile;
 mod webhook;
 
 pub use protection::Protection;
-pub use webhook::{DeletionDecision, DeletionRequest, WEBHOOK};
+pub use webhook::{DeletionDecision, DeletionRequest, IN_USE_REASON, WEBHOOK};
 
 use crate::plane::Plane;
 use std::sync::Arc;
@@ -66,6 +66,21 @@ impl UsageControllers {
 
 /// Whether the server refused to delete an object because a usage protects it.
 pub(crate) fn is_in_use(error: &Error) -> bool {
-    let in_use = |message: &str| message.contains("This resource is in-use by ");
-    error.refusal().is_some_and(|(code, _)| code == 409) && error.answer().is_some_and(in_use)
+    error.refusal().is_some_and(|(code, reason)| code == 409 && reason.starts_with(IN_USE_REASON))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_in_use_is_recognised_by_the_reason_of_the_refusal() {
+        let refused = |code, reason: &str, message: &str| {
+            let (reason, message) = (reason.to_owned(), message.to_owned());
+            is_in_use(&Error::Refused { code, reason, message })
+        };
+        let crossplane = "This resource is in-use by 1 usage(s), including the *v1beta1.Usage \"u\".";
+        assert!(refused(409, crossplane, "denied") && refused(409, IN_USE_REASON, "denied"));
+        assert!(!refused(409, "Conflict", crossplane) && !refused(403, IN_USE_REASON, "denied"));
+    }
 }

@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 /// The name of the webhook in its configuration, which the API server prints in refusals.
 pub const WEBHOOK: &str = "nousages.protection.crossplane.io";
 
+/// How the `reason` of the Status begins with which a deletion is refused. Crossplane's webhook puts the whole message
+/// there; in process the reason is this text alone.
+pub const IN_USE_REASON: &str = "This resource is in-use";
+
 /// What is decided about an admission request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeletionDecision {

@@ -22,7 +22,7 @@ use transom_apiserver::{Identity, Operation, Phase, Review, Server, Verdict};
 use transom_builtins::{Builtins, Settings};
 use transom_compose::FunctionRunner;
 use transom_controllers::{
-    Context, Controllers, DeletionDecision, DeletionRequest, Notice, Options, Protection,
+    Context, Controllers, DeletionDecision, DeletionRequest, IN_USE_REASON, Notice, Options, Protection,
 };
 use transom_engine::{Clock, Cluster, DeleteOptions, Key, Metrics};
 use transom_function::testing::Scripted;
@@ -205,7 +205,7 @@ impl transom_apiserver::Admission for Guard {
         match self.0.decide(&DeletionRequest { operation, old_object, options }) {
             DeletionDecision::Allowed => Verdict::allow(),
             DeletionDecision::InUse(why) | DeletionDecision::Invalid(why) => {
-                Verdict::refuse(Status::new(409, "", why))
+                Verdict::refuse(Status::new(409, IN_USE_REASON, why))
             }
         }
     }

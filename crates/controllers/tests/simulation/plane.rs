@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use transom_apiserver::{Endpoint, Environment, Operation, Phase, Review, Server, Verdict};
 use transom_controllers::{
-    Context, Controllers, DeletionDecision, DeletionRequest, Notice, Options, Protection,
+    Context, Controllers, DeletionDecision, DeletionRequest, IN_USE_REASON, Notice, Options, Protection,
 };
 use transom_engine::Clock;
 use transom_engine::Cluster;
@@ -81,7 +81,7 @@ impl transom_apiserver::Admission for Guard {
         match self.0.decide(&DeletionRequest { operation, old_object, options }) {
             DeletionDecision::Allowed => Verdict::allow(),
             DeletionDecision::InUse(why) | DeletionDecision::Invalid(why) => {
-                Verdict::refuse(Status::new(409, "", why))
+                Verdict::refuse(Status::new(409, IN_USE_REASON, why))
             }
         }
     }

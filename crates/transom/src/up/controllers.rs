@@ -10,7 +10,7 @@ use transom_apiserver::{
     Admission, Endpoint, Identity, Operation, Phase, Review, Server, Verdict, async_trait,
 };
 use transom_controllers::{
-    Context, Controllers, DeletionDecision, DeletionRequest, Options, Protection, WEBHOOK,
+    Context, Controllers, DeletionDecision, DeletionRequest, IN_USE_REASON, Options, Protection, WEBHOOK,
 };
 use transom_engine::Clock;
 use transom_engine::Metrics;
@@ -43,7 +43,7 @@ impl Admission for UsageProtection {
         let denied = |why: String| format!("admission webhook {WEBHOOK:?} denied the request: {why}");
         match answer {
             DeletionDecision::Allowed => Verdict::allow(),
-            DeletionDecision::InUse(why) => Verdict::refuse(Status::new(409, "", denied(why))),
+            DeletionDecision::InUse(why) => Verdict::refuse(Status::new(409, IN_USE_REASON, denied(why))),
             DeletionDecision::Invalid(why) => Verdict::refuse(Status::bad_request(denied(why))),
         }
     }
