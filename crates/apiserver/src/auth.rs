@@ -85,7 +85,7 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// Empty for collections.
     pub name: &'a str,
-    /// The path of a request that is not for a resource; empty for one that is.
+    /// The path of a request that is not for a resource; empty otherwise.
     pub path: &'a str,
 }
 

@@ -8,20 +8,24 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// Pieces of a response that become available over time.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
-/// The body of every answer. A list is a chain of the stored objects' own bytes: nothing is copied.
+/// The body of every response. A list is a chain of the stored objects' own bytes: nothing is copied.
 pub enum ApiBody {
+    /// Pieces that are sent one after the other.
     Chain(VecDeque<Bytes>),
+    /// The events of a watch.
     Stream(ByteStream),
 }
 
 impl ApiBody {
+    /// A body without content.
     pub fn empty() -> Self {
         Self::Chain(VecDeque::new())
     }
 
-    /// `None` for a stream.
+    /// The length in bytes; `None` for a stream.
     pub fn known_length(&self) -> Option<u64> {
         match self {
             Self::Chain(parts) => Some(parts.iter().map(|b| b.len() as u64).sum()),

@@ -18,13 +18,15 @@ use tokio::sync::Mutex;
 use transom_object::{GroupVersionResource, Status};
 use transom_store::Store;
 
+/// What a server is started with.
 pub struct Options {
+    /// Decides about every request.
     pub authorizer: Box<dyn Authorizer>,
     /// PEM of the authority that signed the server's certificate; empty without TLS.
     pub ca_certificate: String,
     /// The PKCS#8 key that signs service account tokens; without one, tokens end with the process.
     pub token_key: Option<Vec<u8>>,
-    /// What others in the process count, in the text format of Prometheus: served with the server's own.
+    /// Metrics of other components in the process, in the text format of Prometheus: served with the server's own.
     pub more_metrics: Option<MoreMetrics>,
     /// What `/readyz` waits for besides the server itself, by name.
     pub ready_checks: Vec<(&'static str, health::Check)>,
@@ -34,7 +36,7 @@ pub struct Options {
     pub environment: Box<dyn Environment>,
 }
 
-/// Renders the metrics of others.
+/// Renders the metrics of other components.
 pub type MoreMetrics = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Default for Options {
@@ -86,7 +88,7 @@ impl Server {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Ends watches and upkeep, and tells load balancers to look elsewhere.
+    /// Ends watches and upkeep, and reports not ready, so that load balancers choose another server.
     pub fn stop(&self) {
         self.inner.health.set_stopping();
         self.inner.stopping.send_replace(true);

@@ -63,7 +63,7 @@ pub(crate) fn answer(server: &Inner, segments: &[&str], parts: &Parts, accept: &
     }
 }
 
-/// Groups of built-in kinds know their versions; of others nobody can say.
+/// Groups of built-in kinds refuse an unknown version with a Status; other groups may be unknown themselves.
 fn is_built_in(served: &Served, segments: &[&str]) -> bool {
     match segments {
         ["apis", group, ..] => served.all().any(|r| r.group == *group && r.definition.is_none()),

@@ -1,13 +1,14 @@
-//! Time and chance. A simulation brings its own, so that what happened in it can happen again.
+//! Time and randomness. A simulation brings its own, so that a run can be repeated.
 
 use crate::server::Inner;
 use transom_object::time::{self, Timestamp};
 
 /// Where a server's times, uids and generated names come from.
 pub trait Environment: Send + Sync {
+    /// The time of day.
     fn now(&self) -> Timestamp;
 
-    /// Bits of which none can be told from the others.
+    /// Uniformly distributed random bits.
     fn random(&self) -> u128;
 }
 
@@ -20,7 +21,7 @@ impl Environment for SystemEnvironment {
     }
 
     fn random(&self) -> u128 {
-        // Six bits of it say that it is a uuid; nobody here looks at those.
+        // Six of its bits mark it as a uuid; no caller uses those.
         uuid::Uuid::new_v4().as_u128()
     }
 }

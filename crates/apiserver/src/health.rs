@@ -37,7 +37,7 @@ fn go_arch() -> &'static str {
     }
 }
 
-/// What a check found: why it failed, for everyone to read.
+/// The result of a check: why it failed, in a form that any client may read.
 type Outcome = Result<(), String>;
 
 /// A store that failed for good makes the server neither alive nor ready; one that refuses writes for now, because its

@@ -1,20 +1,23 @@
 //! The Kubernetes HTTP API over a store: discovery, OpenAPI, CRDs, verbs, watch, garbage collection.
-//! Has never heard of Crossplane.
+//! Knows nothing of Crossplane.
 //!
 //! [`Server`] is a `tower::Service`: the HTTPS listener and the in-process client are two thin adapters over it.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `server` | one request's way through the server |
-//! | `request`, `negotiate`, `auth` | what is asked, in which form, by whom |
-//! | `registry`, `resource`, `strategy` | what is served, and how kinds differ |
+//! | `request`, `negotiate`, `auth` | what a request asks for, the form of the response, and who may |
+//! | `admission` | plugins that change or refuse writes |
+//! | `registry`, `resource`, `strategy`, `subresource` | what is served, and how kinds differ |
 //! | `kinds` | the built-in kinds' types |
 //! | `crd` | custom kinds |
-//! | `verbs`, `write` | the verbs, and the compare-and-swap they end in |
-//! | `represent`, `respond`, `body` | answers |
-//! | `discovery`, `openapi`, `health`, `metrics` | what is no resource |
+//! | `verbs`, `change`, `write` | the verbs, changes of live objects, and the compare-and-swap they end in |
+//! | `represent`, `respond`, `body` | responses |
+//! | `discovery`, `openapi`, `health`, `metrics` | paths that are not resources |
 //! | `services` | addresses and node ports of Services |
 //! | `upkeep` | garbage collection, namespaces, expiry |
+
+#![warn(missing_docs)]
 
 mod admission;
 mod auth;

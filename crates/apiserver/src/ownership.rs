@@ -34,7 +34,7 @@ pub(crate) fn apply(
         .map_err(|e| e.to_status())
 }
 
-/// Owners of what is no stored resource but has a built-in type, such as a Scale.
+/// Owners of an object that is not stored but has a built-in type, such as a Scale.
 pub(crate) fn of_type<T>(
     type_name: &str,
     api_version: &str,

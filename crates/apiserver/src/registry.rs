@@ -1,7 +1,7 @@
 //! Which resources are served now.
 //!
 //! Readers take an immutable snapshot; writers swap in a new one. A change of a CustomResourceDefinition is
-//! installed before its commit is published, so that whoever sees `Established` can use the resource.
+//! installed before its commit is published, so that a client that sees `Established` can use the resource.
 
 use crate::resource::{Access, Resource};
 use arc_swap::ArcSwap;
@@ -27,12 +27,12 @@ pub struct Served {
 pub struct Registry {
     served: ArcSwap<Served>,
     writing: Mutex<()>,
-    /// Tells open watches that what they show may have changed.
+    /// Notifies open watches that their resource may have changed.
     signal: Arc<Signal>,
 }
 
-/// The newest generation, and who waits for one. Wakes in the order in which they came, which a channel of tokio's
-/// does not: a simulation could not be replayed.
+/// The newest generation, and the tasks that wait for one. Wakes them in the order in which they began to wait, which
+/// a channel of tokio's does not: a simulation could not be replayed.
 #[derive(Default)]
 struct Signal {
     generation: AtomicU64,

@@ -41,7 +41,7 @@ impl View<'_> {
         }
     }
 
-    /// One object that may not be stored. `columns` tells whether a table describes its columns.
+    /// One object, stored or not. `columns` is whether a table describes its columns.
     pub(crate) fn value(&self, value: Value, columns: bool) -> Result<Bytes, Status> {
         let shown = match self.representation {
             Representation::Object => value,

@@ -1,7 +1,7 @@
 //! The server: a `tower::Service` from HTTP requests to HTTP responses.
 //!
-//! request info → authentication → authorization → registry → body → verb → representation. The order is part
-//! of the API: what a request is refused for depends on it.
+//! request info → authentication → impersonation → authorization → registry → body → verb → representation. The
+//! order is part of the API: it decides which of several errors a client gets.
 
 use crate::admission::Chain;
 use crate::auth::{Attributes, Authorizer, Identity, impersonated};
@@ -33,7 +33,7 @@ use transom_store::Store;
 
 /// The largest request body.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
-/// How long a request that is no watch may take.
+/// How long a request other than a watch may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The Kubernetes API over a store. Cheap to clone; all clones are one server.
@@ -226,7 +226,7 @@ impl Server {
     {
         let served = self.inner.registry.served();
         let Some(resource) = served.find(&target.gvr).cloned() else {
-            // Built-in groups know their paths; of others nobody can say.
+            // Built-in groups refuse an unknown resource with a Status; other groups may be unknown themselves.
             let known = served
                 .in_version(&target.gvr.group, &target.gvr.version)
                 .iter()

@@ -32,6 +32,7 @@ impl Signer {
             .map_err(|e| format!("cannot make a signing key: {e}"))
     }
 
+    /// A signer with a key in PKCS#8.
     pub fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, String> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)

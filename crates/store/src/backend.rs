@@ -21,9 +21,9 @@ pub(crate) trait Backend: Send {
     fn maintain(&mut self, state: &State);
 
     /// Called when nothing has been written for a while. Fails as `sync` does.
-    fn settle(&mut self) -> io::Result<()>;
+    fn on_idle(&mut self) -> io::Result<()>;
 
-    /// Leaves everything durable and lets go of it.
+    /// Makes everything durable and releases it.
     fn close(&mut self) -> io::Result<()>;
 }
 
@@ -53,7 +53,7 @@ impl Backend for Memory {
 
     fn maintain(&mut self, _: &State) {}
 
-    fn settle(&mut self) -> io::Result<()> {
+    fn on_idle(&mut self) -> io::Result<()> {
         Ok(())
     }
 

@@ -1,19 +1,23 @@
-//! The few things the log asks of a file system, as a trait so that tests can make them fail.
+//! The file system operations that the log needs, as a trait so that tests can make them fail.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+/// A file system.
 pub trait Disk: Debug + Send + Sync {
     /// The names of the files in a directory, in no order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// The content of a file.
     fn read(&self, path: &Path) -> io::Result<Box<dyn Read>>;
-    /// An empty file, whatever was there before.
+    /// An empty file; one that exists is truncated.
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// A file to write to the end of.
     fn append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
+    /// Renames a file, replacing one that has the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes creations, renames and removals in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
@@ -21,9 +25,11 @@ pub trait Disk: Debug + Send + Sync {
 
 /// A file that is only written at its end.
 pub trait DiskFile: Send {
-    /// Writes some of `bytes` and says how many.
+    /// Writes some of `bytes` and returns how many.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Makes everything written durable.
     fn sync(&mut self) -> io::Result<()>;
+    /// Cuts the file to its first `len` bytes.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 }
 

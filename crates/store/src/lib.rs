@@ -1,8 +1,10 @@
-//! A revisioned, watchable log of objects with compare-and-swap, durable before it answers.
+//! A revisioned, watchable log of objects with compare-and-swap, durable before it acknowledges.
 //!
 //! [`Store`] keeps every live object in memory as encoded bytes with a small decoded header, ordered by
 //! resource, namespace and name. One writer assigns revisions, checks preconditions, appends the batch to a
 //! backend, syncs once for all waiting writers, and only then publishes to readers and watchers.
+
+#![warn(missing_docs)]
 
 mod backend;
 mod disk;

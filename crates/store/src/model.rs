@@ -9,13 +9,16 @@ use transom_object::Header;
 pub struct ObjectKey {
     /// Empty for cluster-scoped objects.
     pub namespace: Arc<str>,
+    /// Unique within the namespace.
     pub name: Arc<str>,
 }
 
 /// Where an object lives: a resource such as `configmaps` or `widgets.example.org`, and the object in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
+    /// The resource that the object belongs to.
     pub resource: Arc<str>,
+    /// The object within the resource.
     pub object: ObjectKey,
 }
 
@@ -24,7 +27,9 @@ pub struct Key {
 pub struct Entry {
     /// The revision that wrote this body; its resourceVersion.
     pub revision: u64,
+    /// The decoded metadata.
     pub header: Header,
+    /// The encoded object.
     pub body: Bytes,
     /// Byte range of the resourceVersion's digits within `body`, so that a deletion event can restamp it.
     pub revision_at: std::ops::Range<u32>,
@@ -33,14 +38,16 @@ pub struct Entry {
 /// What must be true of the key for a write to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
+    /// There is no such object.
     Absent,
+    /// The object was last written by this revision.
     Revision(u64),
 }
 
 /// How long an acknowledged write may take to be safe on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Synced before the answer.
+    /// Synced before it is acknowledged.
     #[default]
     Strict,
     /// Acknowledged after it is handed to the system, synced soon after. For Events and Leases.
@@ -51,28 +58,40 @@ pub enum Durability {
 /// where an empty string literal's content is expected: `…"resourceVersion":"▮","uid":…`.
 #[derive(Debug)]
 pub struct Put {
+    /// The encoded object, without the digits of its resourceVersion.
     pub body: Vec<u8>,
+    /// Where in `body` the digits go.
     pub revision_at: u32,
+    /// The decoded metadata.
     pub header: Header,
 }
 
+/// What a write does to its key.
 #[derive(Debug)]
 pub enum WriteOp {
+    /// Creates or replaces the object.
     Put(Put),
+    /// Removes the object.
     Delete,
 }
 
+/// A write of one object.
 #[derive(Debug)]
 pub struct Write {
+    /// The object to write.
     pub key: Key,
+    /// The precondition.
     pub expect: Expect,
+    /// What happens to it.
     pub op: WriteOp,
+    /// When it is acknowledged.
     pub durability: Durability,
 }
 
 /// A write that happened.
 #[derive(Clone, Debug)]
 pub struct Committed {
+    /// The revision of the write.
     pub revision: u64,
     /// What the key held before.
     pub old: Option<Arc<Entry>>,
@@ -83,14 +102,19 @@ pub struct Committed {
 /// One change, as watchers see it.
 #[derive(Clone, Debug)]
 pub struct Event {
+    /// The revision of the change.
     pub revision: u64,
     /// When it was committed, in milliseconds since the Unix epoch. Only ages history; revisions order it.
     pub at: u64,
+    /// The object that changed.
     pub key: Key,
+    /// What the key held before.
     pub old: Option<Arc<Entry>>,
+    /// What it holds since; `None` after a deletion.
     pub new: Option<Arc<Entry>>,
 }
 
+/// Why a write did not happen.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WriteError {
     /// The precondition failed; the key's present entry lets the caller try again without another read.
@@ -99,7 +123,7 @@ pub enum WriteError {
     /// The disk refused the write. Nothing was changed; reads go on.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
-    /// The request makes no sense, whatever the key holds.
+    /// The write is malformed, whatever the key holds.
     #[error("invalid write: {0}")]
     Invalid(&'static str),
 }
@@ -108,15 +132,18 @@ pub enum WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct Compacted {
+    /// The revision that was asked for.
     pub requested: u64,
-    /// The oldest revision that would have been answered.
+    /// The oldest revision that is still kept.
     pub oldest: u64,
 }
 
 /// All objects of one resource as they were at one revision. Shares its nodes with the store: cloning is O(1).
 #[derive(Clone, Debug)]
 pub struct Snapshot {
+    /// The revision of the snapshot.
     pub revision: u64,
+    /// The objects, in the order of their keys.
     pub objects: imbl::OrdMap<ObjectKey, Arc<Entry>>,
 }
 
@@ -125,6 +152,7 @@ pub const MAX_BODY: usize = 16 << 20;
 const MAX_NAME: usize = 4096;
 
 impl Key {
+    /// The key of an object; `namespace` is empty for cluster-scoped ones.
     pub fn new(resource: impl Into<Arc<str>>, namespace: &str, name: &str) -> Self {
         Self {
             resource: resource.into(),

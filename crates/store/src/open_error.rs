@@ -3,20 +3,50 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// Another process has the store open.
     #[error("{} is in use by another process{}", dir.display(), by.map(|pid| format!(" ({pid})")).unwrap_or_default())]
-    Locked { dir: PathBuf, by: Option<u32> },
+    Locked {
+        /// The directory of the store.
+        dir: PathBuf,
+        /// The id of the process, if it is known.
+        by: Option<u32>,
+    },
+    /// The files have a format that this version cannot read.
     #[error(
         "{} was written by a newer version (format {found}, this version reads {supported})",
         file.display()
     )]
-    NewerFormat { file: PathBuf, found: u32, supported: u32 },
+    NewerFormat {
+        /// The file with the newer format.
+        file: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format that this version reads.
+        supported: u32,
+    },
     /// Something that was durable can no longer be read. Not opening is the only way not to lose more.
     #[error("{} is damaged at byte {offset}: {what}; {hint}", file.display())]
-    Corrupt { file: PathBuf, offset: u64, what: String, hint: String },
+    Corrupt {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where in the file.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The file system failed.
     #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The failure.
+        source: io::Error,
+    },
 }
 
 impl OpenError {
@@ -28,7 +58,7 @@ impl OpenError {
         Self::Corrupt { file: file.to_owned(), offset: offset as u64, what: what.into(), hint }
     }
 
-    /// Says that the damaged file is not needed to open the store.
+    /// Adds that the damaged file is not needed to open the store.
     pub(crate) fn mark_redundant(&mut self, dir: &Path) {
         if let Self::Corrupt { hint, .. } = self {
             let dir = dir.display();

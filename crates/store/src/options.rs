@@ -1,15 +1,19 @@
-//! What a store can be told when it is opened.
+//! The options with which a store is opened.
 
 use crate::disk::{Disk, SystemDisk};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The options of a store. The defaults suit a control plane of a few hundred thousand objects.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// How much of the past is kept in memory.
     pub history: HistoryLimits,
+    /// How many writes share one sync.
     pub batch: BatchLimits,
+    /// How the files are cut and cleaned up.
     pub log: LogLimits,
-    /// How a store on disk reaches it; tests put a hostile one here.
+    /// The file system of a store on disk; tests use one that fails.
     pub disk: Arc<dyn Disk>,
 }
 
@@ -24,21 +28,26 @@ impl Default for Options {
     }
 }
 
-/// How much of the past is kept for watches that resume and lists that continue. An event goes when a hard
+/// How much of the past is kept for watches that resume and lists that continue. An event is dropped when a hard
 /// limit is passed, or when it is both older than `min_age` and not among the newest `min_events`.
 #[derive(Clone, Debug)]
 pub struct HistoryLimits {
+    /// Younger events are kept, within the hard limits.
     pub min_age: Duration,
+    /// This many events are kept whatever their age, within the hard limits.
     pub min_events: usize,
+    /// A hard limit.
     pub max_events: usize,
-    /// Bounds the bytes held by history alone: bodies that were replaced or deleted.
+    /// A hard limit on the bytes held by history alone: bodies that were replaced or deleted.
     pub max_bytes: u64,
 }
 
 /// How many writes share one sync.
 #[derive(Clone, Debug)]
 pub struct BatchLimits {
+    /// The most writes in one batch.
     pub max_writes: usize,
+    /// The most bytes in one batch, unless a single write is larger.
     pub max_bytes: usize,
     /// Relaxed writes are synced at most this much later.
     pub relaxed_delay: Duration,

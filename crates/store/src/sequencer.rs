@@ -81,7 +81,7 @@ impl Sequencer {
         Self { shared, inbox, backend, options, state, unsynced, pace, trimming: false }
     }
 
-    /// Serves until it is told to stop, or every handle of the store is gone.
+    /// Runs until a stop is requested, or every handle of the store is dropped.
     pub(crate) fn run(mut self) {
         let _alarm = Alarm(Arc::clone(&self.shared));
         let asked_by = loop {
@@ -101,12 +101,12 @@ impl Sequencer {
         };
         self.close();
         if let Some(reply) = asked_by {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = reply.send(());
         }
     }
 
-    /// Serves one message, on the thread of whoever sends it.
+    /// Serves one message, on the thread of the sender.
     pub(crate) fn take(&mut self, message: Message) {
         match message {
             Message::Write(_) if self.shared.is_closed() => {}
@@ -116,7 +116,7 @@ impl Sequencer {
             }
             Message::Shutdown(reply) => {
                 self.shared.close();
-                // Whoever asked may have stopped waiting.
+                // The caller may have stopped waiting.
                 let _ = reply.send(());
             }
         }
@@ -156,7 +156,7 @@ impl Sequencer {
             return;
         }
         self.backend.maintain(&self.state);
-        if let Err(error) = self.backend.settle() {
+        if let Err(error) = self.backend.on_idle() {
             self.fail(&error);
         }
     }
@@ -213,7 +213,7 @@ impl Sequencer {
         }
         if !events.is_empty() {
             if let Err(reason) = self.persist(&events, strict) {
-                // A mismatch may have been with a write of this very batch, so it is no answer either.
+                // A mismatch may have been with a write of this very batch, so it is not a valid answer either.
                 return refuse(answers, &reason);
             }
             // A burst of a while ago grows old all at once: its history goes bit by bit; no write waits for all of it.
@@ -305,13 +305,13 @@ impl Pace {
         self.writes_before = std::mem::replace(&mut self.writes, writes);
     }
 
-    /// How many writers seem to write all the time. One full batch does not say so: a client that sends a few
-    /// writes at once usually goes on with a single one that depends on all of them, and nobody else may come.
+    /// How many writers seem to write all the time. One full batch is not enough evidence: a client that sends a few
+    /// writes at once usually goes on with a single one that depends on all of them, and no other client may follow.
     fn company(&self) -> usize {
         self.writes.min(self.writes_before)
     }
 
-    /// How long to wait for company: never when a batch was a single write of late, and never so long that it
+    /// How long to wait for more writes: not at all when a batch was a single write of late, and never long enough that it
     /// would matter beside the sync.
     fn patience(&self) -> Duration {
         if self.company() < 2 { Duration::ZERO } else { (self.sync / 4).min(Duration::from_micros(500)) }

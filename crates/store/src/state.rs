@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What an event costs beside the body it keeps alive: itself, its key, and its places in two rings.
 const EVENT_OVERHEAD: u64 = 256;
 
-/// The revision of an empty store. Not 0, which clients use to say "any".
+/// The revision of an empty store. Not 0, which clients use for "any".
 pub(crate) const GENESIS: u64 = 1;
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct State {
     pub(crate) resources: OrdMap<Arc<str>, Arc<Resource>>,
     /// The history of all resources together.
     pub(crate) history: Ring,
-    /// Revisions that may have been shown to clients and then lost with a crash: open intervals.
+    /// Revisions that clients may have seen and that were then lost with a crash: open intervals.
     gaps: Vector<(u64, u64)>,
     /// Bytes of the bodies of live objects.
     pub(crate) live_bytes: u64,
@@ -197,7 +197,7 @@ impl State {
         gone
     }
 
-    /// The oldest revision of `resource` that can still be told exactly.
+    /// The oldest revision of `resource` that can still be read exactly.
     pub(crate) fn floor(&self, resource: &str) -> u64 {
         self.resources.get(resource).map_or(self.origin, |resource| resource.history.floor)
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::{fmt, io};
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// The queue of writes may hold this many units of [`UNIT`] bytes; whoever comes later waits.
+/// The queue of writes may hold this many units of [`UNIT`] bytes; later writers wait.
 const QUEUE_UNITS: u32 = 16 * 1024;
 const UNIT: usize = 4096;
 
@@ -125,7 +125,7 @@ impl Shared {
 }
 
 impl Store {
-    /// The store in `dir`, created if there is none. The directory stays locked until the store is shut down
+    /// The store in `dir`, created if it does not exist. The directory stays locked until the store is shut down
     /// or its last handle is gone. Blocks while it reads.
     pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let (state, log) = Log::open(dir, &options)?;
@@ -177,6 +177,7 @@ impl Store {
         WriteError::Unavailable(reason)
     }
 
+    /// The object with this key, as of the newest revision.
     pub fn get(&self, key: &Key) -> Option<Arc<Entry>> {
         self.shared.state.load().get(key).cloned()
     }
@@ -196,7 +197,7 @@ impl Store {
         self.shared.state.load().revision
     }
 
-    /// Waits until the store has reached `revision`, for ever if need be. Cancel safe.
+    /// Waits until the store has reached `revision`, indefinitely if necessary. Cancel safe.
     pub async fn wait_for(&self, revision: u64) {
         loop {
             let mut woken = std::pin::pin!(self.shared.topics.all.notified());
@@ -226,7 +227,7 @@ impl Store {
     }
 
     /// Turns to `Some(reason)` when durability can no longer be promised: every later write is refused, and
-    /// the process should say why and exit.
+    /// the process should report why and exit.
     pub fn failed(&self) -> watch::Receiver<Option<String>> {
         self.shared.failed.subscribe()
     }

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What goes wrong from now on.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// So many more bytes can be written before the disk is full.
+    /// How many more bytes can be written before the disk is full.
     pub space: Option<u64>,
     /// No call writes more than this.
     pub longest_write: Option<usize>,
@@ -23,14 +22,12 @@ pub struct Faults {
     pub truncate: Option<io::ErrorKind>,
     /// No file can be created.
     pub create: Option<io::ErrorKind>,
-    /// Every sync takes this long.
-    pub sync_delay: Duration,
-    /// Only files with this in their names are concerned; all if empty.
+    /// Applies only to files with this in their names; to all if empty.
     pub only: &'static str,
 }
 
 impl Faults {
-    fn concern(&self, path: &Path) -> bool {
+    fn applies_to(&self, path: &Path) -> bool {
         path.file_name().is_some_and(|name| name.to_string_lossy().contains(self.only))
     }
 }
@@ -39,6 +36,7 @@ impl Faults {
 #[derive(Clone, Debug, Default)]
 pub struct HostileDisk {
     inner: Arc<Mutex<Inner>>,
+    released: Arc<Condvar>,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +44,9 @@ struct Inner {
     faults: Faults,
     files: HashMap<PathBuf, Extent>,
     syncs: u64,
+    /// Syncs wait while this is set.
+    held: bool,
+    waiting: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,8 +56,34 @@ struct Extent {
 }
 
 impl HostileDisk {
+    /// Replaces the faults.
     pub fn set(&self, faults: Faults) {
         self.lock().faults = faults;
+    }
+
+    /// Makes every sync wait until [`Self::release_syncs`].
+    pub fn hold_syncs(&self) {
+        self.lock().held = true;
+    }
+
+    /// Lets the syncs that wait, and all later ones, go on.
+    pub fn release_syncs(&self) {
+        self.lock().held = false;
+        self.released.notify_all();
+    }
+
+    /// Whether a sync waits to be released.
+    pub fn holds_a_sync(&self) -> bool {
+        self.lock().waiting > 0
+    }
+
+    fn wait_until_released(&self) {
+        let mut inner = self.lock();
+        inner.waiting += 1;
+        while inner.held {
+            inner = self.released.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        inner.waiting -= 1;
     }
 
     /// How often a file was synced.
@@ -64,7 +91,7 @@ impl HostileDisk {
         self.lock().syncs
     }
 
-    /// Drops what was written but not synced, as a power failure may. Whoever wrote it must be gone.
+    /// Drops what was written but not synced, as a power failure may. The store that wrote it must be closed.
     pub fn lose_power(&self) -> io::Result<()> {
         for (path, extent) in &self.lock().files {
             if extent.written > extent.synced && path.exists() {
@@ -80,7 +107,7 @@ impl HostileDisk {
 
     fn faults(&self, path: &Path) -> Faults {
         let faults = self.lock().faults.clone();
-        if faults.concern(path) { faults } else { Faults::default() }
+        if faults.applies_to(path) { faults } else { Faults::default() }
     }
 
     fn wrap(&self, path: &Path, file: Box<dyn DiskFile>, len: u64) -> Box<dyn DiskFile> {
@@ -167,7 +194,7 @@ impl DiskFile for HostileFile {
 
     fn sync(&mut self) -> io::Result<()> {
         let faults = self.disk.faults(&self.path);
-        std::thread::sleep(faults.sync_delay);
+        self.disk.wait_until_released();
         fail(faults.sync)?;
         self.file.sync()?;
         self.disk.lock().syncs += 1;

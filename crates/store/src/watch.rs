@@ -121,7 +121,7 @@ impl Topics {
         if let Some(topic) = topics.get(resource) {
             return Arc::clone(topic);
         }
-        // Nobody watches a topic that only this map refers to.
+        // A topic that only this map refers to has no watches.
         topics.retain(|_, topic| Arc::strong_count(topic) > 1);
         Arc::clone(topics.entry(Arc::clone(resource)).or_default())
     }

@@ -10,7 +10,7 @@
 //!
 //! An update that loses its race against another writer starts over with the newer object, plugins included.
 //! Writes of the server's own upkeep pass through the same plugins. Guarantees: a plugin that does not want an
-//! endpoint costs nothing; one that panics or exceeds [`chain::REVIEW_TIMEOUT`] fails the reviewed write alone.
+//! endpoint costs nothing; a plugin that panics or exceeds `REVIEW_TIMEOUT` fails the reviewed write alone.
 //! Plugins see objects as the requested version serves them. They must not assume that the write succeeds.
 
 mod chain;

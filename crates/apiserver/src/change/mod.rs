@@ -1,8 +1,8 @@
 //! How an update makes the new object from the live one: a body that replaces it, a patch, an apply, a Scale.
 //!
 //! Pure: given the live object, a change returns the new one or a refusal. `write::update` runs it, and runs it again
-//! when another writer was faster, so it must return the same result for the same live object. It must not know of
-//! the store, of admission or of HTTP.
+//! when another writer was faster, so it must return the same result for the same live object. It does not use
+//! the store, admission or HTTP.
 
 mod patch;
 mod scale;

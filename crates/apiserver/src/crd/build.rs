@@ -21,7 +21,7 @@ pub(super) fn resources(definition: &Value, revision: u64, before: &[Arc<Resourc
     let fingerprint: [u8; 32] = Sha256::digest(spec.to_string()).into();
     let verbatim_after = match before.first() {
         Some(r) if r.definition == Some(fingerprint) => r.definition_since,
-        // Writes under the old schema may still be on their way; see `settle_reads`.
+        // Writes under the old schema may still be on their way; see `serve_verbatim`.
         Some(_) => u64::MAX,
         None => revision,
     };
@@ -69,7 +69,7 @@ pub(super) fn resources(definition: &Value, revision: u64, before: &[Arc<Resourc
 
 fn schema_of(version: &Value) -> Arc<Schema> {
     let document = &version["schema"]["openAPIV3Schema"];
-    // Stored definitions were judged when they were written; one that no longer parses serves without a schema
+    // Stored definitions were validated when they were written; a schema that no longer parses is served as empty
     // rather than not at all.
     Arc::new(structural::parse(document).unwrap_or_else(|_| Schema::any()))
 }

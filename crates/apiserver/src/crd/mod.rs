@@ -1,14 +1,14 @@
-//! CustomResourceDefinitions: from a definition to served resources, and what its status says.
+//! CustomResourceDefinitions: from a definition to served resources, and its status.
 //!
-//! A definition is settled as it is written: names accepted or refused, `Established`, stored versions. The
+//! The status of a definition is decided as it is written: names accepted or refused, `Established`, stored versions. The
 //! registry serves it from just before the write is visible, so there is nothing to wait for.
 
 mod build;
-mod settle;
+mod status;
 mod validate;
 
-pub(crate) use settle::{
-    add_stored_version, condition, mark_emptying, mark_terminating, set_condition, settle,
+pub(crate) use status::{
+    accept_names, add_stored_version, condition, mark_emptying, mark_terminating, set_condition,
 };
 pub(crate) use validate::{validate, warnings};
 
@@ -52,7 +52,7 @@ pub(crate) fn install_all(server: &Inner) {
 
 /// Some time after a definition changed, when no write under its old schema can still be on its way: what is
 /// written from here on is served as it is stored.
-pub(crate) async fn settle_reads(server: &Inner, name: &str) {
+pub(crate) async fn serve_verbatim(server: &Inner, name: &str) {
     let _definitions = server.definitions.clone().lock_owned().await;
     let Some(entry) = server.store.get(&Key::new(STORE_KEY, "", name)) else { return };
     if let Ok(definition) = serde_json::from_slice::<Value>(&entry.body)

@@ -17,7 +17,7 @@ pub struct Decoded {
     pub duplicates: Vec<String>,
 }
 
-/// Bytes → an object, whatever the encoding. Where it is not decoded into a known type, it must say its kind.
+/// Bytes → an object, whatever the encoding. Where it is not decoded into a known type, it must name its kind.
 pub fn object(
     resource: &Resource,
     body: &[u8],
@@ -34,14 +34,14 @@ pub fn object(
         return Ok(decoded);
     }
     let why = missing_kind(&String::from_utf8_lossy(body));
-    // Two decoders, two ways to say it.
+    // Upstream has two decoders with different messages.
     Err(match validation {
         FieldValidation::Ignore => Status::bad_request(handled_as(resource, &why)),
         _ => unrecognized(body, kind, &why),
     })
 }
 
-/// A version that cannot be read is told before anything else about the object.
+/// A malformed version is reported before anything else about the object.
 fn expect_version(resource: &Resource, value: &Value, body: &[u8]) -> Result<(), Status> {
     let kind = &resource.names.kind;
     match value.get("apiVersion") {
@@ -79,8 +79,7 @@ pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
     }
 }
 
-/// What tells the kind of an object must be readable before anything else is; nothing at all is an object that
-/// says nothing.
+/// The apiVersion and kind of an object must be readable before anything else; an empty body is an empty object.
 fn envelope(value: Value, duplicates: Vec<String>, body: &[u8], kind: &str) -> Result<Decoded, Status> {
     let value = if value.is_null() { Value::Object(Map::new()) } else { value };
     let wrong = match value.as_object() {
@@ -159,7 +158,7 @@ pub fn normalize(
     let mut unknown =
         shape(resource, &mut decoded.value).map_err(|why| Status::bad_request(handled_as(resource, &why)))?;
     if claim != Claim::Served {
-        // Another kind's fields are another schema's; metadata is everybody's.
+        // The fields of another kind have another schema; all kinds share metadata.
         unknown.retain(|path| path.starts_with("metadata."));
     }
     if claim == Claim::Unserved {
@@ -175,13 +174,13 @@ pub fn normalize(
         _ => None,
     };
     let version = version.map_or_else(|| resource.version.clone(), |v| v.version);
-    warnings.extend(tell(resource, &version, &problems, validation)?);
+    warnings.extend(report(resource, &version, &problems, validation)?);
     // Without a type to decode into, what the body claims to be is looked at last.
     if typed { Ok(()) } else { expect_kind(resource, &mut decoded.value) }
 }
 
 /// The strategy's normalisation, keeping a client's wish to reset managedFields: a list with an empty entry, and
-/// for types that tell it from none, an empty list.
+/// for types that distinguish it from an absent list, an empty one.
 pub fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
     let given = value["metadata"].get("managedFields");
     let empty = given.and_then(Value::as_array).is_some_and(Vec::is_empty);
@@ -220,10 +219,10 @@ pub fn judge(
     unknown: &[String],
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
-    tell(resource, &resource.version, &complaints(duplicates, unknown, validation), validation)
+    report(resource, &resource.version, &complaints(duplicates, unknown, validation), validation)
 }
 
-fn tell(
+fn report(
     resource: &Resource,
     version: &str,
     problems: &[Complaint],
@@ -254,12 +253,12 @@ fn unregistered(version: &str, kind: &str, expected: &GroupVersionKind) -> Optio
     (version != expected_version || kinds::type_of(&claimed).is_empty()).then_some(claimed)
 }
 
-/// What a body says that it is.
+/// The kind that a body claims to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
     /// The endpoint's kind in a version that has a schema.
     Served,
-    /// The endpoint's kind in a version that nobody defined, and so without any field.
+    /// The endpoint's kind in a version that is not defined, and so without any field.
     Unserved,
     /// Another kind.
     Other,

@@ -1,5 +1,5 @@
 //! The built-in kinds, as data. One checked-in table (`types.json`, written by `conformance/kinds` from
-//! the Go types of Kubernetes) says which fields each type has; everything about built-in kinds reads it.
+//! the Go types of Kubernetes) lists the fields of each type; everything about built-in kinds reads it.
 //!
 //! | module | what it does |
 //! |---|---|

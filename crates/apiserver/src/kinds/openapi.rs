@@ -1,5 +1,5 @@
 //! The OpenAPI schemas of built-in types, with descriptions. The descriptions are larger than the table,
-//! so they are parsed only when somebody asks for a document.
+//! so they are parsed only when a document is requested.
 
 use super::table::{Field, Shape, Ty, Type, types};
 use serde_json::{Map, Value, json};

@@ -167,7 +167,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Go strings may hold any bytes; its JSON encoder replaces what is no UTF-8.
+/// Go strings may hold any bytes; its JSON encoder replaces what is not UTF-8.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -323,7 +323,7 @@ impl Reader {
         Ok(items)
     }
 
-    /// The messages whose JSON is not their fields. `None` for shapes that are no messages.
+    /// The messages whose JSON is not their fields. `None` for shapes that are not messages.
     fn special(
         &mut self,
         body: &[u8],

@@ -110,7 +110,7 @@ impl Builder<'_> {
     }
 }
 
-/// A default that equals the zero value says nothing that decoding does not say.
+/// A default that equals the zero value adds nothing to decoding.
 fn says_something(default: &Value) -> bool {
     !(default == "" || default == false || default == 0)
 }

@@ -91,7 +91,7 @@ pub struct Field {
     pub enumeration: Vec<&'static str>,
 }
 
-/// The type of a field or an element, with its Go name when the shape does not tell it.
+/// The type of a field or an element, with its Go name when the shape does not imply it.
 #[derive(Debug)]
 pub struct Ty {
     pub shape: Shape,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use transom_object::json::{is_empty, kind_of};
 use transom_object::quantity::ParseError;
 
-/// A document that does not fit its type, in the words of Go's decoder.
+/// A document that does not fit its type, with the wording of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TypeError(pub String);

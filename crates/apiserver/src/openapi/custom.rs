@@ -14,7 +14,7 @@ pub(super) struct Published {
     pub(super) kind: (String, Value),
     pub(super) list: (String, Value),
     /// The definition that is served is the one that is stored. It is not for a moment while it is being written.
-    pub(super) settled: bool,
+    pub(super) current: bool,
 }
 
 pub(super) fn reference(name: &str, dialect: Dialect) -> Value {
@@ -66,7 +66,7 @@ pub(super) fn schemas(server: &Inner, r: &Resource, dialect: Dialect) -> Publish
     Published {
         kind: (name, kind),
         list: (format!("{prefix}.{}", r.names.list_kind), list),
-        settled: r.definition == Some(stored),
+        current: r.definition == Some(stored),
     }
 }
 
@@ -122,13 +122,13 @@ fn entry<'a>(value: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
     }
 }
 
-/// The schema as it was written, with what its extensions imply said in full, and in v2 without what that cannot say.
+/// The schema as it was written, with what its extensions imply written out, and in v2 without what that version cannot express.
 fn publish(schema: &mut Value, dialect: Dialect) {
     if !schema.is_object() {
         return;
     }
     if let Some(map) = schema.as_object_mut() {
-        // The one extension that may be written as `false`, which says nothing.
+        // The only extension that may be written as `false`, which has no meaning.
         if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             map.remove("x-kubernetes-preserve-unknown-fields");
         }
@@ -149,7 +149,7 @@ fn publish(schema: &mut Value, dialect: Dialect) {
     embed(schema, dialect);
 }
 
-/// An integer or a string is also said in words that OpenAPI has.
+/// An integer or a string is also expressed with the keywords of OpenAPI.
 fn unfold(schema: &mut Value) {
     let alternatives = json!([{"type": "integer"}, {"type": "string"}]);
     if !is(schema, "x-kubernetes-int-or-string")

@@ -1,4 +1,4 @@
-//! Finished documents, and how they come to be.
+//! Finished documents, and how they are built.
 //!
 //! A document is made from resources, which never change: a changed definition is another resource. So a
 //! document is fresh as long as the same resources are served. It is built away from the threads that serve
@@ -31,7 +31,7 @@ pub(super) enum Name {
 pub(super) struct Built {
     pub(super) document: Value,
     /// It will not differ when it is built again from the same resources.
-    pub(super) settled: bool,
+    pub(super) current: bool,
 }
 
 #[derive(Clone)]
@@ -110,7 +110,7 @@ impl Name {
         let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
         // Writing to memory does not fail.
         let zipped = gz.write_all(&bytes).and_then(|()| gz.finish()).unwrap_or_default();
-        (Finished { hash: hash.into(), zipped: zipped.into() }, built.settled)
+        (Finished { hash: hash.into(), zipped: zipped.into() }, built.current)
     }
 }
 
@@ -151,8 +151,8 @@ async fn all(server: &Arc<Inner>, served: &Served, names: Vec<Name>) -> Vec<Fini
                 if let Some(finished) = server.documents.fresh(&name, &of) {
                     return finished;
                 }
-                let (finished, settled) = name.build(&server, &of);
-                if settled {
+                let (finished, current) = name.build(&server, &of);
+                if current {
                     server.documents.keep(name, of, finished.clone());
                 }
                 finished

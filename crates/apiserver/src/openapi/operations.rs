@@ -10,7 +10,7 @@ use crate::resource::{Access, Resource};
 use crate::subresource::Subresource;
 use serde_json::{Map, Value, json};
 
-/// What operations need to know of their resource.
+/// What the operations of a resource are derived from.
 pub(super) struct Subject<'a> {
     pub(super) resource: &'a Resource,
     pub(super) schema: String,
@@ -185,7 +185,7 @@ impl Subject<'_> {
             action: "deletecollection",
             verb: "delete",
             description: format!("delete collection of {}", self.resource.names.kind),
-            // Custom kinds take options here too, which upstream does not tell.
+            // Custom kinds take options here too, which upstream does not document.
             query: if self.is_custom() { &[SELECT, WATCH] } else { &[DELETE, SELECT] },
             body: (!self.is_custom()).then_some(DELETE_OPTIONS),
             body_required: false,
@@ -251,7 +251,7 @@ impl Subject<'_> {
             body: Some(PATCH),
             body_required: true,
             answer: part.schema,
-            // An apply may create, also where upstream does not tell.
+            // An apply may create, also where upstream does not document it.
             codes: if self.is_custom() { OK } else { OK_CREATED },
         }
     }
@@ -380,7 +380,7 @@ impl Subject<'_> {
             return if custom { PRODUCED.to_vec() } else { vec!["*/*"] };
         }
         let mut types = vec!["application/json-patch+json", "application/merge-patch+json"];
-        // kubectl patches strategically wherever the document says that it can.
+        // kubectl uses strategic merge patches wherever the document lists them.
         if self.resource.strategy.patch_schema().is_some() {
             types.push("application/strategic-merge-patch+json");
         }

@@ -33,7 +33,7 @@ enum Form {
 struct Message {
     fields: &'static [(&'static str, u32, Form)],
     extensions: u32,
-    /// Keys that are no fields, such as paths and status codes.
+    /// Keys that are not fields, such as paths and status codes.
     others: Option<(u32, Form)>,
 }
 

@@ -17,5 +17,5 @@ pub(super) fn document(server: &Inner, resources: &[Arc<Resource>]) -> Built {
         "paths": described.paths,
         "definitions": described.schemas,
     });
-    Built { document, settled: described.settled }
+    Built { document, current: described.current }
 }

@@ -43,7 +43,7 @@ pub(super) fn document(server: &Inner, resources: &[Arc<Resource>]) -> Built {
         "paths": described.paths,
         "components": {"schemas": described.schemas},
     });
-    Built { document, settled: described.settled }
+    Built { document, current: described.current }
 }
 
 /// Of a kind that every version has, such as DeleteOptions, a document names its own and that of the core.
@@ -61,16 +61,16 @@ fn keep_version(schemas: &mut BTreeMap<String, Value>, group: &str, version: &st
 pub(super) struct Described {
     pub(super) paths: Map<String, Value>,
     pub(super) schemas: BTreeMap<String, Value>,
-    pub(super) settled: bool,
+    pub(super) current: bool,
 }
 
 pub(super) fn describe(server: &Inner, resources: &[Arc<Resource>], dialect: Dialect) -> Described {
-    let mut out = Described { paths: Map::new(), schemas: BTreeMap::new(), settled: true };
+    let mut out = Described { paths: Map::new(), schemas: BTreeMap::new(), current: true };
     let mut names: BTreeSet<String> = SHARED.iter().map(|s| (*s).to_owned()).collect();
     for r in resources {
         let (schema, list_schema) = if r.definition.is_some() {
             let own = custom::schemas(server, r, dialect);
-            out.settled &= own.settled;
+            out.current &= own.current;
             let found = (own.kind.0.clone(), own.list.0.clone());
             out.schemas.extend([own.kind, own.list]);
             found

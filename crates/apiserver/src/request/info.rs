@@ -61,7 +61,7 @@ pub enum RequestInfo {
 }
 
 impl RequestInfo {
-    /// `watch` tells whether the query asks for a watch; `Err` for a path that cannot be one of ours.
+    /// `watch` is whether the query asks for a watch; `Err` for a path that no resource can have.
     pub fn parse(method: &Method, path: &str, watch: bool) -> Result<Self, Status> {
         let segments = segments(path)?;
         let Some((group, version, rest)) = split_group_version(&segments) else {

@@ -175,7 +175,7 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// `kind` is the options kind errors are about (`CreateOptions`, …); `apply` tells an apply patch.
+    /// `kind` is the options kind errors are about (`CreateOptions`, …); `apply` is whether it is an apply patch.
     pub fn parse(query: &Query, kind: &str, user_agent: &str, apply: bool) -> Result<Self, Status> {
         let dry_run: Vec<&str> = Some(query.get("dryRun")).filter(|d| !d.is_empty()).into_iter().collect();
         let force = query.has("force").then(|| query.flag("force"));

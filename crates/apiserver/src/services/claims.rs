@@ -91,7 +91,7 @@ impl Index {
         self.seen = changes.revision().max(self.seen);
     }
 
-    /// From every Service that is stored: at first, and after so long a pause that the changes are not kept any more.
+    /// From every Service that is stored: at first, and when the changes since the last look are no longer kept.
     fn rebuild(&mut self, store: &Store) {
         let snapshot = store.snapshot(SERVICES);
         self.held.clear();

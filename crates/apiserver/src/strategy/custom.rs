@@ -205,7 +205,7 @@ impl Strategy for Custom {
 /// Coerced, pruned and defaulted by a schema; returns the fields it does not know.
 fn normalize_by(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
     let mut unknown = normalize::coerce_metadata(value, schema, true, MalformedFields::Refuse).map_err(
-        // Of the object's own metadata the decoder speaks; that of embedded objects is told by its path.
+        // The decoder reports the object's own metadata; that of embedded objects is reported by its path.
         |e| if e.field == "metadata" { e.detail } else { e.to_string() },
     )?;
     unknown.extend(normalize::prune(value, schema, true));

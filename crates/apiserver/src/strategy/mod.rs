@@ -28,10 +28,10 @@ pub struct Column {
 pub trait Strategy: Send + Sync {
     /// Brings a decoded object into the form in which it is served: coerced, pruned, defaulted.
     /// Returns the paths of fields that the schema does not know, which are dropped.
-    /// `Err` says what is wrong, as a decoder would.
+    /// `Err` is what is wrong, with the wording of a decoder.
     fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String>;
 
-    /// The object before anybody set anything, for kinds whose types have fields that are always there. What a
+    /// The object before any client set anything, for kinds whose types have fields that are always there. What a
     /// write leaves as it is there has no owner.
     fn blank(&self) -> Option<&Value> {
         None
@@ -55,7 +55,7 @@ pub trait Strategy: Send + Sync {
     /// Keeps what this subresource may not change, and counts the generation.
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: Subresource);
 
-    /// What is wrong with an object besides its metadata, of which `found` tells: some rules are not worth
+    /// What is wrong with an object besides its metadata, `found` being the errors there: some rules are not worth
     /// checking on an object that is wrong already.
     fn validate(
         &self,

@@ -1,7 +1,7 @@
 //! Deleted definitions: their instances first, then they themselves.
 
 use super::owners::{remove_finalizer, resource_of};
-use super::{Work, identity, settled};
+use super::{Work, identity, ignore_superseded};
 use crate::change::{Edit, Existing};
 use crate::crd::{self, CLEANUP, STORE_KEY};
 use crate::request::{DeleteOptions, Propagation, WriteOptions};
@@ -19,7 +19,7 @@ pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work)) {
         match &event.new {
             Some(entry) if entry.header.deleting => add(Work::Definition(event.key.object.name.clone())),
             Some(_) => {}
-            // Its names are free now: definitions that wanted them are settled again.
+            // Its names are free now: definitions that wanted them claim them again.
             None => add(Work::Definition(event.key.object.name.clone())),
         }
         return;
@@ -42,7 +42,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
     let key = Key::new(STORE_KEY, "", name);
     let Some(resource) = resource_of(server, &key) else { return Ok(()) };
     let Some(definition) = server.store.get(&key) else {
-        return settle_others(server, name).await;
+        return reclaim_names(server, name).await;
     };
     if !definition.header.deleting || !definition.header.finalizers.iter().any(|f| f == CLEANUP) {
         return Ok(());
@@ -57,7 +57,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
                 options: &options,
                 by: identity::server(),
             };
-            settled(write::delete(server, &kind, &request).await.map(drop))?;
+            ignore_superseded(write::delete(server, &kind, &request).await.map(drop))?;
         }
     }
     if server.store.snapshot(name).objects.is_empty() {
@@ -68,7 +68,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
 }
 
 /// A write that changes nothing in their spec makes the other definitions of the group claim their names again.
-async fn settle_others(server: &Arc<Inner>, gone: &str) -> Result<(), Status> {
+async fn reclaim_names(server: &Arc<Inner>, gone: &str) -> Result<(), Status> {
     let Some(resource) = server.registry.by_store_key(STORE_KEY) else { return Ok(()) };
     let group = gone.split_once('.').map(|(_, g)| g);
     for entry in server.store.snapshot(STORE_KEY).objects.values() {
@@ -103,5 +103,5 @@ async fn rewrite_status(
         change(&mut value, existing.now);
         Ok(value)
     });
-    settled(write::update(server, resource, &request, &mut edit).await.map(drop))
+    ignore_superseded(write::update(server, resource, &request, &mut edit).await.map(drop))
 }

@@ -1,4 +1,4 @@
-//! Who admission plugins see as the author of the server's own writes: the controllers of Kubernetes that do the same
+//! The users that admission plugins see as authors of the server's own writes: the controllers of Kubernetes that do the same
 //! work there. These writes are part of the server, so no authorizer is asked about them.
 
 use crate::auth::Identity;

@@ -1,5 +1,5 @@
 //! What the server does on its own: garbage collection by owner references, emptying of deleted namespaces and
-//! definitions, furnishing of new namespaces, expiry of events.
+//! definitions, the initial content of new namespaces, expiry of events.
 //!
 //! One task follows the store's log of changes and turns each into keys to look at; looking at a key decides by
 //! what is stored now, never by the event. Losing an event and looking again gives the same result.
@@ -26,21 +26,21 @@ use transom_store::{Event, Key};
 /// Keys looked at at the same time; each waits for the disk, so that they share its syncs.
 const CONCURRENCY: usize = 64;
 const RETRY_AFTER: Duration = Duration::from_millis(500);
-/// Longer than any request may take.
-const READS_SETTLE_AFTER: Duration = Duration::from_secs(65);
+/// When no write under an old schema can be under way any more: longer than any request may take.
+const SERVE_VERBATIM_AFTER: Duration = Duration::from_secs(65);
 const EXPIRY_EVERY: Duration = Duration::from_secs(15);
 
 /// Something to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Work {
-    /// An object with owners, or one whose deletion waits for or orphans its dependents.
+    /// An object with owners, or whose deletion waits for or orphans its dependents.
     Owned(Key),
     Namespace(Arc<str>),
     /// A namespace that should have its service account and root certificate.
-    Furnish(Arc<str>),
+    Fill(Arc<str>),
     Definition(Arc<str>),
     /// A definition that changed a while ago.
-    Reads(Arc<str>),
+    ServeVerbatim(Arc<str>),
 }
 
 #[derive(Default)]
@@ -185,7 +185,7 @@ fn note(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue:
     namespaces::note(server, event, |work, delay| queue.add_after(work, delay));
     definitions::note(server, event, |work| queue.add(work));
     if definitions::changed(event) {
-        queue.add_later(Work::Reads(event.key.object.name.clone()), READS_SETTLE_AFTER);
+        queue.add_later(Work::ServeVerbatim(event.key.object.name.clone()), SERVE_VERBATIM_AFTER);
     }
     expiry.note(event);
 }
@@ -194,17 +194,17 @@ async fn look_at(server: &Arc<Inner>, index: &SharedIndex, work: &Work) -> Resul
     match work {
         Work::Owned(key) => owners::look_at(server, index, key).await,
         Work::Namespace(name) => namespaces::empty(server, name).await,
-        Work::Furnish(name) => namespaces::furnish(server, name).await,
+        Work::Fill(name) => namespaces::fill(server, name).await,
         Work::Definition(name) => definitions::empty(server, name).await,
-        Work::Reads(name) => {
-            crd::settle_reads(server, name).await;
+        Work::ServeVerbatim(name) => {
+            crd::serve_verbatim(server, name).await;
             Ok(())
         }
     }
 }
 
 /// Gone already, or changed meanwhile and to be looked at again by its event: not a failure.
-fn settled(result: Result<(), Status>) -> Result<(), Status> {
+fn ignore_superseded(result: Result<(), Status>) -> Result<(), Status> {
     match result {
         Err(status) if matches!(status.code, 404 | 409) => Ok(()),
         other => other,

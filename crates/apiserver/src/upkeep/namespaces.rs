@@ -1,6 +1,6 @@
 //! Namespaces: what every new one gets, and how a deleted one is emptied.
 
-use super::{Work, identity, settled};
+use super::{Work, identity, ignore_superseded};
 use crate::change::{Edit, Existing};
 use crate::crd::{condition, set_condition};
 use crate::request::{DeleteOptions, Preconditions, Propagation, WriteOptions};
@@ -19,7 +19,9 @@ use transom_store::{Entry, Event, Key, ObjectKey};
 /// The field manager of what the namespace controller writes.
 const MANAGER: &str = "kube-controller-manager";
 
-const FURNITURE: [(&str, &str); 2] = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
+/// What every namespace has: resource and name.
+const INITIAL_CONTENT: [(&str, &str); 2] =
+    [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
 
 /// How long a namespace keeps its content after it is deleted. A client that deletes a namespace together with its
 /// content (`kubectl delete -f`, `-k`) deletes one after the other and expects each to be there; Kubernetes waits for
@@ -36,7 +38,7 @@ pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work, Dura
             Some(entry) if entry.header.deleting => {
                 add(Work::Namespace(event.key.object.name.clone()), delay);
             }
-            Some(_) => add(Work::Furnish(event.key.object.name.clone()), Duration::ZERO),
+            Some(_) => add(Work::Fill(event.key.object.name.clone()), Duration::ZERO),
             None => {}
         }
         return;
@@ -47,13 +49,13 @@ pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work, Dura
     let Some(owner) = server.store.get(&Key::new(NAMESPACES, "", namespace)) else { return };
     if owner.header.deleting {
         add(Work::Namespace(namespace.clone()), Duration::ZERO);
-    } else if FURNITURE.contains(&(&event.key.resource, &event.key.object.name)) {
-        add(Work::Furnish(namespace.clone()), Duration::ZERO);
+    } else if INITIAL_CONTENT.contains(&(&event.key.resource, &event.key.object.name)) {
+        add(Work::Fill(namespace.clone()), Duration::ZERO);
     }
 }
 
 /// The `default` service account and the server's root certificate.
-pub(super) async fn furnish(server: &Arc<Inner>, namespace: &str) -> Result<(), Status> {
+pub(super) async fn fill(server: &Arc<Inner>, namespace: &str) -> Result<(), Status> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     let certificate = json!({
         "apiVersion": "v1",
@@ -65,7 +67,7 @@ pub(super) async fn furnish(server: &Arc<Inner>, namespace: &str) -> Result<(), 
         "data": {"ca.crt": server.ca_certificate},
     });
     let options = WriteOptions::of_manager(MANAGER);
-    for ((plural, name), mut value) in FURNITURE.into_iter().zip([account, certificate]) {
+    for ((plural, name), mut value) in INITIAL_CONTENT.into_iter().zip([account, certificate]) {
         let Some(resource) = core(server, plural) else { continue };
         if server.store.get(&resource.key(namespace, name)).is_some() {
             continue;
@@ -80,7 +82,7 @@ pub(super) async fn furnish(server: &Arc<Inner>, namespace: &str) -> Result<(), 
             by: identity::namespaces(),
         };
         match write::create(server, &resource, request).await {
-            // It exists meanwhile, or its namespace goes away.
+            // Created by another client meanwhile, or its namespace is being deleted.
             Err(status) if matches!(status.code, 403 | 404 | 409) => {}
             Err(status) => return Err(status),
             Ok(_) => {}
@@ -89,7 +91,7 @@ pub(super) async fn furnish(server: &Arc<Inner>, namespace: &str) -> Result<(), 
     Ok(())
 }
 
-/// Deletes everything in a namespace, reports what is left, and lets the namespace go when nothing is.
+/// Deletes everything in a namespace, reports what is left, and releases the namespace when nothing is.
 pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status> {
     let Some(resource) = core(server, NAMESPACES) else { return Ok(()) };
     let key = resource.key("", name);
@@ -116,7 +118,7 @@ async fn delete(server: &Arc<Inner>, kind: &Resource, object: &Entry) -> Result<
         options: &options,
         by: identity::namespaces(),
     };
-    settled(write::delete(server, kind, &request).await.map(drop))
+    ignore_superseded(write::delete(server, kind, &request).await.map(drop))
 }
 
 /// What a namespace holds, by kind. Costs one look per kind, not one per object elsewhere.
@@ -252,7 +254,7 @@ async fn change(
         edit(&mut namespace);
         Ok(namespace)
     });
-    settled(write::update(server, resource, &request, &mut change).await.map(drop))
+    ignore_superseded(write::update(server, resource, &request, &mut change).await.map(drop))
 }
 
 pub(super) fn core(server: &Inner, plural: &str) -> Option<Arc<Resource>> {

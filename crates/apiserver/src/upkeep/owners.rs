@@ -2,9 +2,9 @@
 //!
 //! An object none of whose owners exists is deleted; references to missing owners are dropped where another
 //! owner remains. An owner deleted in the foreground waits for the dependents that block it; one deleted with
-//! orphaning lets go of all of them first.
+//! orphaning releases all of them first.
 
-use super::{SharedIndex, identity, settled};
+use super::{SharedIndex, identity, ignore_superseded};
 use crate::change::{Edit, Existing};
 use crate::request::{DeleteOptions, Preconditions, Propagation, WriteOptions};
 use crate::resource::Resource;
@@ -21,7 +21,7 @@ use transom_store::{Entry, Event, Key};
 /// Uids remembered as deleted, so that dependents are collected although their owner's kind is no longer served.
 const GONE_KEPT: usize = 10_000;
 
-/// Who names whom as owner, by the owner's uid.
+/// The dependents of each owner, by the owner's uid.
 #[derive(Default)]
 pub(super) struct OwnerIndex {
     dependents: HashMap<String, BTreeSet<Key>>,
@@ -159,7 +159,7 @@ async fn judge(
     delete(server, resource, entry, propagation).await
 }
 
-/// Two objects that own and block each other would wait for ever: when a dependent of this object is itself
+/// Two objects that own and block each other would wait indefinitely: when a dependent of this object is itself
 /// being deleted in the foreground, this object's references stop blocking.
 async fn unblock_cycle(
     server: &Arc<Inner>,
@@ -200,10 +200,10 @@ async fn delete(
         options: &options,
         by: identity::garbage_collector(),
     };
-    settled(write::delete(server, resource, &request).await.map(drop))
+    ignore_superseded(write::delete(server, resource, &request).await.map(drop))
 }
 
-/// Foreground: delete the dependents that block, and let go of the owner when none is left.
+/// Foreground: delete the dependents that block, and release the owner when none is left.
 async fn await_dependents(
     server: &Arc<Inner>,
     index: &SharedIndex,
@@ -303,7 +303,7 @@ async fn change(
         edit(&mut object);
         Ok(object)
     });
-    settled(write::update(server, resource, &request, &mut change).await.map(drop))
+    ignore_superseded(write::update(server, resource, &request, &mut change).await.map(drop))
 }
 
 fn dependents(index: &SharedIndex, uid: &str) -> Vec<Key> {

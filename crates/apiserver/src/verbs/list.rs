@@ -39,7 +39,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Status> {
         &options.field_selector,
     )?;
     let (snapshot, after) = snapshot(call, &options).await?;
-    // Any version will do: upstream answers from its cache, whole.
+    // Any version is acceptable: upstream answers from its cache, without pages.
     let limit = if options.resource_version == "0" && after.is_none() { 0 } else { options.limit };
     let page = page(call, &snapshot, after.as_deref(), &filter, limit);
     let mut metadata = Map::new();
@@ -185,7 +185,7 @@ const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&base64::alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 impl Token {
-    /// Reads what a client sent. The error says what is wrong with it.
+    /// Decodes what a client sent; `Err` is what is wrong with it.
     fn decode(text: &str) -> Result<Self, String> {
         let invalid = |why: &str| format!("continue key is not valid: {why}");
         let bytes = LENIENT.decode(text.trim_end_matches('=')).map_err(|e| invalid(&illegal_byte(&e)))?;
@@ -229,7 +229,7 @@ fn continued(call: &Call, token: Token) -> Result<(Snapshot, Option<String>), St
     }
 }
 
-/// Go's words for text that is not base64.
+/// Go's message for text that is not base64.
 fn illegal_byte(error: &base64::DecodeError) -> String {
     let at = match error {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
@@ -248,7 +248,7 @@ fn encode(token: &Token) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(token).unwrap_or_default())
 }
 
-/// `None` for an unset resourceVersion; `Err` says why the text is none.
+/// `None` for an unset resourceVersion; `Err` is why the text is not one.
 pub(super) fn parse_revision(text: &str) -> Result<Option<u64>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -265,7 +265,7 @@ pub(super) fn invalid_version(why: &str) -> Status {
     Status::new(500, "", why)
 }
 
-/// Waits a little for a revision from the future, then says so.
+/// Waits a little for a revision that the store has not reached, then fails.
 pub(super) async fn reach(call: &Call, revision: u64) -> Result<(), Status> {
     let store = &call.server.store;
     if tokio::time::timeout(CATCH_UP, store.wait_for(revision)).await.is_ok() {

@@ -27,7 +27,7 @@ use transom_store::{Entry, Event, Watch};
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// The last bookmark comes this long before the stream ends by timeout.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// Nobody watches for longer; a clock cannot name every moment that a client can.
+/// The longest timeout: larger ones, which clients can ask for, would overflow the clock.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Frames sent at once when many are due.
 const BURST_BYTES: usize = 64 * 1024;
@@ -131,7 +131,7 @@ impl Watcher {
         };
         match store.watch(key, after) {
             Ok(watch) => self.watch = Some(watch),
-            // Too old: the stream opens and says so, since clients handle that and not a failed request.
+            // Too old: the stream opens and reports it as an event, which clients handle, unlike a failed request.
             Err(compacted) => {
                 let message = format!("too old resource version: {after} ({})", compacted.oldest);
                 self.initial.clear();

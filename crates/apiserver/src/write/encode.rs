@@ -5,7 +5,7 @@ use transom_object::{Header, Status, json};
 use transom_store::Put;
 
 /// How deep a stored object may nest. With the levels that a list adds it stays below the 128 at which common
-/// JSON readers stop, ours and clients' alike: an object nobody can read could not even be deleted.
+/// JSON readers stop, ours and clients' alike: an object that cannot be read could not even be deleted.
 const DEEPEST: usize = 120;
 
 /// Encodes with sorted keys and an empty resourceVersion, and notes where the store is to put its digits.

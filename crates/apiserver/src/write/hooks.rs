@@ -54,7 +54,7 @@ impl Inner {
     ) -> Option<OwnedMutexGuard<()>> {
         let lock = self.definitions_lock(resource).await?;
         let before = new.clone();
-        crd::settle(self, new, old, now);
+        crd::accept_names(self, new, old, now);
         ownership::update(resource, Subresource::Status, Some(&before), new, "kube-apiserver", now);
         Some(lock)
     }

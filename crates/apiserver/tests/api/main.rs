@@ -1,10 +1,18 @@
 //! The server as its clients see it: requests in, responses out, over a store in memory.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod admission;
 mod authorization;
 mod client;
+mod create;
+mod delete;
 mod health;
+mod list;
 mod namespaces;
+mod patch;
 mod services;
+mod subresources;
+mod update;
 mod warnings;
+mod watch;

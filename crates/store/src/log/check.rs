@@ -21,7 +21,9 @@ pub struct Report {
     pub revision: u64,
     /// The objects at that revision.
     pub objects: usize,
+    /// The number of log files.
     pub segments: usize,
+    /// The number of snapshot files.
     pub snapshots: usize,
     /// Bytes at the end of the log that belong to a write which was never acknowledged as durable.
     pub torn_bytes: u64,
@@ -72,7 +74,7 @@ fn take(dir: &Path) -> Result<(Listing, File), OpenError> {
         return Err(OpenError::io(dir)(missing));
     }
     let lock = lock(dir)?;
-    // Once more, now that nobody else can change it.
+    // Once more, now that no other process can change it.
     Ok((Listing::of(&SystemDisk, dir).map_err(OpenError::io(dir))?, lock))
 }
 

@@ -107,7 +107,7 @@ impl FileHeader {
         if crc32c::crc32c(&bytes[..40]) != u32_at(40) {
             return damaged("the file header's checksum is wrong");
         }
-        // A newer format keeps these first 44 bytes, so that an older program can say what is wrong.
+        // A newer format keeps these first 44 bytes, so that an older program can report what is wrong.
         if u32_at(8) != FORMAT {
             return Err(OpenError::NewerFormat {
                 file: path.to_owned(),

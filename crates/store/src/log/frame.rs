@@ -2,7 +2,7 @@
 //!
 //! A frame is one batch, so a torn batch is dropped as a whole. Its header has a checksum of its own, so that
 //! a length can be trusted before the body is there, and names the revision up to which everything was
-//! durable when it was written. That tells damage apart: what a later frame calls durable must be readable,
+//! durable when it was written. This distinguishes damage from a torn end: what a later frame calls durable must be readable,
 //! whereas unsynced frames at the end may be missing in any order.
 
 pub(crate) const HEADER: usize = 48;

@@ -101,7 +101,7 @@ impl Log {
         let mut file = options.disk.append(&path).map_err(OpenError::io(&path))?;
         let fresh = segment.base == GENESIS && segment.last == GENESIS && tail.torn == 0;
         if !tail.sealed && !fresh {
-            // What was just read may be in the system's cache alone, and is about to be shown to readers.
+            // What was just read may be in the system's cache alone, and is about to become visible to readers.
             file.sync().map_err(OpenError::io(&path))?;
             state.skip_to(position.saturating_add(SKIP));
         }
@@ -173,7 +173,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes a frame that says that everything is durable, and makes it so.
+    /// Syncs everything, and writes a frame that records it as durable.
     fn vouch(&mut self, kind: Kind) -> io::Result<()> {
         self.sync()?;
         self.buffer.clear();
@@ -242,7 +242,7 @@ impl Backend for Log {
         }
     }
 
-    fn settle(&mut self) -> io::Result<()> {
+    fn on_idle(&mut self) -> io::Result<()> {
         if self.vouched < self.segment.last { self.vouch(Kind::Mark) } else { Ok(()) }
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct FrameReader {
 
 pub(crate) enum Step {
     Frame(Frame),
-    /// There is something that is no intact frame.
+    /// The bytes are not an intact frame.
     Unreadable,
     /// The file ends where a frame would begin.
     End,

@@ -148,7 +148,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Decides what it means that a frame cannot be read. A later frame may say that it had been durable.
+    /// Decides what it means that a frame cannot be read. A later frame may record that it had been durable.
     fn end_early(&mut self, reader: FrameReader, is_last: bool) -> Result<u64, OpenError> {
         let offset = reader.offset() as u64;
         let damage = reader.corrupt("a frame's checksum is wrong");

@@ -111,7 +111,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path, revision: u64, state: &mut State
     }
 }
 
-/// What the last frame says: how many objects there are, and a checksum over the headers of all frames.
+/// The content of the last frame: how many objects there are, and a checksum over the headers of all frames.
 fn summary(total: u64, crc: u32) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..8].copy_from_slice(&total.to_le_bytes());

@@ -7,7 +7,7 @@
 //! | module | what it judges |
 //! |---|---|
 //! | [`spec`] | nothing: the form in which the others read a definition |
-//! | [`names`] | group, scope, names, and who may use a protected group |
+//! | [`names`] | group, scope, names, and the approval of protected groups |
 //! | [`versions`] | the list of versions, and all of a version but its schema |
 //! | [`schema`], [`rules`] | schemas, and the rules in them |
 //! | [`conversion`] | how versions are converted into each other |

@@ -52,7 +52,7 @@ struct Place {
     path: Path,
     /// The same from the root of the schema.
     below: Path,
-    /// The highest node around whose parts cannot be told apart in two revisions of an object.
+    /// The highest node around whose parts cannot be matched between two revisions of an object.
     uncorrelatable: Option<Path>,
 }
 
@@ -209,7 +209,7 @@ fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
     let factor = if factor > 100.0 {
         "more than 100x".to_owned()
     } else if factor < 1.5 {
-        // One decimal would say that it is exceeded by a factor of one.
+        // One decimal would print a factor of one.
         format!("{factor:.6}x")
     } else {
         format!("{factor:.1}x")

@@ -1,4 +1,4 @@
-//! The versions of a definition: the list, and what each says besides its schema.
+//! The versions of a definition: the list, and each version apart from its schema.
 
 use super::Options;
 use super::names::label;

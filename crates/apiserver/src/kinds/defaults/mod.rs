@@ -67,7 +67,7 @@ fn walk(value: &mut Value, ty: &'static Ty) {
 fn declared(map: &mut Map<String, Value>, ty: &Type) {
     for f in &ty.flat {
         let Some(default) = &f.default else { continue };
-        // A zero default says nothing about a plain field, but it makes a pointer point somewhere.
+        // A zero default changes nothing in a plain field, but it makes a pointer non-nil.
         let zero = *default == "" || *default == false || *default == 0;
         if is_zero(map, ty, f.name) && (f.ty.is_pointer() || !zero) {
             map.insert(f.name.to_owned(), default.clone());

@@ -41,7 +41,7 @@ fn pull_policy(map: &mut Fields, image: &str, policy: &str) {
     map.insert(policy.to_owned(), value.into());
 }
 
-/// The tag of an image reference; `latest` when it has neither tag nor digest, empty when it is no reference.
+/// The tag of an image reference; `latest` when it has neither tag nor digest, empty when it is not a reference.
 fn tag(image: &str) -> &str {
     let (name, digest) = image.split_once('@').map_or((image, ""), |(name, digest)| (name, digest));
     let last = name.rfind('/').map_or(0, |i| i + 1);

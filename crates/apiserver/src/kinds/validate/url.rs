@@ -1,4 +1,4 @@
-//! Why a text is no URL, in the words of Go's `net/url`.
+//! Why a text is not a URL, with the wording of Go's `net/url`.
 
 use transom_object::quote::quote;
 

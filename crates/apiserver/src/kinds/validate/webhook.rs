@@ -115,7 +115,7 @@ fn match_conditions(conditions: &At<'_>, errors: &mut Vec<Error>) {
     }
 }
 
-/// Why an expression is no condition on a request.
+/// Why an expression is not a valid condition on a request.
 fn problem(expression: &str) -> Option<String> {
     let variables = ["object", "oldObject", "request", "namespaceObject", "authorizer"];
     let env = variables.into_iter().fold(cel::Env::new(), |env, name| env.with(name, cel::Type::Dyn));

@@ -295,7 +295,7 @@ fn ports(ports: &At<'_>, errors: &mut Vec<Error>) {
     }
 }
 
-/// Nobody may ask for more than the limit.
+/// A request must not exceed the limit.
 fn resources(resources: &At<'_>, errors: &mut Vec<Error>) {
     let (limits, requests) = (resources.get("limits"), resources.get("requests"));
     for (name, request) in requests.entries() {

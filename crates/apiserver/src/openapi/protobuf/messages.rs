@@ -128,7 +128,7 @@ static BODY_PARAMETER: Message = plain(
     6,
 );
 
-/// What a simple type may say, from the field number of its `type` on. The messages that have these fields have them in
+/// The fields of a simple type, from the field number of its `type` on. The messages that have these fields have them in
 /// this order.
 macro_rules! simple_type {
     ($first:expr; $($before:expr),*) => {

@@ -41,7 +41,7 @@ pub(super) fn integer(out: &mut Vec<u8>, number: u32, value: i64) {
     }
 }
 
-/// A `bool` that says by its presence which alternative was chosen.
+/// A `bool` whose presence selects the alternative.
 pub(super) fn chosen_flag(out: &mut Vec<u8>, number: u32, value: bool) {
     tag(out, number, VARINT);
     out.push(value.into());

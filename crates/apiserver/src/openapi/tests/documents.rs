@@ -1,4 +1,4 @@
-//! What the documents say.
+//! The content of the documents.
 
 use super::{Client, definition};
 use serde_json::{Value, json};

@@ -124,7 +124,7 @@ impl Strategy for Builtin {
         let families = self.facts.kind == "Service" && value["spec"].get("ipFamilies").is_none();
         kinds::default(value, &self.gvk);
         if families && let Some(spec) = value["spec"].as_object_mut() {
-            // Chosen by the server with the addresses, after it is settled who owns what.
+            // Chosen by the server with the addresses, after field ownership is recorded.
             spec.remove("ipFamilies");
             spec.remove("ipFamilyPolicy");
         }
@@ -159,7 +159,7 @@ impl Strategy for Builtin {
     }
 
     fn prepare_create(&self, new: &mut Value) {
-        // What does not count its generations keeps what it is told.
+        // Kinds that do not count generations keep what the client sent.
         if self.facts.counts_generation {
             generation::begin(new);
         }

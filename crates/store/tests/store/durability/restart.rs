@@ -1,7 +1,7 @@
 //! Closing, crashing and opening again; the log growing and shrinking.
 
+use super::{crash_image, files};
 use crate::fixture::{body, create, delete, key, put, text, update};
-use crate::{crash_image, files};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use transom_object::{Header, OwnerReference};
@@ -226,10 +226,18 @@ async fn relaxed_writes_are_synced_soon() {
     let store = Store::open(dir.path(), options).unwrap();
     create(&store, key("first"), "x").await;
     let before = disk.syncs();
+    disk.hold_syncs();
     let write =
         Write { key: key("a"), expect: Expect::Absent, op: put("x"), durability: Durability::Relaxed };
+    // Acknowledged although no sync returns.
     store.commit(write).await.unwrap();
     assert_eq!(disk.syncs(), before);
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    disk.release_syncs();
+    let synced = async {
+        while disk.syncs() == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), synced).await.unwrap();
     assert_eq!(disk.syncs(), before + 1);
 }

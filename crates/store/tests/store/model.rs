@@ -1,7 +1,5 @@
 //! Random histories against a model that is too simple to be wrong: a map, and a list of what happened.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;

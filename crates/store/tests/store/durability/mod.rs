@@ -1,11 +1,5 @@
 //! What survives restarts, crashes, bad disks and damaged files.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[path = "../contract/fixture.rs"]
-#[expect(dead_code, reason = "shared with the contract, which uses all of it")]
-mod fixture;
-
 mod bad_disk;
 mod damage;
 mod restart;
@@ -14,14 +8,25 @@ use std::path::Path;
 
 /// The directory as a crash would leave it at this moment: its files, but not their lock.
 fn crash_image(dir: &Path) -> tempfile::TempDir {
-    let image = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_file() {
-            std::fs::copy(entry.path(), image.path().join(entry.file_name())).unwrap();
+    loop {
+        match try_crash_image(dir) {
+            Ok(image) => return image,
+            // Compaction removed a file meanwhile: what was copied is not the state of one moment.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => panic!("{error}"),
         }
     }
-    image
+}
+
+fn try_crash_image(dir: &Path) -> std::io::Result<tempfile::TempDir> {
+    let image = tempfile::tempdir()?;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            std::fs::copy(entry.path(), image.path().join(entry.file_name()))?;
+        }
+    }
+    Ok(image)
 }
 
 /// The files whose names end like this, in order.

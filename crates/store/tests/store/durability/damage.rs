@@ -1,7 +1,7 @@
 //! Files that are cut, torn and rotten: torn tails are dropped, lost data is never passed over in silence.
 
+use super::{crash_image, files};
 use crate::fixture::{create, key, text, update};
-use crate::{crash_image, files};
 use proptest::prelude::*;
 use std::fs;
 use std::ops::Range;

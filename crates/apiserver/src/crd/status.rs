@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use transom_object::json::strings;
 
-/// Writes the status a definition has once this version of it is stored.
-pub(crate) fn settle(server: &Inner, new: &mut Value, old: Option<&Value>, now: &str) {
+/// Writes the status that a definition has once this version of it is stored. Call it with the lock on definitions.
+pub(crate) fn accept_names(server: &Inner, new: &mut Value, old: Option<&Value>, now: &str) {
     let taken = Taken::by_others(
         server,
         new["metadata"]["name"].as_str().unwrap_or_default(),
@@ -64,7 +64,7 @@ pub(crate) fn mark_terminating(definition: &mut Value, now: &str) {
     set_condition(definition, condition("Terminating", "True", "InstanceDeletionPending", message, now));
 }
 
-/// Its instances are being deleted, and some take their time.
+/// Its instances are being deleted, and some are still there.
 pub(crate) fn mark_emptying(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     set_condition(definition, condition("Terminating", "True", "InstanceDeletionInProgress", message, now));
@@ -137,7 +137,7 @@ impl Taken {
     }
 }
 
-/// Takes every requested name that is free, keeps the earlier one otherwise, and says what was in the way.
+/// Takes every requested name that is free, keeps the earlier one otherwise, and reports which names are taken.
 fn accept(definition: &Value, taken: &Taken, now: &str) -> (Value, Value) {
     let requested = &definition["spec"]["names"];
     let mut accepted = definition["status"]["acceptedNames"].clone();

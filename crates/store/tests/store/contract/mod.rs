@@ -1,0 +1,5 @@
+//! What a store guarantees, whatever it is kept in.
+
+mod reading;
+mod watching;
+mod writing;
