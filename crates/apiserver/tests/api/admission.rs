@@ -46,7 +46,7 @@ impl Admission for Plugin {
 
 async fn with(decide: Decide) -> (Client, Calls) {
     let calls = Calls::default();
-    let store = Store::in_memory(transom_store::Options::default());
+    let store = Store::in_step(transom_store::Options::default());
     let admission: Vec<Box<dyn Admission>> = vec![Box::new(Plugin { calls: calls.clone(), decide })];
     let client = Client::with(&store, Options { admission, ..Options::default() }).await;
     calls.lock().unwrap().clear();
