@@ -7,7 +7,7 @@
 use super::Figure;
 use super::client::Client;
 use super::load::Timings;
-use super::plane::running::Running;
+use super::plane::running::OwnPlane;
 use super::process;
 use super::target::Target;
 use crate::failure::Failure;
@@ -50,7 +50,8 @@ pub(super) async fn run_all(transom: &Path, options: &Options) -> Result<Vec<Fig
 }
 
 async fn measure(transom: &Path, options: &Options, data_dir: &Path) -> Result<Vec<Figure>, Failure> {
-    let plane = Running::start(transom, data_dir)?;
+    let own = OwnPlane::start(transom, data_dir)?;
+    let plane = own.plane();
     let mut client = Client::connect(&plane.target).await?;
     for (collection, object) in platform() {
         client.create(collection, encoded(&object)).await?;
@@ -59,7 +60,7 @@ async fn measure(transom: &Path, options: &Options, data_dir: &Path) -> Result<V
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let done = AtomicBool::new(false);
-    let (cpu, reconciles) = (plane.cpu()?, plane.reconciles(&mut client).await?);
+    let (cpu, reconciles) = (plane.cpu()?, plane.counters().await?.reconciles);
     let working = async {
         let took = compose(&plane.target, options).await;
         done.store(true, Ordering::Relaxed);
@@ -69,8 +70,8 @@ async fn measure(transom: &Path, options: &Options, data_dir: &Path) -> Result<V
     let reading = repeat(&done, async || client.get("/api/v1/namespaces/default").await.map(drop));
     let (took, probes, reads) = tokio::join!(working, probing, reading);
     let (took, probes, reads) = (took?, probes?, reads?);
-    let (cpu, peak) = (plane.cpu()? - cpu, process::peak_memory(plane.pid())?);
-    let reconciles = plane.reconciles(&mut Client::connect(&plane.target).await?).await? - reconciles;
+    let (cpu, peak) = (plane.cpu()? - cpu, process::peak_memory(own.pid())? / process::MB);
+    let reconciles = plane.counters().await?.reconciles - reconciles;
     let resources = options.composites * options.resources;
     Ok(vec![
         Figure::new("all ready after", took.as_secs_f64(), "s"),

@@ -67,7 +67,7 @@ pub(super) async fn run_all(options: &Options) -> Result<Vec<Figure>, Failure> {
     let target = &Arc::new(target::read(&options.kubeconfig)?);
     let mut run = Run { target, options, figures: Vec::new() };
     if !options.pid.is_empty() {
-        run.note("idle memory", process::memory(&options.pid)?, "MB");
+        run.note("idle memory", process::memory(&options.pid)? / process::MB, "MB");
     }
     let mut client = Client::connect(target).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
@@ -187,10 +187,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Memory once the server has had a moment to put things away.
+    /// Memory in megabytes, once the server has had a moment to put things away.
     async fn settled_memory(&self) -> Result<f64, Failure> {
         tokio::time::sleep(Duration::from_secs(self.options.memory_delay.into())).await;
-        process::memory(&self.options.pid)
+        Ok(process::memory(&self.options.pid)? / process::MB)
     }
 }
 
