@@ -1,48 +1,91 @@
-"""Measures Transom and a real kube-apiserver on etcd, never at the same time, and prints the ratios.
+"""Measures Transom beside the real programs, never at the same time, and prints a table for each comparison.
 
-`transom-bench server` does the measuring, with the same client for both; starting and stopping is done here. Both
-sync every write to disk. With `--rounds N` the whole is repeated and the table shows each median with the
-lowest and highest in brackets.
+| comparison | Transom | the peer |
+|---|---|---|
+| `server` | its API server | kube-apiserver on etcd |
+| `plane` | `transom up` | Crossplane with function-patch-and-transform on kube-apiserver and etcd |
+
+`transom-bench` does the measuring, with the same client, the same manifests and the same work for both sides; starting and
+stopping is done here. All sync every write to disk. `--only` picks one comparison, `--side` one side of it; `--scale` sends
+fewer requests; other options are for `transom-bench` and need `--only`. With `--rounds N` the whole is repeated and the
+tables show each median with the lowest and highest in brackets.
 """
 
 import argparse
+import dataclasses
 import json
 import statistics
 import subprocess
 import sys
 
 import cargo
+import planes
 import servers
 
-START, RESTARTS = "start to ready", {"transom": 5, "real": 1}
-IDLE = "idle memory"
-
-# What we promise: how many times better than the real one, or an upper bound in the figure's own unit.
-RATIOS = {START: 40, IDLE: 10, "get, 1 client, median": 5, "get, many clients": 5, "list of 500, median": 5,
-          "apply no change, 1 client, median": 8, "apply no change, many clients": 8,
-          "apply new, many clients": 9, "create, many clients": 9}
-BOUNDS = {IDLE: 30, "new kind to first object, median": 10, "memory per 10,000 objects": 40, "memory per kind": 0.3}
+START, IDLE = "start to ready", "idle memory"
 
 
-def launch(kind):
-    return servers.transom(durable=True) if kind == "transom" else servers.real(controllers=False, durable=True)
+@dataclasses.dataclass
+class Comparison:
+    """Two sides, and what we promise: a ratio, an upper bound or a lower bound, by the name of the figure."""
+
+    peer: str
+    sides: dict
+    ratios: dict = dataclasses.field(default_factory=dict)
+    at_most: dict = dataclasses.field(default_factory=dict)
+    at_least: dict = dataclasses.field(default_factory=dict)
 
 
-def measure(kind, options):
-    """One round on one server: figure → (value, unit)."""
-    figures = {}
+COMPARISONS = {
+    "server": Comparison(
+        peer="kube-apiserver + etcd",
+        sides={"real": lambda: servers.real(controllers=False, durable=True), "transom": lambda: servers.transom(durable=True)},
+        ratios={START: 40, IDLE: 10, "get, 1 client, median": 5, "get, many clients": 5, "list of 500, median": 5,
+                "apply no change, 1 client, median": 8, "apply no change, many clients": 8,
+                "apply new, many clients": 9, "create, many clients": 9},
+        at_most={IDLE: 30, "new kind to first object, median": 10, "memory per 10,000 objects": 40, "memory per kind": 0.3}),
+    "plane": Comparison(
+        peer="Crossplane",
+        sides={"real": planes.crossplane, "transom": planes.transom},
+        at_most={"start to first ready composite resource": 400, "memory, one definition": 30,
+                 "create to ready, one at a time, median": 5, "create to ready, one at a time, 99 %": 60,
+                 "events for each": 3, "drift to reverted, median": 2.5, "part deleted to re-created, median": 2.5,
+                 "parts re-created after more than 20 ms": 0, "burst, processor time for each": 2.5,
+                 "idle, write requests in a minute": 0, "idle, processor time in a minute for each": 0.5,
+                 "memory, 1,400 composite resources at rest": 140},
+        at_least={"burst, ready in a second": 300}),
+}
+
+
+def measure_server(launch, restarts, options):
+    """One round on one API server: figure → (value, unit)."""
     starts = []
-    for _ in range(RESTARTS[kind] - 1):
-        with launch(kind) as server:
+    for _ in range(restarts - 1):
+        with launch() as server:
             starts.append(server.seconds_to_ready * 1000)
-    with launch(kind) as server:
+    with launch() as server:
         starts.append(server.seconds_to_ready * 1000)
-        figures[START] = (statistics.median(starts), "ms")
-        command = [cargo.bench(), "server", "--kubeconfig", server.kubeconfig, "--output", "json",
-                   *[part for pid in server.pids for part in ("--pid", str(pid))], *options]
-        measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        figures.update({figure["name"]: (figure["value"], figure["unit"]) for figure in measured})
-    return figures
+        return {START: (statistics.median(starts), "ms"), **figures("server", server, options)}
+
+
+def measure_plane(launch, options):
+    """One round on one control plane."""
+    with launch() as server:
+        return figures("plane", server, ["--started", str(server.started), *options])
+
+
+def figures(what, server, options):
+    command = [cargo.bench(), what, "--kubeconfig", server.kubeconfig, "--output", "json",
+               *[part for pid in server.pids for part in ("--pid", str(pid))], *options]
+    measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return {figure["name"]: (figure["value"], figure["unit"]) for figure in measured}
+
+
+def measure(name, side, options):
+    launch = COMPARISONS[name].sides[side]
+    if name == "plane":
+        return measure_plane(launch, options)
+    return measure_server(launch, 5 if side == "transom" else 1, options)
 
 
 def spread(rounds, name):
@@ -52,45 +95,60 @@ def spread(rounds, name):
     return middle, text if len(values) == 1 else f"{text} [{values[0]:,.4g}–{values[-1]:,.4g}]"
 
 
-def verdict(name, ours, ratio):
+def verdict(comparison, name, ours, ratio):
     wants = []
-    if name in RATIOS:
-        wants.append((f"≥ {RATIOS[name]}×", ratio >= RATIOS[name]))
-    if name in BOUNDS:
-        wants.append((f"≤ {BOUNDS[name]}", ours <= BOUNDS[name]))
+    if name in comparison.ratios:
+        wants.append((f"≥ {comparison.ratios[name]}×", ratio is not None and ratio >= comparison.ratios[name]))
+    if name in comparison.at_most:
+        wants.append((f"≤ {comparison.at_most[name]}", ours <= comparison.at_most[name]))
+    if name in comparison.at_least:
+        wants.append((f"≥ {comparison.at_least[name]}", ours >= comparison.at_least[name]))
     if not wants:
         return "", ""
     return ", ".join(want for want, _ in wants), "met" if all(met for _, met in wants) else "missed"
 
 
-def table(results):
-    lines = ["| figure | unit | kube-apiserver + etcd | Transom | ratio | target | |", "|---|---|---:|---:|---:|---|---|"]
+def table(comparison, results):
+    lines = [f"| figure | unit | {comparison.peer} | Transom | ratio | target | |", "|---|---|---:|---:|---:|---|---|"]
     for name, (_, unit) in results["transom"][0].items():
-        theirs, their_text = spread(results["real"], name)
         ours, our_text = spread(results["transom"], name)
-        better = (ours, theirs) if unit == "/s" else (theirs, ours)
-        ratio = better[0] / max(better[1], 1e-9)
-        target, met = verdict(name, ours, ratio)
-        lines.append(f"| {name} | {unit} | {their_text} | {our_text} | {ratio:,.1f}× | {target} | {met} |")
+        their_text, ratio = "", None
+        if name in results["real"][0]:
+            theirs, their_text = spread(results["real"], name)
+            better = (ours, theirs) if unit == "/s" else (theirs, ours)
+            ratio = better[0] / better[1] if better[0] and better[1] else None
+        target, met = verdict(comparison, name, ours, ratio)
+        shown = f"{ratio:,.1f}×" if ratio else ""
+        lines.append(f"| {name} | {unit} | {their_text} | {our_text} | {shown} | {target} | {met} |")
     return "\n".join(lines)
+
+
+def compare(name, options, rest):
+    comparison = COMPARISONS[name]
+    sides = [options.side] if options.side else list(comparison.sides)
+    results = {side: [] for side in sides}
+    for number in range(options.rounds):
+        for side in sides:
+            results[side].append(measure(name, side, ["--scale", options.scale, *rest]))
+            print(f"{name}, round {number + 1} of {options.rounds}: {side} measured", file=sys.stderr, flush=True)
+    if not options.side:
+        print(f"\n{name}:\n\n{table(comparison, results)}", flush=True)
+        return
+    for figure, (_, unit) in results[options.side][0].items():
+        print(f"{figure:52} {spread(results[options.side], figure)[1]:>28} {unit}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--only", choices=("transom", "real"), help="measure one side and print its figures")
+    parser.add_argument("--only", choices=COMPARISONS)
+    parser.add_argument("--side", choices=("transom", "real"), help="measure one side and print its figures")
+    parser.add_argument("--scale", default="1", help="a multiple of the usual number of requests")
     options, rest = parser.parse_known_args()
-    kinds = [options.only] if options.only else ["real", "transom"]
-    results = {kind: [] for kind in kinds}
-    for number in range(options.rounds):
-        for kind in kinds:
-            results[kind].append(measure(kind, rest))
-            print(f"round {number + 1} of {options.rounds}: {kind} measured", file=sys.stderr, flush=True)
-    if not options.only:
-        print(table(results))
-        return 0
-    for name, (_, unit) in results[options.only][0].items():
-        print(f"{name:36} {spread(results[options.only], name)[1]:>28} {unit}")
+    if rest and not options.only:
+        parser.error(f"{' '.join(rest)}: needs --only")
+    for name in [options.only] if options.only else COMPARISONS:
+        compare(name, options, rest)
     return 0
 
 

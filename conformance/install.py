@@ -1,7 +1,7 @@
 """Brings the real peers onto this machine, each once, into `.cache/` at the root of the repository.
 
 Everything comes through a package registry: kube-apiserver, etcd, kubectl and the controllers are
-compiled from the Go modules named in `peers/go.mod`, functions each from its own module; the Python client is installed in a virtual
+compiled from the Go modules named in `peers/go.mod`, Crossplane from those in `crossplane/go.mod`, functions each from its own module; the Python client is installed in a virtual
 environment; the JavaScript client is installed by npm. A folder is keyed by what it was made from and
 carries a `complete` file written last, so an interrupted install is redone and a finished one reused.
 """
@@ -106,6 +106,26 @@ def crank():
              log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
 
     return _once(f"crank-{key}", build) / "crank"
+
+
+def crossplane():
+    """The folder with the real `crossplane`, which runs its controllers, and `crds`, the definitions that it installs."""
+    version = VERSIONS["crossplane"]
+    source, module = HERE / "crossplane", "github.com/crossplane/crossplane/v2"
+    if f"{module} v{version}\n" not in (source / "go.mod").read_text():
+        raise SystemExit(f"versions.json says Crossplane {version}, crossplane/go.mod does not")
+    key = _fingerprint(source / "go.mod", source / "go.sum")
+
+    def build(folder):
+        log, env = folder / "build.log", {**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"}
+        stamp = f"-X github.com/crossplane/crossplane-runtime/v2/pkg/version.version=v{version}"
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-tags", "peers", "-ldflags", f"-s -w {stamp}",
+             "-o", folder / "crossplane", f"{module}/cmd/crossplane", cwd=source, log=log, env=env)
+        found = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", module], cwd=source, env=env, check=True, capture_output=True, text=True)
+        shutil.copytree(pathlib.Path(found.stdout.strip()) / "cluster/crds", folder / "crds", copy_function=shutil.copyfile)
+        _run("chmod", "-R", "u+w", folder / "crds", log=log)
+
+    return _once(f"crossplane-{version}-{key}", build)
 
 
 def python_function():

@@ -31,7 +31,7 @@ class Server:
     def __init__(self, name, kubeconfig):
         self.name = name
         self.kubeconfig = pathlib.Path(kubeconfig)
-        self.pids, self.seconds_to_ready = [], None
+        self.pids, self.started, self.seconds_to_ready = [], None, None
         text = self.kubeconfig.read_text()
 
         def field(key):
@@ -87,7 +87,7 @@ current-context: real
 """)
 
 
-class _Processes:
+class Processes:
     """Child processes with a log file each, ended in reverse order."""
 
     def __init__(self, folder):
@@ -114,6 +114,7 @@ class _Processes:
 
     def describe(self, server, began):
         server.pids, server.seconds_to_ready = [child.pid for _, child, _ in self.children], time.monotonic() - began
+        server.started = time.time() - server.seconds_to_ready
         return server
 
     def stop(self):
@@ -127,9 +128,10 @@ class _Processes:
 
 
 @contextlib.contextmanager
-def _workspace(name):
+def workspace(name):
+    """A folder and child processes, both gone afterwards."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"transom-{name}-"))
-    processes = _Processes(folder)
+    processes = Processes(folder)
     try:
         yield folder, processes
     finally:
@@ -152,7 +154,7 @@ def _answers(server, path):
 def real(controllers=True, durable=False):
     """A real kube-apiserver on a throw-away etcd."""
     programs = install.kubernetes()
-    with _workspace("real") as (folder, processes):
+    with workspace("real") as (folder, processes):
         store, peer, port = free_port(), free_port(), free_port()
         key = folder / "service-account.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
@@ -183,14 +185,14 @@ def real(controllers=True, durable=False):
 
 
 @contextlib.contextmanager
-def transom(durable=False):
-    """The server of this repository."""
-    with _workspace("transom") as (folder, processes):
+def transom(durable=False, controllers=False):
+    """The server of this repository; with `controllers` the whole control plane."""
+    with workspace("transom") as (folder, processes):
         port = free_port()
         kubeconfig = folder / "kubeconfig"
         binary = cargo.binary()
         began = time.monotonic()
-        processes.start("transom", binary, "up", "--api-server-only", *(["--data-dir", folder / "data"] if durable else ["--in-memory"]),
+        processes.start("transom", binary, "up", *([] if controllers else ["--api-server-only"]), *(["--data-dir", folder / "data"] if durable else ["--in-memory"]),
                         "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
         processes.await_ready("the kubeconfig", lambda: kubeconfig.exists() and b"server:" in kubeconfig.read_bytes(), every=0.002)
         server = Server("transom", kubeconfig)
