@@ -4,10 +4,10 @@
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
-use transom_function::{Resource, State, Struct};
-use transom_schema::cel::{
-    Bindings, CompileError, Env, EvalError, Key, Map, Message, Object, Program, Text, Type, Value,
+use transom_cel::{
+    Bindings, CompileError, Env, EvalError, Key, Map, Message, ObjectType, Program, Text, Type, Value,
 };
+use transom_function::{Resource, State, Struct};
 
 /// How much one evaluation may cost: enough for any sensible expression, and over in well under a second.
 pub const BUDGET: u64 = 10_000_000;
@@ -80,7 +80,7 @@ static ENV: LazyLock<Env> = LazyLock::new(|| {
     let structure = || Type::map(Type::String, Type::Dyn);
     let message = |name: &str, fields: &[(&str, Type)]| {
         let fields = fields.iter().map(|(name, ty)| ((*name).to_owned(), ty.clone())).collect();
-        Type::Object(Arc::new(Object { name: format!("apiextensions.fn.proto.v1.{name}"), fields }))
+        Type::Object(Arc::new(ObjectType { name: format!("apiextensions.fn.proto.v1.{name}"), fields }))
     };
     let resource = message(
         "Resource",

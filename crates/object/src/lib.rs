@@ -6,6 +6,7 @@ mod event;
 pub mod field;
 pub mod fieldpath;
 pub mod fields;
+pub mod formats;
 pub mod header;
 pub mod ids;
 pub mod intstr;

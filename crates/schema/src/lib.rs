@@ -7,15 +7,15 @@
 //! | [`structural`] | OpenAPI v3 schema → [`Schema`], and what makes a schema structural |
 //! | [`normalize`] | prune, default, coerce |
 //! | [`validate`] | values against a schema, list types, ratcheting |
-//! | [`cel`] | the expression language and `x-kubernetes-validations` |
+//! | [`rules`] | `x-kubernetes-validations`: CEL rules bound to schemas, evaluated with ratcheting |
 //! | [`own`] | field sets, merge, compare, server-side apply, managedFields |
 //! | [`patch`] | JSON patch, merge patch, strategic merge patch |
 
-pub mod cel;
 pub mod model;
 pub mod normalize;
 pub mod own;
 pub mod patch;
+pub mod rules;
 pub mod structural;
 mod trail;
 pub mod validate;

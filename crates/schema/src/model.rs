@@ -6,6 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transom_go::regexp;
 
 /// The JSON type a schema node asks for. `Any` is a node without a `type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +102,7 @@ pub struct Checks {
     pub not: Option<Arc<Schema>>,
 }
 
-/// A pattern with its compiled form. `compiled` is `None` when it is no valid regular expression.
+/// A pattern with its compiled form. `compiled` is `None` when it is not a valid regular expression.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     pub source: String,
@@ -109,9 +110,9 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles Go (RE2) syntax; see [`crate::structural::pattern`].
+    /// Compiles Go (RE2) syntax; see [`regexp`].
     pub fn new(source: &str) -> Self {
-        Self { source: source.to_owned(), compiled: crate::structural::pattern::compile(source).ok() }
+        Self { source: source.to_owned(), compiled: regexp::compile(source).ok() }
     }
 }
 

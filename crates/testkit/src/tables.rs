@@ -51,6 +51,43 @@ pub fn cases(below: &str) -> Vec<Value> {
     }
 }
 
+/// One row of a table of Kubernetes' tests.
+pub struct Case {
+    /// `table name`: the path of the table and the name of the case in it.
+    pub id: String,
+    /// What the code under test gets.
+    pub inputs: Value,
+    /// What it returns.
+    pub expected: Value,
+    /// The errors that it returns.
+    pub want_err: Value,
+}
+
+/// Runs every case of a table. All must pass except those listed in `known_differences` (`id<TAB>reason`), which must
+/// fail.
+pub fn run(below: &str, known_differences: &str, check: impl Fn(&Case) -> Result<(), String>) {
+    let known = |id: &str| {
+        known_differences.lines().filter_map(|line| line.split_once('\t')).any(|(listed, _)| listed == id)
+    };
+    let mut problems = Vec::new();
+    for mut case in cases(below) {
+        let case = Case {
+            id: format!("{below} {}", case["name"].as_str().unwrap_or_default()),
+            inputs: case["inputs"].take(),
+            expected: case["expected"].take(),
+            want_err: case["wantErr"].take(),
+        };
+        match (check(&case), known(&case.id)) {
+            (Ok(()), false) | (Err(_), true) => {}
+            (Ok(()), true) => problems.push(format!("{}: passes, but is listed as different", case.id)),
+            (Err(why), false) => problems.push(format!("{}: {why}", case.id)),
+        }
+    }
+    if !problems.is_empty() {
+        fail(below, &format!("{} problems:\n{}", problems.len(), problems.join("\n")));
+    }
+}
+
 #[expect(clippy::panic, reason = "fails the test that calls it")]
 fn fail(table: &str, why: &dyn std::fmt::Display) -> ! {
     panic!("{table}: {why}")

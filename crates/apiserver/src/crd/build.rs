@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_object::json::strings;
 use transom_object::jsonpath;
-use transom_schema::{Schema, cel, own, structural};
+use transom_schema::rules::Rules;
+use transom_schema::{Schema, own, structural};
 use transom_store::Durability;
 
 /// One resource for each served version. `before` is what was served of this definition so far: when the spec is
@@ -93,7 +94,7 @@ fn strategy(
         Arc::new(set)
     };
     Custom {
-        rules: cel::Rules::build(&schema, true),
+        rules: Rules::build(&schema, true),
         api_version,
         group: group.to_owned(),
         storage_version: storage.to_owned(),

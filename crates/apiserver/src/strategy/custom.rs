@@ -11,7 +11,8 @@ use transom_object::field::{self, Path};
 use transom_object::json::{go_type, strings};
 use transom_object::{jsonpath, meta, names};
 use transom_schema::normalize::{self, MalformedFields};
-use transom_schema::{Schema, cel, own, patch, validate};
+use transom_schema::rules::Rules;
+use transom_schema::{Schema, own, patch, validate};
 
 /// An extra column, with its path compiled.
 pub(crate) struct PrinterColumn {
@@ -28,7 +29,7 @@ pub(crate) struct Custom {
     /// Of every version, by apiVersion: objects are read by the schema of the version they are stored in, and
     /// only then become this version.
     pub(crate) schemas: Arc<BTreeMap<String, Arc<Schema>>>,
-    pub(crate) rules: cel::Rules,
+    pub(crate) rules: Rules,
     pub(crate) has_status: bool,
     pub(crate) columns: Vec<PrinterColumn>,
     pub(crate) selectable: Vec<String>,

@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use crate::quantity;
 use serde_json::json;
 use std::fmt::Write;
-use transom_schema::cel::{Bindings, Env, Opaque, PER_CALL_LIMIT, Program, Value};
+use transom_cel::{Bindings, Env, Opaque, PER_CALL_LIMIT, Program, Value};
 
 pub fn case(dice: &mut Dice) -> Case {
     let text = expression(dice);

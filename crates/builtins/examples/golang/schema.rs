@@ -5,7 +5,7 @@ use crate::Case;
 use crate::dice::Dice;
 use serde_json::{Map, Value, json};
 use transom_object::field::{Error, Path};
-use transom_schema::cel::{Limits, Rules};
+use transom_schema::rules::{Limits, Rules};
 use transom_schema::{normalize, structural, validate};
 
 pub fn case(dice: &mut Dice) -> Case {

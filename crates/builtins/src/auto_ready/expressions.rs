@@ -5,8 +5,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use transom_cel::{self as cel, Bindings, Env, Program, Type};
 use transom_object::GroupVersionKind;
-use transom_schema::cel::{self, Bindings, Env, Program, Type};
 
 use crate::expression;
 

@@ -1,9 +1,9 @@
 //! Defaults must be what they would be after a round through the server: valid, pruned, with good metadata.
 
 use super::compile;
-use crate::cel;
 use crate::model::{Additional, Schema};
 use crate::normalize::{self, META_FIELDS, MalformedFields};
+use crate::rules::{Limits, Rules};
 use crate::validate;
 use serde_json::{Map, Value, json};
 use transom_object::field::{self, Path};
@@ -12,7 +12,7 @@ use transom_object::field::{self, Path};
 pub(super) fn check(doc: &Value, path: &Path, pruned: bool) -> Vec<field::Error> {
     let Ok(mut schema) = compile::schema(doc, compile::Defaults::Written) else { return Vec::new() };
     schema.embedded = true;
-    let mut judge = Judge { pruned, budget: Some(cel::PER_OBJECT_LIMIT), errors: Vec::new() };
+    let mut judge = Judge { pruned, budget: Some(transom_cel::PER_OBJECT_LIMIT), errors: Vec::new() };
     judge.node(&schema, &Surroundings { resource: &schema, steps: Vec::new(), inside_meta: false }, path);
     judge.errors
 }
@@ -149,10 +149,10 @@ impl Judge {
             self.errors.extend(found);
             return;
         }
-        let rules = cel::Rules::build(schema, resource);
+        let rules = Rules::build(schema, resource);
         let Some(per_object) = self.budget.filter(|_| !rules.is_empty()) else { return };
         for old in [Some(default), None] {
-            let limits = cel::Limits { per_object, ratchet: false, ..cel::Limits::default() };
+            let limits = Limits { per_object, ratchet: false, ..Limits::default() };
             let report = rules.report(default, old, path, limits);
             // Both start from the same budget, and the dearer one counts.
             self.budget = self.budget.min(report.budget);

@@ -11,7 +11,6 @@ mod default_values;
 pub mod field_path;
 mod kept;
 mod keywords;
-pub mod pattern;
 mod props;
 mod shape;
 pub mod shown;

@@ -1,9 +1,9 @@
 //! What makes a schema structural: a spine of `properties`, `items` and `additionalProperties` in which every
 //! node has a type, and logic (`allOf`, `anyOf`, `oneOf`, `not`) that only restricts what the spine specifies.
 
-use super::pattern;
 use super::props::{OrBool, Props};
 use serde_json::{Value, json};
+use transom_go::regexp;
 use transom_object::field::{self, Path};
 
 /// Where a node stands in the spine.
@@ -164,7 +164,7 @@ impl Rules {
         }
         let source = props.text("pattern");
         if !source.is_empty()
-            && let Err(e) = pattern::compile(source)
+            && let Err(e) = regexp::compile(source)
         {
             let detail = format!("must be a valid regular expression, but isn't: {e}");
             self.invalid(&path.child("pattern"), source, &detail);

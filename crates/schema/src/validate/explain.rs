@@ -8,10 +8,10 @@ use super::accept::{enum_accepts, first_repeated, has_type, null_is_typed, type_
 use super::correlate::Correlated;
 use super::numbers::{Num, numeric_format};
 use crate::model::{Additional, Checks, Schema, Type};
-use crate::structural::pattern;
 use crate::trail::Trail;
 use serde_json::{Map, Number, Value};
 use std::sync::Arc;
+use transom_go::regexp;
 use transom_object::field::{self, Kind, Path};
 use transom_object::json;
 
@@ -417,7 +417,7 @@ fn string(text: &str, checks: &Checks, trail: &Trail<'_>, outcome: &mut Outcome)
             Some(re) if re.is_match(text) => return,
             Some(_) => format!("{trail} in body should match '{source}'"),
             None => {
-                let problem = pattern::compile(source).err().unwrap_or_default();
+                let problem = regexp::compile(source).err().unwrap_or_default();
                 format!("{trail} in body should match '{source}, but pattern is invalid: {problem}'")
             }
         };

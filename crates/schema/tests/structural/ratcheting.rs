@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use transom_object::field;
 use transom_object::yaml::read_documents;
-use transom_schema::{Schema, cel, normalize, structural, validate};
+use transom_schema::rules::Rules;
+use transom_schema::{Schema, normalize, structural, validate};
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -30,7 +31,7 @@ fn documents(path: &Path) -> Vec<Value> {
 /// A schema with its rules.
 struct Defined {
     schema: Schema,
-    rules: cel::Rules,
+    rules: Rules,
 }
 
 /// Schemas by `apiVersion` and `kind`.
@@ -45,7 +46,7 @@ fn schemas(folder: &Path) -> BTreeMap<(String, String), Defined> {
             let api_version = format!("{}/{}", text(&crd["spec"]["group"]), text(&version["name"]));
             let kind = text(&crd["spec"]["names"]["kind"]);
             let schema = structural::parse(doc).unwrap();
-            let rules = cel::Rules::compile(&schema).unwrap();
+            let rules = Rules::compile(&schema).unwrap();
             schemas.insert((api_version, kind), Defined { schema, rules });
         }
     }

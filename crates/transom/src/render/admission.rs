@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use transom_object::field::{self, Kind, Path};
 use transom_object::suggest;
-use transom_schema::cel::Rules;
 use transom_schema::normalize::{self, MalformedFields};
+use transom_schema::rules::Rules;
 use transom_schema::{Schema, structural, validate};
 
 use super::manifests::Manifest;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use transom_object::field::Path;
 use transom_schema::own::{self, Context};
-use transom_schema::{Schema, cel, normalize, patch, structural, validate};
+use transom_schema::rules::Rules;
+use transom_schema::{Schema, normalize, patch, structural, validate};
 
 /// A schema with every way of merging.
 fn schema() -> Schema {
@@ -107,7 +108,7 @@ fn schemas() {
         assert_eq!(filled, again, "defaulting twice");
         drop(validate::validate(&filled, None, &schema, &Path::root()));
         drop(validate::validate(&filled, Some(value), &schema, &Path::root()));
-        let rules = cel::Rules::build(&schema, true);
+        let rules = Rules::build(&schema, true);
         if rules.errors().is_empty() {
             drop(rules.validate(&filled, Some(value), &Path::root()));
         }

@@ -5,9 +5,10 @@ use super::schema::Unchanged;
 use super::spec::given;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use transom_cel::{Env, Program, Type};
 use transom_object::field::{Error, Path};
 use transom_schema::Schema;
-use transom_schema::cel::{Env, Program, RuleError, Rules, Type};
+use transom_schema::rules::{RuleError, Rules, declare};
 use transom_schema::structural::{self, shown};
 
 /// What one expression may cost, and all expressions of a schema together.
@@ -175,10 +176,10 @@ fn message_cost(node: &Value, rule: &Value, resource: bool) -> Option<u64> {
         }
     }
     let schema = structural::parse(&seen).ok()?;
-    let env = Env::new().with_schema("self", &schema)?;
+    let env = Env::new().with_decl("self", &declare(&schema, "selfType")?);
     let env = match rule["optionalOldSelf"] == true {
         true => env.with("oldSelf", Type::Dyn),
-        false => env.with_schema("oldSelf", &schema)?,
+        false => env.with_decl("oldSelf", &declare(&schema, "oldSelfType")?),
     };
     Some(Program::compile(expression, &env).ok()?.estimated_cost().max)
 }

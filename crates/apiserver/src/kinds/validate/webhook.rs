@@ -3,9 +3,9 @@
 use super::{At, url};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use transom_cel as cel;
 use transom_object::field::Error;
 use transom_object::{labels, names};
-use transom_schema::cel;
 
 /// Webhooks with more conditions are refused.
 const MAX_CONDITIONS: usize = 64;

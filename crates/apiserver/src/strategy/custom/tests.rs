@@ -4,7 +4,8 @@ use super::{Column, Custom, PrinterColumn, Strategy, Subresource, shown};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use transom_object::jsonpath::Template;
-use transom_schema::{Schema, cel, own};
+use transom_schema::rules::Rules;
+use transom_schema::{Schema, own};
 
 fn table(path: &str) -> Vec<Value> {
     transom_testkit::tables::cases(&format!("kubernetes/{path}"))
@@ -17,7 +18,7 @@ fn custom(has_status: bool) -> Custom {
         storage_version: "v1".into(),
         schema: Arc::new(Schema::any()),
         schemas: Arc::default(),
-        rules: cel::Rules::default(),
+        rules: Rules::default(),
         has_status,
         columns: Vec::new(),
         selectable: Vec::new(),

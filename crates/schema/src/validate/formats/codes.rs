@@ -105,16 +105,6 @@ pub(super) fn is_rgb_color(text: &str) -> bool {
         })
 }
 
-/// Standard base64 with padding. The empty text is none.
-pub(super) fn is_base64(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    if bytes.is_empty() || !bytes.len().is_multiple_of(4) {
-        return false;
-    }
-    let padding = bytes.iter().rev().take(2).take_while(|b| **b == b'=').count();
-    bytes[..bytes.len() - padding].iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,13 +174,6 @@ mod tests {
         ] {
             assert!(!is_rgb_color(bad), "{bad}");
         }
-        assert!(
-            is_base64("Vml2YW11cw==")
-                && is_base64("YWJj")
-                && !is_base64("")
-                && !is_base64("YWJ")
-                && !is_base64("Y===")
-        );
         assert!(
             is_ssn("00-000 0000".replace("00-000", "000-00").as_str())
                 && !is_ssn("000000000")

@@ -6,6 +6,8 @@ mod names;
 mod net;
 mod time;
 
+use transom_object::formats;
+
 /// A format that restricts strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -105,11 +107,11 @@ impl Format {
             Self::Ssn => codes::is_ssn(text),
             Self::HexColor => codes::is_hex_color(text),
             Self::RgbColor => codes::is_rgb_color(text),
-            Self::Byte => codes::is_base64(text),
+            Self::Byte => formats::is_base64(text),
             Self::Password => true,
-            Self::Date => time::is_date(text),
+            Self::Date => formats::is_date(text),
             Self::Duration => time::is_duration(text),
-            Self::DateTime => time::is_date_time(text),
+            Self::DateTime => formats::is_date_time(text),
             Self::ShortName => names::is_short_name(text),
             Self::LongName => names::is_long_name(text),
         }
