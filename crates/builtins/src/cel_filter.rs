@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use transom_function::{RunFunctionRequest, RunFunctionResponse};
-use transom_gotemplate::regexp;
+use transom_go::regexp::{self, Limits};
 use transom_object::quote::quote;
 
 use crate::expression::{self, Problem, Typing};
@@ -59,7 +59,7 @@ fn excluded(request: &RunFunctionRequest, response: &RunFunctionResponse) -> Res
     let mut excluded = Vec::new();
     for (i, filter) in input.filters.iter().enumerate() {
         let pattern = format!("^{}$", filter.name);
-        let name = regexp::compile(&pattern).map_err(|error| {
+        let name = regexp::compile_bytes(&pattern, Limits::default()).map_err(|error| {
             format!("cannot compile regular expression {} for filter {i}: {error}", quote(&pattern))
         })?;
         let source = &filter.expression;

@@ -1,4 +1,4 @@
-//! Property names that are no CEL identifiers, and the identifiers that stand for them.
+//! Property names that are not CEL identifiers, and the identifiers that stand for them.
 
 /// Words that the grammar sets aside: no identifiers, though they mean nothing yet.
 pub(super) const RESERVED: [&str; 17] = [
@@ -55,7 +55,7 @@ pub fn escape(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// The property name that an identifier stands for, or `None` when it is no escaped name.
+/// The property name that an identifier stands for, or `None` when it is not an escaped name.
 pub fn unescape(identifier: &str) -> Option<String> {
     if !identifier.contains("__") {
         return Some(identifier.to_owned());

@@ -13,7 +13,9 @@ use std::collections::HashMap;
 /// Bounds of a size or a cost. All arithmetic saturates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
+    /// The least an evaluation costs.
     pub min: u64,
+    /// The most.
     pub max: u64,
 }
 

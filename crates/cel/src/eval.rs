@@ -392,7 +392,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
         self.meter.charge(1)?;
         let value = self.eval(item)?;
         let accu = self.take(slot)?;
-        // A list of folded constants is no construction; adding lists costs one.
+        // A list of folded constants is not constructed and costs nothing; adding lists costs one.
         self.meter.charge(if folded { 1 } else { cost::LIST + 1 })?;
         let Value::List(list) = accu else { return Err(EvalError::overload()) };
         Ok(Value::List(pushed(list, value, &mut self.meter.work)?))

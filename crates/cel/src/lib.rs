@@ -8,6 +8,8 @@
 //! Nothing here recurses deeper or works longer than a bound: expressions are bounded in size and depth, evaluations
 //! in cost and in what they may build. There is no I/O, no clock and no randomness.
 
+#![warn(missing_docs)]
+
 mod ast;
 mod check;
 mod compare;

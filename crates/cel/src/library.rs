@@ -167,7 +167,7 @@ pub(crate) fn accepts(ty: &Type, value: &Value<'_>) -> bool {
         | (Type::Map(..), Value::Map(_))
         | (Type::Optional(_), Value::Optional(_))
         | (Type::Type(_), Value::Type(_)) => true,
-        // The first element tells which of several list overloads is meant.
+        // The first element decides which of several list overloads applies.
         // A list that should hold lists may already be flat.
         (Type::List(item), Value::List(_)) if matches!(**item, Type::List(_)) => true,
         (Type::List(item), Value::List(list)) => match list.get(0) {
@@ -192,6 +192,6 @@ pub(crate) fn dispatch(name: &str, member: bool, args: &[Value<'_>]) -> Option<&
 pub(crate) use lists::insert_into;
 
 /// Whether a regular expression can be compiled, or Go's words for why not.
-pub(crate) fn compile_pattern(pattern: &str) -> Result<(), String> {
+pub(crate) fn compile_pattern(pattern: &str) -> Result<(), transom_go::regexp::Error> {
     regexes::compile(pattern).map(drop)
 }

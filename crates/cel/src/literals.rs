@@ -1,12 +1,13 @@
-//! Literals that type-check and yet can only be mistakes: texts that are no duration, timestamp or pattern, and
+//! Literals that type-check and yet can only be mistakes: texts that are not a duration, timestamp or pattern, and
 //! lists and maps of mixed types.
 
 use super::ast::{Expr, Kind, Literal};
 use super::check::Checked;
 use super::library;
 use super::source::Issue;
-use super::time::{self, Instant};
+use super::time::Instant;
 use super::types::Type;
+use transom_go::time::duration;
 
 /// All problems of a checked expression. `homogeneous` asks for lists and maps of one type.
 pub(crate) fn check(checked: &mut Checked, homogeneous: bool) -> Vec<Issue> {
@@ -45,7 +46,7 @@ impl Pass<'_> {
     fn argument(&mut self, function: &str, arg: Option<&Expr>) {
         let Some(Expr { kind: Kind::Literal(literal), pos, .. }) = arg else { return };
         let valid = match (function, literal) {
-            ("duration", Literal::String(s)) => time::parse_duration(s).is_some(),
+            ("duration", Literal::String(s)) => duration::parse(s).is_ok(),
             // Declared, but not implemented upstream.
             ("duration", Literal::Int(_)) => false,
             ("timestamp", Literal::String(s)) => Instant::parse(s).and_then(Instant::in_range).is_some(),

@@ -2,19 +2,26 @@
 
 use super::library::format::Format;
 use super::library::net::Cidr;
-use super::library::semver::Semver;
-use super::library::url::Url;
 use std::fmt;
 use std::net::IpAddr;
+use transom_go::semver::StrictVersion;
+use transom_go::url::Url;
 use transom_object::quantity::Quantity;
 
+/// A value of a type that only Kubernetes' libraries know.
 #[derive(Debug)]
 pub enum Opaque {
+    /// `net.IP`.
     Ip(IpAddr),
+    /// `net.CIDR`.
     Cidr(Cidr),
+    /// `kubernetes.URL`.
     Url(Url),
+    /// `kubernetes.Quantity`.
     Quantity(Quantity),
-    Semver(Semver),
+    /// `kubernetes.Semver`.
+    Semver(StrictVersion),
+    /// `kubernetes.NamedFormat`.
     Format(&'static Format),
 }
 
@@ -53,7 +60,7 @@ pub(crate) fn equal(a: &Opaque, b: &Opaque) -> Option<bool> {
         (Opaque::Cidr(a), Opaque::Cidr(b)) => a == b,
         (Opaque::Url(a), Opaque::Url(b)) => a.to_string() == b.to_string(),
         (Opaque::Quantity(a), Opaque::Quantity(b)) => a.cmp(b).is_eq(),
-        (Opaque::Semver(a), Opaque::Semver(b)) => a.cmp(b).is_eq(),
+        (Opaque::Semver(a), Opaque::Semver(b)) => a.precedence(b).is_eq(),
         (Opaque::Format(a), Opaque::Format(b)) => a.name == b.name,
         _ => return None,
     })

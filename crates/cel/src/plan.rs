@@ -236,7 +236,7 @@ impl Planner<'_> {
         if matches!(call.function.as_str(), "find" | "findAll")
             && let Some(Node::Const(Value::String(pattern))) = call.args.get(1)
         {
-            library::compile_pattern(pattern)?;
+            library::compile_pattern(pattern).map_err(|error| error.to_string())?;
         }
         if !self.options.fold {
             return Ok(Node::Call(Box::new(call)));

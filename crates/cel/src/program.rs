@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct CompileError {
     /// Problems with a place in the text. Empty when the failure has none.
     pub issues: Vec<Issue>,
-    /// Whether the text is no expression at all, rather than one that means nothing.
+    /// Whether the text is not an expression at all, rather than an expression that does not type-check.
     pub syntax: bool,
     message: String,
 }
@@ -74,6 +74,7 @@ pub(crate) enum Dialect {
 }
 
 impl Env {
+    /// No variables.
     pub fn new() -> Self {
         Self::default()
     }
@@ -114,10 +115,12 @@ impl Env {
 pub struct Bindings<'a>(BTreeMap<String, Value<'a>>);
 
 impl<'a> Bindings<'a> {
+    /// No values.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Binds a variable.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value<'a>) -> Self {
         self.0.insert(name.to_owned(), value);
@@ -142,6 +145,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
+    /// Parses, checks and plans an expression.
     pub fn compile(source: &str, env: &Env) -> Result<Self, CompileError> {
         let checked = analyze(source, env)?;
         Self::from_checked(&checked, env)
@@ -196,7 +200,7 @@ impl Program {
         self.eval(bindings, PER_CALL_LIMIT)
     }
 
-    /// Evaluates, and tells what it cost.
+    /// Evaluates, and returns the cost too.
     pub fn eval_metered<'a>(
         &self,
         bindings: &Bindings<'a>,

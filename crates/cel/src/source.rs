@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 /// One problem. `pos` counts code points from the start of the expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
+    /// Where it is, in code points from the start of the text.
     pub pos: usize,
+    /// What is wrong.
     pub message: String,
 }
 

@@ -7,21 +7,35 @@ use std::sync::Arc;
 /// The type of an expression as far as it is known before evaluation.
 #[derive(Clone, Debug)]
 pub enum Type {
+    /// Not known before evaluation; agrees with everything.
     Dyn,
     /// The type of an expression already reported as wrong; agrees with everything.
     Error,
+    /// The type of `null`.
     Null,
+    /// `bool`
     Bool,
+    /// `int`
     Int,
+    /// `uint`
     Uint,
+    /// `double`
     Double,
+    /// `string`
     String,
+    /// `bytes`
     Bytes,
+    /// `google.protobuf.Timestamp`
     Timestamp,
+    /// `google.protobuf.Duration`
     Duration,
+    /// The type of a type.
     Type(Arc<Type>),
+    /// A list, by the type of its elements.
     List(Arc<Type>),
+    /// A map, by the types of its keys and values.
     Map(Arc<Type>, Arc<Type>),
+    /// `optional_type`, by the type of what it may hold.
     Optional(Arc<Type>),
     /// An object whose fields a schema names.
     Object(Arc<ObjectType>),
@@ -34,7 +48,9 @@ pub enum Type {
 /// An object type: equal to another when the names are.
 #[derive(Debug)]
 pub struct ObjectType {
+    /// The name, by which object types are equal.
     pub name: String,
+    /// The types of its fields, by their escaped names.
     pub fields: BTreeMap<String, Type>,
 }
 
@@ -78,14 +94,17 @@ impl fmt::Display for Type {
 }
 
 impl Type {
+    /// A list.
     pub fn list(of: Type) -> Self {
         Self::List(Arc::new(of))
     }
 
+    /// A map.
     pub fn map(key: Type, value: Type) -> Self {
         Self::Map(Arc::new(key), Arc::new(value))
     }
 
+    /// An optional.
     pub fn optional(of: Type) -> Self {
         Self::Optional(Arc::new(of))
     }

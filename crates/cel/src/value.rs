@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use transom_go::encoding::base64_encode;
 
 /// Why an evaluation has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,20 +50,31 @@ impl EvalError {
 /// A CEL value. `'a` is how long the documents and schemas live that it looks into.
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
+    /// `null`
     Null,
+    /// `bool`
     Bool(bool),
+    /// `int`
     Int(i64),
+    /// `uint`
     Uint(u64),
+    /// `double`
     Double(f64),
+    /// `string`
     String(Text<'a>),
+    /// `bytes`
     Bytes(Arc<[u8]>),
+    /// `list`
     List(List<'a>),
+    /// `map`, or an object.
     Map(Map<'a>),
+    /// `google.protobuf.Timestamp`
     Timestamp(Instant),
     /// Nanoseconds.
     Duration(i64),
     /// A type, by its name.
     Type(&'static str),
+    /// `optional_type`
     Optional(Option<Arc<Value<'a>>>),
     /// A value of one of Kubernetes' libraries.
     Opaque(Arc<Opaque>),
@@ -73,7 +85,9 @@ pub enum Value<'a> {
 /// A string: borrowed from a document, or shared.
 #[derive(Clone, Debug)]
 pub enum Text<'a> {
+    /// Part of a document.
     Borrowed(&'a str),
+    /// Made by an expression.
     Shared(Arc<str>),
 }
 
@@ -151,12 +165,15 @@ impl<'a> From<Vec<Value<'a>>> for List<'a> {
 /// A map, or an object.
 #[derive(Clone, Debug)]
 pub enum Map<'a> {
+    /// Made by an expression.
     Owned(Arc<BTreeMap<Key, Value<'a>>>),
+    /// Part of a document.
     Json(view::Object<'a>),
+    /// A protobuf message.
     Message(Arc<Message<'a>>),
 }
 
-/// A protobuf message. All of its fields have a value, but not all are set: `has` tells.
+/// A protobuf message. All of its fields have a value, but not all are set, which `has` tests.
 #[derive(Clone, Debug, Default)]
 pub struct Message<'a>(BTreeMap<&'static str, Field<'a>>);
 
@@ -167,6 +184,7 @@ struct Field<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// A message without fields.
     pub fn new() -> Self {
         Self::default()
     }
@@ -192,9 +210,13 @@ impl<'a> From<Message<'a>> for Value<'a> {
 /// A key of a map built by an expression. An int and a uint of the same number are the same key.
 #[derive(Clone, Debug)]
 pub enum Key {
+    /// `bool`
     Bool(bool),
+    /// `int`
     Int(i64),
+    /// `uint`
     Uint(u64),
+    /// `string`
     String(Arc<str>),
 }
 
@@ -394,10 +416,7 @@ impl<'a> Value<'a> {
             Self::Uint(n) => Json::from(*n),
             Self::Double(d) => Json::from(*d),
             Self::String(s) => Json::from(&**s),
-            Self::Bytes(b) => {
-                use base64::Engine as _;
-                Json::from(base64::engine::general_purpose::STANDARD.encode(b))
-            }
+            Self::Bytes(b) => Json::from(base64_encode(b)),
             Self::List(l) => Json::Array(l.iter().map(|v| v?.to_json()).collect::<Result<_, EvalError>>()?),
             Self::Map(m) => {
                 let mut out = serde_json::Map::new();

@@ -3,6 +3,25 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`encoding`] | base64, base32, hexadecimal |
+//! | [`json`] | how encoding/json writes numbers and strings |
 //! | [`regexp`] | regular expressions (RE2's syntax), on the `regex` crate |
+//! | [`semver`] | versions and constraints by Masterminds/semver |
+//! | [`strconv`] | numbers and floats from and to text, quoted strings |
+//! | [`time`] | instants, locations, durations, layouts |
+//! | [`unicode`], [`utf8`] | categories and case of runes, bytes as runes |
+//! | [`url`] | net/url |
+//! | [`yaml`] | what plain scalars mean to go-yaml, and how strings are written |
 
+#![warn(missing_docs)]
+
+pub mod encoding;
+pub mod json;
 pub mod regexp;
+pub mod semver;
+pub mod strconv;
+pub mod time;
+pub mod unicode;
+pub mod url;
+pub mod utf8;
+pub mod yaml;

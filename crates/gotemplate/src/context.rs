@@ -9,7 +9,7 @@ pub trait Context: Send + Sync {
     /// Nanoseconds since the Unix epoch.
     fn now(&self) -> i128;
 
-    /// Fills `bytes` with randomness; false when there is none to be had.
+    /// Fills `bytes` with randomness; returns false when the system provides none.
     fn random(&self, bytes: &mut [u8]) -> bool;
 
     /// Addresses of a host. Rendering does no network I/O unless the embedding decides otherwise: only names that

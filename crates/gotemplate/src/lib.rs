@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The path of a template: `parse` (lexer, then parser) makes trees; `exec` walks them over `value`s, calling
-//! `functions` (the language's own), `sprig` and `yaml`; `fmt` prints. `time`, `semver` and `strconv` are the Go
-//! packages those rest on, and `regexp` compiles patterns. `limits` bound every execution, `context` brings the clock and randomness in.
+//! `functions` (the language's own), `sprig` and `yaml`; `fmt` prints. The Go packages those rest on are `transom_go`.
+//! `limits` bound every execution, `context` brings the clock and randomness in.
 
 mod context;
 mod error;
@@ -20,13 +20,9 @@ pub mod fmt;
 mod functions;
 mod limits;
 mod parse;
-pub mod regexp;
-pub mod semver;
 mod sprig;
 mod stack;
-pub mod strconv;
 mod template;
-mod time;
 mod value;
 mod yaml;
 
@@ -34,7 +30,6 @@ pub use context::{Context, Reproducible, System};
 pub use error::{Cause, Error, Failure};
 pub use functions::{CallError, Env, Functions, Type, native_names};
 pub use limits::{Exceeded, Limits};
-pub use sprig::base64_prefix;
 pub use template::{MissingKey, Options, Template};
 pub use value::{
     Form, IntKind, Key, Kind, List, ListType, Map, MapType, Named, NestedTooDeeply, Str, Struct, UintKind,

@@ -56,7 +56,7 @@ pub struct Template {
     pub(crate) text: Arc<str>,
     pub(crate) trees: HashMap<Str, Arc<Tree>>,
     pub(crate) missing_key: MissingKey,
-    /// The deepest nesting in any tree, for whoever walks one recursively.
+    /// The deepest nesting in any tree, for callers that walk one recursively.
     pub(crate) deepest: usize,
 }
 

@@ -7,6 +7,7 @@ fn text<'a>(condition: &'a Value, field: &str) -> &'a str {
     condition.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The condition of this type.
 pub fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|c| text(c, "type") == kind)
 }
@@ -17,7 +18,7 @@ pub fn has_status(conditions: &[Value], kind: &str, status: &str) -> bool {
 }
 
 /// Adds a condition or updates the one of its type; says whether anything changed. The transition time moves only
-/// with the status, to the one given or else to `now`. Fields that are no part of a condition stay.
+/// with the status, to the one given or else to `now`. Fields that do not belong to a condition stay.
 pub fn set(conditions: &mut Vec<Value>, mut new: Value, now: Timestamp) -> bool {
     if !new.is_object() {
         return false;

@@ -4,39 +4,47 @@ use crate::json;
 use crate::quote::quote;
 use serde_json::{Number, Value};
 use std::fmt;
+use transom_go::strconv::shortest_float;
 
 /// A path such as `spec.versions[0].schema` or `metadata.labels[app.kubernetes.io/name]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(String);
 
 impl Path {
+    /// The object itself.
     pub fn root() -> Self {
         Self::default()
     }
 
+    /// A field of the object.
     pub fn new(first: &str) -> Self {
         Self(first.to_owned())
     }
 
+    /// A field of what the path names.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
     }
 
+    /// An element of the list that the path names.
     #[must_use]
     pub fn index(&self, i: usize) -> Self {
         Self(format!("{}[{i}]", self.0))
     }
 
+    /// An entry of the map that the path names.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Self(format!("{}[{key}]", self.0))
     }
 
+    /// The text; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// Whether it names the object itself.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
@@ -52,17 +60,29 @@ impl fmt::Display for Path {
 /// What is wrong with a field. The wire name of each is `FieldValue…` (see [`Kind::reason`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// A reference to something that does not exist.
     NotFound,
+    /// A value that must be there.
     Required,
+    /// A value that must be unique.
     Duplicate,
+    /// A malformed value.
     Invalid,
+    /// A value that is not one of those allowed.
     NotSupported,
+    /// A value that must not be set.
     Forbidden,
+    /// More bytes or characters than allowed.
     TooLong,
+    /// Fewer characters than required.
     TooShort,
+    /// More items than allowed.
     TooMany,
+    /// Fewer items than required.
     TooFew,
+    /// A failure of the validation itself.
     Internal,
+    /// A value of the wrong type.
     TypeInvalid,
 }
 
@@ -105,42 +125,53 @@ impl Kind {
 /// One violation: which field, what kind, the offending value, and a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
+    /// What is wrong.
     pub kind: Kind,
+    /// The path of the field.
     pub field: String,
     /// Printed for the kinds that show a value; see [`fmt::Display`].
     pub value: Value,
+    /// What would be right.
     pub detail: String,
 }
 
 impl Error {
+    /// An error of any kind.
     pub fn new(kind: Kind, field: &Path, value: Value, detail: impl Into<String>) -> Self {
         Self { kind, field: field.to_string(), value, detail: detail.into() }
     }
 
+    /// The field must be set.
     pub fn required(field: &Path, detail: impl Into<String>) -> Self {
         Self::new(Kind::Required, field, Value::Null, detail)
     }
 
+    /// The value is malformed.
     pub fn invalid(field: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, field, value.into(), detail)
     }
 
+    /// The value is of the wrong type.
     pub fn type_invalid(field: &Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
         Self::new(Kind::TypeInvalid, field, value.into(), detail)
     }
 
+    /// The value occurs more than once.
     pub fn duplicate(field: &Path, value: impl Into<Value>) -> Self {
         Self::new(Kind::Duplicate, field, value.into(), "")
     }
 
+    /// The field must not be set.
     pub fn forbidden(field: &Path, detail: impl Into<String>) -> Self {
         Self::new(Kind::Forbidden, field, Value::Null, detail)
     }
 
+    /// What the value refers to does not exist.
     pub fn not_found(field: &Path, value: impl Into<Value>) -> Self {
         Self::new(Kind::NotFound, field, value.into(), "")
     }
 
+    /// The field could not be validated.
     pub fn internal(field: &Path, detail: impl Into<String>) -> Self {
         Self::new(Kind::Internal, field, Value::Null, detail)
     }
@@ -162,11 +193,13 @@ impl Error {
         Self::new(Kind::TooLong, field, Value::Null, detail)
     }
 
+    /// As [`Error::too_long`], for a limit in characters.
     pub fn too_long_characters(field: &Path, max: i64) -> Self {
         let detail = limit("may not be more than", max, "character", "value is too long");
         Self::new(Kind::TooLong, field, Value::Null, detail)
     }
 
+    /// A negative `min` leaves the limit unsaid.
     pub fn too_short(field: &Path, value: impl Into<Value>, min: i64) -> Self {
         let detail = limit("must be at least", min, "character", "value is too short");
         Self::new(Kind::TooShort, field, value.into(), detail)
@@ -179,6 +212,7 @@ impl Error {
         Self::new(Kind::TooMany, field, value, detail)
     }
 
+    /// A negative `min` leaves the limit unsaid.
     pub fn too_few(field: &Path, actual: i64, min: i64) -> Self {
         let detail = limit("must have at least", min, "item", "has too few items");
         Self::new(Kind::TooFew, field, Value::from(actual), detail)
@@ -227,28 +261,9 @@ fn show_value(value: &Value) -> String {
 pub(crate) fn go_number(n: &Number) -> String {
     match (n.as_i64(), n.as_f64()) {
         (Some(i), _) => i.to_string(),
-        (None, Some(f)) => go_float(f),
+        (None, Some(f)) => shortest_float(f),
         (None, None) => n.to_string(),
     }
-}
-
-/// A double as Go prints it with `%v` and `%g`: the fewest digits that read back the same, with an exponent of at least
-/// two digits below 1e-4 and from 1e6 on.
-pub fn go_float(f: f64) -> String {
-    if f.is_nan() {
-        return "NaN".to_owned();
-    }
-    if f.is_infinite() {
-        return if f > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let shown = format!("{f:e}");
-    let (mantissa, exponent) = shown.split_once('e').unwrap_or((&shown, "0"));
-    let power: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&power) {
-        return f.to_string();
-    }
-    let sign = if power < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", power.abs())
 }
 
 impl fmt::Display for Error {

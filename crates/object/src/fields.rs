@@ -8,9 +8,11 @@ use std::fmt;
 /// One term. `==` and `=` mean the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
+    /// The path of the field.
     pub field: String,
     /// `!=` rather than `=`.
     pub negated: bool,
+    /// The value that it is compared with.
     pub value: String,
 }
 
@@ -19,14 +21,17 @@ pub struct Requirement {
 pub struct Selector(Vec<Requirement>);
 
 impl Selector {
+    /// The selector without terms.
     pub fn everything() -> Self {
         Self::default()
     }
 
+    /// All of these terms.
     pub fn new(requirements: Vec<Requirement>) -> Self {
         Self(requirements)
     }
 
+    /// Reads a selector; the error is worded as upstream's.
     pub fn parse(selector: &str) -> Result<Self, String> {
         let mut terms = split_terms(selector);
         terms.sort_unstable();
@@ -43,10 +48,12 @@ impl Selector {
         Ok(Self(requirements))
     }
 
+    /// The terms, sorted as they were written.
     pub fn requirements(&self) -> &[Requirement] {
         &self.0
     }
 
+    /// Whether it has no terms.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
@@ -56,7 +63,7 @@ impl Selector {
         self.0.iter().all(|r| (value(&r.field).unwrap_or_default() == r.value) != r.negated)
     }
 
-    /// The one value that the field must have, if the selector says so; what an index can use.
+    /// The value that the field must have, if the selector requires exactly one; what an index can use.
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.0.iter().find(|r| !r.negated && r.field == field).map(|r| r.value.as_str())
     }
@@ -105,6 +112,7 @@ pub fn split_term(term: &str) -> Option<(&str, &'static str, &str)> {
     })
 }
 
+/// A value as it is written in a selector.
 pub fn escape(value: &str) -> Cow<'_, str> {
     if !value.contains(['\\', ',', '=']) {
         return value.into();
@@ -119,6 +127,7 @@ pub fn escape(value: &str) -> Cow<'_, str> {
     out.into()
 }
 
+/// The inverse of [`escape`]; an error for a special character without a backslash.
 pub fn unescape(value: &str) -> Result<Cow<'_, str>, String> {
     if !value.contains(['\\', ',', '=']) {
         return Ok(value.into());

@@ -8,24 +8,37 @@ use std::collections::BTreeMap;
 /// Decoded once when an object is written or loaded, then shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
+    /// `metadata.name`
     pub name: String,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
+    /// `metadata.uid`
     pub uid: String,
+    /// `metadata.labels`
     pub labels: BTreeMap<String, String>,
+    /// `metadata.ownerReferences`
     pub owners: Vec<OwnerReference>,
+    /// `metadata.finalizers`
     pub finalizers: Vec<String>,
+    /// Whether it has a `deletionTimestamp`.
     pub deleting: bool,
 }
 
+/// An entry of `metadata.ownerReferences`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
+    /// Group and version of the owner.
     pub api_version: String,
+    /// The owner's kind.
     pub kind: String,
+    /// The owner's name, in the same namespace or without one.
     pub name: String,
+    /// The owner's UID: another object of the same name is not the owner.
     pub uid: String,
+    /// Whether the owner manages the object.
     pub controller: Option<bool>,
+    /// Whether a foreground deletion of the owner waits for the object.
     pub block_owner_deletion: Option<bool>,
 }
 

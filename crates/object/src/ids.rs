@@ -6,39 +6,54 @@ use std::fmt;
 /// `apps/v1`, or `v1` for the core group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersion {
+    /// Empty for the core group.
     pub group: String,
+    /// Such as `v1`.
     pub version: String,
 }
 
 /// A kind within a group, without a version: `Deployment.apps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupKind {
+    /// Empty for the core group.
     pub group: String,
+    /// Such as `Deployment`.
     pub kind: String,
 }
 
 /// A resource (plural) within a group: `deployments.apps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupResource {
+    /// Empty for the core group.
     pub group: String,
+    /// In lower case and plural, such as `deployments`.
     pub resource: String,
 }
 
+/// A kind in one of its versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionKind {
+    /// Empty for the core group.
     pub group: String,
+    /// Such as `v1`.
     pub version: String,
+    /// Such as `Deployment`.
     pub kind: String,
 }
 
+/// A resource in one of its versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupVersionResource {
+    /// Empty for the core group.
     pub group: String,
+    /// Such as `v1`.
     pub version: String,
+    /// In lower case and plural, such as `deployments`.
     pub resource: String,
 }
 
 impl GroupVersion {
+    /// From its parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into() }
     }
@@ -52,10 +67,12 @@ impl GroupVersion {
         }
     }
 
+    /// A kind in this version.
     pub fn with_kind(&self, kind: impl Into<String>) -> GroupVersionKind {
         GroupVersionKind { group: self.group.clone(), version: self.version.clone(), kind: kind.into() }
     }
 
+    /// A resource in this version.
     pub fn with_resource(&self, resource: impl Into<String>) -> GroupVersionResource {
         GroupVersionResource {
             group: self.group.clone(),
@@ -66,6 +83,7 @@ impl GroupVersion {
 }
 
 impl GroupKind {
+    /// From its parts.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
@@ -78,6 +96,7 @@ impl GroupKind {
 }
 
 impl GroupResource {
+    /// From its parts.
     pub fn new(group: impl Into<String>, resource: impl Into<String>) -> Self {
         Self { group: group.into(), resource: resource.into() }
     }
@@ -90,10 +109,12 @@ impl GroupResource {
 }
 
 impl GroupVersionKind {
+    /// From its parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
+    /// Its group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&*self.group, &*self.version)
     }
@@ -106,10 +127,12 @@ impl GroupVersionKind {
         Some(Self::new(group, version, kind))
     }
 
+    /// The kind, whatever its version.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&*self.group, &*self.kind)
     }
 
+    /// `group/version` as objects carry it.
     pub fn api_version(&self) -> String {
         self.group_version().to_string()
     }
@@ -123,10 +146,12 @@ impl GroupVersionResource {
         Some(GroupVersion::new(group, version).with_resource(resource))
     }
 
+    /// Its group and version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&*self.group, &*self.version)
     }
 
+    /// The resource, whatever its version.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(&*self.group, &*self.resource)
     }

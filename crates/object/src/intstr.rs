@@ -4,9 +4,12 @@ use crate::quote::quote;
 use serde_json::Value;
 use std::fmt;
 
+/// A field that takes a number or a text, such as a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IntOrString {
+    /// A number.
     Int(i32),
+    /// A text.
     String(String),
 }
 
@@ -26,6 +29,7 @@ impl IntOrString {
         }
     }
 
+    /// The JSON value.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Int(n) => (*n).into(),
@@ -41,7 +45,7 @@ impl IntOrString {
         }
     }
 
-    /// The number itself, or the percentage of `total`; a text that is no percentage is an error.
+    /// The number itself, or the percentage of `total`; a text that is not a percentage is an error.
     pub fn scaled(&self, total: i64, round_up: bool) -> Result<i64, String> {
         let percent = match self {
             Self::Int(n) => return Ok(i64::from(*n)),

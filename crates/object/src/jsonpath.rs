@@ -50,6 +50,7 @@ pub struct Template {
 }
 
 impl Template {
+    /// Reads a template; the error is worded as upstream's.
     pub fn parse(text: &str) -> Result<Self, String> {
         Ok(Self { nodes: parse::parse(text)?, allow_missing_keys: false })
     }
@@ -76,6 +77,7 @@ impl Template {
         self.find(data).ok()?.first()?.first().copied()
     }
 
+    /// The results as `kubectl -o jsonpath` prints them.
     pub fn print(&self, data: &Value) -> Result<String, String> {
         Ok(self.find(data)?.iter().map(|results| print_results(results)).collect())
     }

@@ -13,18 +13,29 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// The labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
+/// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
+    /// `key in (a,b)`
     In,
+    /// `key notin (a,b)`
     NotIn,
+    /// `key=value`
     Equals,
+    /// `key==value`
     DoubleEquals,
+    /// `key!=value`
     NotEquals,
+    /// `key>1`
     GreaterThan,
+    /// `key<1`
     LessThan,
+    /// `key`
     Exists,
+    /// `!key`
     DoesNotExist,
 }
 
@@ -57,6 +68,7 @@ impl Operator {
         }
     }
 
+    /// The operator of a `matchExpressions` entry.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|op| op.as_str() == name)
     }
@@ -82,6 +94,7 @@ pub struct Requirement {
 }
 
 impl Requirement {
+    /// A requirement; the errors name what is wrong with key, operator or values.
     pub fn new(key: &str, operator: Operator, values: Vec<String>) -> Result<Self, Vec<Error>> {
         let path = Path::root();
         let mut errors = Vec::new();
@@ -120,18 +133,22 @@ impl Requirement {
         if errors.is_empty() { Ok(Self { key: key.to_owned(), operator, values }) } else { Err(errors) }
     }
 
+    /// The label's key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
+    /// How the label is compared.
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
+    /// What it is compared with, sorted.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
+    /// Whether labels satisfy the requirement.
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         let listed = |v: &String| self.values.contains(v);
@@ -192,10 +209,12 @@ impl Default for Selector {
 }
 
 impl Selector {
+    /// The selector without requirements.
     pub fn everything() -> Self {
         Self::All(Vec::new())
     }
 
+    /// All of these requirements.
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Self::All(requirements)
@@ -233,6 +252,7 @@ impl Selector {
         Ok(Self::new(requirements))
     }
 
+    /// With further requirements.
     #[must_use]
     pub fn and(self, more: impl IntoIterator<Item = Requirement>) -> Self {
         match self {
@@ -244,6 +264,7 @@ impl Selector {
         }
     }
 
+    /// Whether labels satisfy all requirements.
     pub fn matches(&self, labels: &Labels) -> bool {
         match self {
             Self::Nothing => false,
@@ -251,10 +272,12 @@ impl Selector {
         }
     }
 
+    /// Whether it has no requirements.
     pub fn is_everything(&self) -> bool {
         matches!(self, Self::All(requirements) if requirements.is_empty())
     }
 
+    /// The requirements, sorted by key.
     pub fn requirements(&self) -> &[Requirement] {
         match self {
             Self::Nothing => &[],
@@ -262,7 +285,7 @@ impl Selector {
         }
     }
 
-    /// The one value that the label must have, if the selector says so; what an index can use.
+    /// The value that the label must have, if the selector requires exactly one; what an index can use.
     pub fn exact(&self, key: &str) -> Option<&str> {
         let r = self.requirements().iter().find(|r| r.key == key)?;
         match (r.operator, r.values.as_slice()) {

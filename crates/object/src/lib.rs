@@ -1,6 +1,8 @@
 //! The vocabulary of the Kubernetes API: identities, metadata, dynamic objects, paths into them,
 //! selectors and the `Status` error. Pure: no I/O, no clock, no randomness.
 
+#![warn(missing_docs)]
+
 pub mod conditions;
 mod event;
 pub mod field;

@@ -27,10 +27,12 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get("metadata").and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// `apiVersion`; empty if it is missing.
 pub fn api_version(object: &Value) -> &str {
     object.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
 }
 
+/// `kind`; empty if it is missing.
 pub fn kind(object: &Value) -> &str {
     object.get("kind").and_then(Value::as_str).unwrap_or_default()
 }
@@ -41,38 +43,47 @@ pub fn gvk(object: &Value) -> Option<GroupVersionKind> {
     Some(kind(object)).filter(|k| !k.is_empty()).map(|k| gv.with_kind(k))
 }
 
+/// `metadata.name`; empty if it is missing.
 pub fn name(object: &Value) -> &str {
     text(object, "name")
 }
 
+/// `metadata.namespace`; empty for cluster-scoped objects.
 pub fn namespace(object: &Value) -> &str {
     text(object, "namespace")
 }
 
+/// `metadata.uid`; empty if it is missing.
 pub fn uid(object: &Value) -> &str {
     text(object, "uid")
 }
 
+/// `metadata.resourceVersion`; empty if it is missing.
 pub fn resource_version(object: &Value) -> &str {
     text(object, "resourceVersion")
 }
 
+/// `metadata.generation`; zero if it is missing.
 pub fn generation(object: &Value) -> i64 {
     object.get("metadata").and_then(|m| m.get("generation")).and_then(Value::as_i64).unwrap_or_default()
 }
 
+/// Whether the object has a `deletionTimestamp`.
 pub fn is_deleting(object: &Value) -> bool {
     !text(object, "deletionTimestamp").is_empty()
 }
 
+/// `metadata.labels`, entries that are not strings left out.
 pub fn labels(object: &Value) -> Labels {
     strings(object, "labels").map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
+/// The value of one label.
 pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get("labels")?.get(key)?.as_str()
 }
 
+/// The value of one annotation.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(key)?.as_str()
 }
@@ -82,6 +93,7 @@ fn strings<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str,
     map.into_iter().flatten().filter_map(|(k, v)| v.as_str().map(|v| (k.as_str(), v)))
 }
 
+/// `metadata.finalizers`
 pub fn finalizers(object: &Value) -> Vec<&str> {
     let list = object.get("metadata").and_then(|m| m.get("finalizers")).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).collect()
@@ -98,7 +110,7 @@ pub fn controller_of(object: &Value) -> Option<OwnerReference> {
     owner_references(object).into_iter().find(|r| r.controller == Some(true))
 }
 
-/// The metadata of an object, made if it is not there. `None` when `object` is none.
+/// The metadata of an object, made if it is not there. `None` when the value is not an object.
 pub fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(|| Map::new().into());
     if !metadata.is_object() {
@@ -117,26 +129,32 @@ pub fn set(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
+/// Sets `metadata.name`.
 pub fn set_name(object: &mut Value, name: &str) {
     set(object, "name", name);
 }
 
+/// Sets `metadata.namespace`; an empty one removes it.
 pub fn set_namespace(object: &mut Value, namespace: &str) {
     set(object, "namespace", Some(namespace).filter(|n| !n.is_empty()));
 }
 
+/// Sets `metadata.uid`.
 pub fn set_uid(object: &mut Value, uid: &str) {
     set(object, "uid", uid);
 }
 
+/// Sets `metadata.resourceVersion`; an empty one removes it.
 pub fn set_resource_version(object: &mut Value, version: &str) {
     set(object, "resourceVersion", Some(version).filter(|v| !v.is_empty()));
 }
 
+/// Sets one label.
 pub fn set_label(object: &mut Value, key: &str, value: &str) {
     set_entry(object, "labels", key, value);
 }
 
+/// Sets one annotation.
 pub fn set_annotation(object: &mut Value, key: &str, value: &str) {
     set_entry(object, "annotations", key, value);
 }

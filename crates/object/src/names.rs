@@ -22,14 +22,17 @@ const SUBDOMAIN_MAX: usize = 253;
 /// so that a trailing dash is fine.
 pub type NameRule = fn(name: &str, prefix: bool) -> Vec<String>;
 
+/// The rules for the names of most objects; `prefix`: for a `generateName`.
 pub fn name_is_dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
     is_dns1123_subdomain(&masked(name, prefix))
 }
 
+/// The rules for names that are DNS-1123 labels; `prefix`: for a `generateName`.
 pub fn name_is_dns_label(name: &str, prefix: bool) -> Vec<String> {
     is_dns1123_label(&masked(name, prefix))
 }
 
+/// The rules for names that are DNS-1035 labels; `prefix`: for a `generateName`.
 pub fn name_is_dns1035_label(name: &str, prefix: bool) -> Vec<String> {
     is_dns1035_label(&masked(name, prefix))
 }
@@ -66,6 +69,7 @@ fn is_lower_alnum(b: u8) -> bool {
     b.is_ascii_lowercase() || b.is_ascii_digit()
 }
 
+/// Up to 63 lower-case letters, digits and dashes.
 pub fn is_dns1123_label(value: &str) -> Vec<String> {
     let mut errors = too_long(value, LABEL_MAX, "characters");
     if !has_label_shape(value.as_bytes()) {
@@ -82,6 +86,7 @@ pub fn is_dns1123_label(value: &str) -> Vec<String> {
     errors
 }
 
+/// Labels with dots between, up to 253 characters.
 pub fn is_dns1123_subdomain(value: &str) -> Vec<String> {
     subdomain(value, "characters")
 }
@@ -95,6 +100,7 @@ fn subdomain(value: &str, unit: &str) -> Vec<String> {
     errors
 }
 
+/// A subdomain whose labels may begin with an underscore.
 pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     let part = |s: &[u8]| {
         let s = s.strip_prefix(b"_").unwrap_or(s);
@@ -112,6 +118,7 @@ pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     errors
 }
 
+/// `*.` and a subdomain.
 pub fn is_wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
     let mut errors = too_long(value, SUBDOMAIN_MAX, "characters");
     if !value.strip_prefix("*.").is_some_and(has_subdomain_shape) {
@@ -124,6 +131,7 @@ pub fn is_wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
+/// A label that begins with a letter.
 pub fn is_dns1035_label(value: &str) -> Vec<String> {
     let mut errors = too_long(value, LABEL_MAX, "characters");
     if !has_label_shape(value.as_bytes()) || value.starts_with(|c: char| c.is_ascii_digit()) {
@@ -173,6 +181,7 @@ pub fn is_qualified_name(value: &str) -> Vec<String> {
     errors
 }
 
+/// What a label may have as its value.
 pub fn is_label_value(value: &str) -> Vec<String> {
     let mut errors = too_long(value, LABEL_MAX, "bytes");
     if !value.is_empty() && !has_label_key_shape(value) {
@@ -185,6 +194,7 @@ pub fn is_label_value(value: &str) -> Vec<String> {
     errors
 }
 
+/// What can be one segment of a URL's path.
 pub fn is_path_segment_name(name: &str) -> Vec<String> {
     match name {
         "." | ".." => vec![format!("may not be '{name}'")],
@@ -192,10 +202,12 @@ pub fn is_path_segment_name(name: &str) -> Vec<String> {
     }
 }
 
+/// What can begin a segment of a URL's path.
 pub fn is_path_segment_prefix(name: &str) -> Vec<String> {
     ['/', '%'].into_iter().filter(|c| name.contains(*c)).map(|c| format!("may not contain '{c}'")).collect()
 }
 
+/// An identifier of the language C.
 pub fn is_c_identifier(value: &str) -> Vec<String> {
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     let good = !value.is_empty()
@@ -210,18 +222,22 @@ pub fn is_c_identifier(value: &str) -> Vec<String> {
     })
 }
 
+/// 1 to 65535.
 pub fn is_port_num(port: i64) -> Vec<String> {
     is_in_range(port, 1, 65535)
 }
 
+/// 0 to 2147483647.
 pub fn is_user_id(uid: i64) -> Vec<String> {
     is_in_range(uid, 0, i64::from(i32::MAX))
 }
 
+/// 0 to 2147483647.
 pub fn is_group_id(gid: i64) -> Vec<String> {
     is_in_range(gid, 0, i64::from(i32::MAX))
 }
 
+/// `min` to `max`, both included.
 pub fn is_in_range(value: i64, min: i64, max: i64) -> Vec<String> {
     unless((min..=max).contains(&value), || format!("must be between {min} and {max}, inclusive"))
 }
@@ -244,6 +260,7 @@ pub fn is_port_name(port: &str) -> Vec<String> {
     errors
 }
 
+/// Digits and a percent sign.
 pub fn is_percent(value: &str) -> Vec<String> {
     let good =
         value.strip_suffix('%').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
@@ -256,6 +273,7 @@ pub fn is_percent(value: &str) -> Vec<String> {
     })
 }
 
+/// What can be the name of an HTTP header.
 pub fn is_http_header_name(value: &str) -> Vec<String> {
     let good = !value.is_empty() && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     unless(good, || {
@@ -267,6 +285,7 @@ pub fn is_http_header_name(value: &str) -> Vec<String> {
     })
 }
 
+/// What can be the name of an environment variable.
 pub fn is_env_var_name(value: &str) -> Vec<String> {
     let good = is_dotted_word(value) && !value.starts_with(|c: char| c.is_ascii_digit());
     let mut errors = unless(good, || {
@@ -280,6 +299,7 @@ pub fn is_env_var_name(value: &str) -> Vec<String> {
     errors
 }
 
+/// Any printable ASCII but `=`.
 pub fn is_relaxed_env_var_name(value: &str) -> Vec<String> {
     if value.is_empty() {
         return vec!["environment variable name must be non-empty".to_owned()];

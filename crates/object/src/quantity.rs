@@ -23,17 +23,23 @@ pub enum Format {
     DecimalSi,
 }
 
+/// Why a text is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
+    /// It does not have the form of one.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
+    /// Its number cannot be read.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
+    /// Its suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
 
+/// The exponent of a billionth, the least unit.
 pub const NANO: i32 = -9;
+/// The exponent of a thousandth.
 pub const MILLI: i32 = -3;
 
 /// The most digits that an amount may have: `1e999999999` is short to write and long to add one to.
@@ -46,6 +52,7 @@ enum Amount {
     Big { value: BigInt, exponent: i32 },
 }
 
+/// An amount with the form it is written in: `100m`, `1.5Gi`.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
@@ -55,6 +62,7 @@ pub struct Quantity {
 }
 
 impl Quantity {
+    /// A whole number.
     pub fn new(value: i64, format: Format) -> Self {
         Self { amount: Amount::Small { value, exponent: 0 }, format, text: None }
     }
@@ -64,14 +72,17 @@ impl Quantity {
         Self { amount: Amount::Small { value, exponent }, format: Format::DecimalSi, text: None }
     }
 
+    /// `value × 10^exponent` of any size.
     pub fn decimal(value: impl Into<BigInt>, exponent: i32, format: Format) -> Self {
         Self { amount: Amount::Big { value: value.into(), exponent }, format, text: None }
     }
 
+    /// Reads a quantity.
     pub fn parse(s: &str) -> Result<Self, ParseError> {
         parse::parse(s)
     }
 
+    /// The form it is written in.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -89,6 +100,7 @@ impl Quantity {
         }
     }
 
+    /// -1, 0 or 1.
     pub fn sign(&self) -> i8 {
         let order = match &self.amount {
             Amount::Small { value, .. } => value.cmp(&0),
@@ -97,11 +109,12 @@ impl Quantity {
         order as i8
     }
 
+    /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
         self.sign() == 0
     }
 
-    /// The amount, if upstream holds it as a whole number: `1.0` and `1.5Gi` are none, for it.
+    /// The amount, if upstream holds it as a whole number, which it does not for `1.0` and `1.5Gi`.
     pub fn as_i64(&self) -> Option<i64> {
         match self.amount {
             Amount::Small { value, exponent } if exponent >= 0 => scale_up(value, exponent.unsigned_abs()),
@@ -114,6 +127,7 @@ impl Quantity {
         self.scaled_value(0)
     }
 
+    /// As [`value`](Self::value), in thousandths.
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(MILLI)
     }
@@ -154,6 +168,7 @@ impl Quantity {
         self.combined(other, |n| n, |a, b| a + b)
     }
 
+    /// `None` when the difference needs more than [`MOST_DIGITS`].
     #[must_use]
     pub fn checked_sub(&self, other: &Self) -> Option<Self> {
         // Upstream negates without looking: -2^63 stays as it is, and is added instead of subtracted.
@@ -197,6 +212,7 @@ impl Quantity {
         Self { amount, format: self.format, text: None }
     }
 
+    /// The product, in the same form.
     #[must_use]
     pub fn times(&self, factor: i64) -> Self {
         let small = match self.amount {

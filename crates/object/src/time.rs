@@ -3,14 +3,14 @@
 
 mod duration;
 
-pub use duration::{format_duration, human_duration, parse_duration};
+pub use duration::human_duration;
 pub use jiff::Timestamp;
+pub use transom_go::time::duration::{format as format_duration, parse as parse_duration};
 
-use jiff::civil::Date;
+use crate::quote::quote;
 use jiff::tz::Offset;
-use std::fmt::Write;
+use transom_go::time::RFC3339;
 
-const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
 const RFC3339_MICRO: &str = "2006-01-02T15:04:05.000000Z07:00";
 
 /// `metav1.Time`: UTC, in seconds; fractions are cut off.
@@ -25,12 +25,20 @@ pub fn format_micro(time: Timestamp) -> String {
 
 /// Reads RFC 3339 just as leniently as Go's `time.Parse` does, with its words for what is wrong.
 pub fn parse(s: &str) -> Result<Timestamp, String> {
-    Reader { whole: s.as_bytes(), rest: s.as_bytes(), layout: RFC3339 }.read(false)
+    read(RFC3339, s)
 }
 
 /// Reads a `MicroTime`, whose six digits are not optional.
 pub fn parse_micro(s: &str) -> Result<Timestamp, String> {
-    Reader { whole: s.as_bytes(), rest: s.as_bytes(), layout: RFC3339_MICRO }.read(true)
+    read(RFC3339_MICRO, s)
+}
+
+fn read(layout: &str, text: &str) -> Result<Timestamp, String> {
+    let time = transom_go::time::parse(layout.as_bytes(), text.as_bytes())?;
+    let nanos = i32::try_from(time.nanos).unwrap_or_default();
+    // Years from 0 to 9999 can be written, but an offset can lead out of what a timestamp holds.
+    Timestamp::new(time.seconds, nanos)
+        .map_err(|_| format!("parsing time {}: year out of range", quote(text)))
 }
 
 /// The age of something in a table: `<unknown>` without a time, `<invalid>` for one in the future.
@@ -39,149 +47,6 @@ pub fn age(since: Option<Timestamp>, now: Timestamp) -> String {
         None => "<unknown>".to_owned(),
         // Whole seconds towards zero, so that clocks may differ by a second.
         Some(since) => human_duration(now.duration_since(since).as_secs()),
-    }
-}
-
-/// Quotes as Go's package `time` does: bytes outside printable ASCII as `\x..`.
-fn quote(bytes: &[u8]) -> String {
-    let mut out = String::from("\"");
-    for b in bytes {
-        match b {
-            b'"' | b'\\' => {
-                out.push('\\');
-                out.push(char::from(*b));
-            }
-            b' '..0x80 => out.push(char::from(*b)),
-            // Writing to a String cannot fail.
-            _ => drop(write!(out, "\\x{b:02x}")),
-        }
-    }
-    out.push('"');
-    out
-}
-
-struct Reader<'a> {
-    whole: &'a [u8],
-    rest: &'a [u8],
-    layout: &'static str,
-}
-
-impl Reader<'_> {
-    fn mismatch(&self, found: &[u8], element: &str) -> String {
-        format!(
-            "parsing time {} as {}: cannot parse {} as {}",
-            quote(self.whole),
-            quote(self.layout.as_bytes()),
-            quote(found),
-            quote(element.as_bytes())
-        )
-    }
-
-    fn out_of_range(&self, what: &str) -> String {
-        format!("parsing time {}: {what} out of range", quote(self.whole))
-    }
-
-    fn literal(&mut self, byte: u8) -> Result<(), String> {
-        match self.rest.split_first() {
-            Some((first, rest)) if *first == byte => {
-                self.rest = rest;
-                Ok(())
-            }
-            _ => Err(self.mismatch(self.rest, &char::from(byte).to_string())),
-        }
-    }
-
-    /// `min` to `max` digits.
-    fn number(&mut self, min: usize, max: usize, element: &str) -> Result<i16, String> {
-        let digits = self.rest.iter().take(max).take_while(|b| b.is_ascii_digit()).count();
-        if digits < min {
-            return Err(self.mismatch(self.rest, element));
-        }
-        let (number, rest) = self.rest.split_at(digits);
-        self.rest = rest;
-        Ok(number.iter().fold(0, |n, b| n * 10 + i16::from(b - b'0')))
-    }
-
-    fn bounded(&mut self, min: usize, element: &str, limit: i16, what: &str) -> Result<i8, String> {
-        let n = self.number(min, 2, element)?;
-        if n >= limit {
-            return Err(self.out_of_range(what));
-        }
-        i8::try_from(n).map_err(|_| self.out_of_range(what))
-    }
-
-    /// Digits after a point or comma, as nanoseconds; `exactly` six or as many as there are.
-    fn fraction(&mut self, exactly: bool) -> Result<i32, String> {
-        let point = matches!(self.rest, [b'.' | b',', ..]);
-        let digits = self.rest.iter().skip(1).take_while(|b| b.is_ascii_digit()).count();
-        let taken = match (exactly, point) {
-            (true, true) if digits >= 6 => 6,
-            (true, _) => return Err(self.mismatch(self.rest, ".000000")),
-            (false, true) => digits,
-            (false, false) => 0,
-        };
-        if taken == 0 {
-            return Ok(0);
-        }
-        let (fraction, rest) = self.rest.split_at(1 + taken);
-        self.rest = rest;
-        let nanos = fraction[1..].iter().chain(std::iter::repeat(&b'0')).take(9);
-        Ok(nanos.fold(0, |n, b| n * 10 + i32::from(b - b'0')))
-    }
-
-    /// Seconds east of UTC.
-    fn offset(&mut self) -> Result<i64, String> {
-        if let [b'Z', rest @ ..] = self.rest {
-            self.rest = rest;
-            return Ok(0);
-        }
-        let two = |a: u8, b: u8| {
-            (a.is_ascii_digit() && b.is_ascii_digit()).then(|| i64::from(a - b'0') * 10 + i64::from(b - b'0'))
-        };
-        let &[sign @ (b'+' | b'-'), h1, h2, b':', m1, m2, ref rest @ ..] = self.rest else {
-            return Err(self.mismatch(self.rest, "Z07:00"));
-        };
-        let (Some(hours), Some(minutes)) = (two(h1, h2), two(m1, m2)) else {
-            return Err(self.mismatch(self.rest, "Z07:00"));
-        };
-        // Go takes 24 hours and 60 minutes, because people write them.
-        if hours > 24 {
-            return Err(self.out_of_range("time zone offset hour"));
-        }
-        if minutes > 60 {
-            return Err(self.out_of_range("time zone offset minute"));
-        }
-        self.rest = rest;
-        let seconds = (hours * 60 + minutes) * 60;
-        Ok(if sign == b'-' { -seconds } else { seconds })
-    }
-
-    fn read(mut self, micro: bool) -> Result<Timestamp, String> {
-        let year = self.number(4, 4, "2006")?;
-        self.literal(b'-')?;
-        let month = self.bounded(2, "01", 13, "month")?;
-        if month == 0 {
-            return Err(self.out_of_range("month"));
-        }
-        self.literal(b'-')?;
-        let day = self.number(2, 2, "02")?;
-        self.literal(b'T')?;
-        let hour = self.bounded(1, "15", 24, "hour")?;
-        self.literal(b':')?;
-        let minute = self.bounded(2, "04", 60, "minute")?;
-        self.literal(b':')?;
-        let second = self.bounded(2, "05", 60, "second")?;
-        let nanos = self.fraction(micro)?;
-        let offset = self.offset()?;
-        if !self.rest.is_empty() {
-            return Err(format!("parsing time {}: extra text: {}", quote(self.whole), quote(self.rest)));
-        }
-        let date = i8::try_from(day).ok().and_then(|day| Date::new(year, month, day).ok());
-        let date = date.ok_or_else(|| self.out_of_range("day"))?;
-        let local = Offset::UTC.to_timestamp(date.at(hour, minute, second, nanos));
-        local
-            .and_then(|t| t.checked_sub(jiff::SignedDuration::from_secs(offset)))
-            .map_err(|_| self.out_of_range("year"))
     }
 }
 

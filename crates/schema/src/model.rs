@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use transom_go::regexp;
+use transom_go::regexp::{self, Limits};
 
 /// The JSON type a schema node asks for. `Any` is a node without a `type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub struct Pattern {
 impl Pattern {
     /// Compiles Go (RE2) syntax; see [`regexp`].
     pub fn new(source: &str) -> Self {
-        Self { source: source.to_owned(), compiled: regexp::compile(source).ok() }
+        Self { source: source.to_owned(), compiled: regexp::compile(source, Limits::default()).ok() }
     }
 }
 

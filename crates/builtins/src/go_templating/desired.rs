@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use transom_function::{Ready, Requirements, Resource, RunFunctionRequest, RunFunctionResponse, Struct};
-use transom_gotemplate::base64_prefix;
+use transom_go::encoding::base64_prefix;
 use transom_object::json::kind_of;
 
 use super::conditions;

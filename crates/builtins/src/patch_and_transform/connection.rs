@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use transom_gotemplate::strconv::encode_base64;
+use transom_go::encoding::base64_encode;
 use transom_object::field::Path;
 use transom_object::fieldpath;
 use transom_object::json::encode_escaped;
@@ -69,7 +69,7 @@ pub fn secret(
     let place = place(composite, to, patcher)
         .map_err(|e| format!("cannot generate connection secret reference: {e}"))?;
     let data: Map<String, Value> =
-        details.iter().map(|(key, value)| (key.clone(), encode_base64(value).into())).collect();
+        details.iter().map(|(key, value)| (key.clone(), base64_encode(value).into())).collect();
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "connection.crossplane.io/v1alpha1", "data": data,
     });

@@ -1,7 +1,7 @@
 //! What must hold of an input before anything is done. The first violation is reported, in the words of the original,
 //! whose order and gaps are kept: the transforms and the policy of a combining patch are looked at only when it runs.
 
-use transom_gotemplate::regexp;
+use transom_go::regexp::{self, Limits};
 use transom_object::field::{Error, Path};
 
 use super::input::{
@@ -239,7 +239,7 @@ fn pattern(pattern: &Pattern, path: &Path) -> Checked {
 }
 
 fn compiles(pattern: &str, path: &Path, field: &str) -> Checked {
-    match regexp::compile(pattern) {
+    match regexp::compile_bytes(pattern, Limits::default()) {
         Ok(_) => Ok(()),
         Err(_) => invalid(path, field, pattern, "invalid regexp"),
     }

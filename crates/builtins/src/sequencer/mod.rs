@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use transom_function::{Ready, Resource, RunFunctionRequest, RunFunctionResponse, State};
-use transom_gotemplate::regexp;
+use transom_go::regexp::{self, Limits};
 use transom_object::quote::quote;
 
 use crate::expression::{self, Problem, Typing};
@@ -192,9 +192,9 @@ fn is_met(
 /// A pattern of names. A pattern with an anchor is used as it is, a pattern without gets both.
 fn compile(pattern: &str) -> Result<Regex, String> {
     let anchored = if pattern.starts_with('^') || pattern.ends_with('$') {
-        regexp::compile(pattern)
+        regexp::compile_bytes(pattern, Limits::default())
     } else {
-        regexp::compile(&format!("^{pattern}$"))
+        regexp::compile_bytes(&format!("^{pattern}$"), Limits::default())
     };
     anchored.map_err(|error| format!("cannot compile regex {pattern}: {error}"))
 }

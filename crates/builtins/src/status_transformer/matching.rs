@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_function::{RunFunctionRequest, Struct};
-use transom_gotemplate::regexp;
+use transom_go::regexp::{self, Limits};
 use transom_object::GroupVersion;
 
 use super::input::{ConditionMatcher, Matcher};
@@ -128,7 +128,7 @@ fn resources<'a>(
     let mut found = BTreeMap::new();
     let observed = candidates.request.observed.iter().flat_map(|observed| &observed.resources);
     for (i, resource) in matcher.resources.iter().enumerate() {
-        let pattern = regexp::compile(&resource.name)
+        let pattern = regexp::compile_bytes(&resource.name, Limits::default())
             .map_err(|error| format!("cannot compile resource key regex, resourcesIndex: {i}: {error}"))?;
         let matching = observed.clone().filter(|(name, _)| pattern.is_match(name.as_bytes()));
         found.extend(matching.map(|(name, resource)| (name.clone(), resource.object())));
@@ -152,8 +152,8 @@ fn captures(wanted: &ConditionMatcher, object: &Value) -> Result<Option<Captured
         return Ok(None);
     }
     let Some(pattern) = &wanted.message else { return Ok(Some(Captured::new())) };
-    let pattern =
-        regexp::compile(pattern).map_err(|error| format!("cannot compile message regex: {error}"))?;
+    let pattern = regexp::compile_bytes(pattern, Limits::default())
+        .map_err(|error| format!("cannot compile message regex: {error}"))?;
     let Some(groups) = pattern.captures(found.message.as_bytes()) else { return Ok(None) };
     let named = pattern.capture_names().zip(groups.iter()).skip(1).map(|(name, group)| {
         let text = group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned());

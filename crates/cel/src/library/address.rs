@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use transom_object::quote::quote;
 
-/// What is wrong, and the rest of the text from there on, where that is told.
+/// What is wrong, and the rest of the text from there on, where the message names it.
 type Problem<'t> = (&'static str, &'t str);
 
 /// An address, and whether it has a zone.

@@ -3,7 +3,8 @@
 use super::{Args, Out, Table};
 use crate::time::{self, Instant};
 use crate::value::{EvalError, Value};
-use transom_object::field::go_float;
+use transom_go::strconv::{parse_bool, shortest_float};
+use transom_go::time::duration;
 
 fn refuse(v: &Value<'_>, to: &str) -> EvalError {
     EvalError::failed(format!("type conversion error from '{}' to '{to}'", v.type_name()))
@@ -70,11 +71,7 @@ fn to_bool<'a>(args: Args<'_, 'a>) -> Out<'a> {
     let v = args.get(0)?;
     Ok(Value::Bool(match v {
         Value::Bool(b) => *b,
-        Value::String(s) => match &**s {
-            "1" | "t" | "T" | "TRUE" | "true" | "True" => true,
-            "0" | "f" | "F" | "FALSE" | "false" | "False" => false,
-            _ => return Err(refuse(v, "bool")),
-        },
+        Value::String(s) => parse_bool(s).ok_or_else(|| refuse(v, "bool"))?,
         _ => return Err(EvalError::overload()),
     }))
 }
@@ -94,7 +91,7 @@ fn to_duration<'a>(args: Args<'_, 'a>) -> Out<'a> {
         // Declared, but not implemented upstream.
         Value::Int(_) => Err(refuse(v, "google.protobuf.Duration")),
         Value::String(s) => {
-            time::parse_duration(s).map(Value::Duration).ok_or_else(|| refuse(v, "google.protobuf.Duration"))
+            duration::parse(s).map(Value::Duration).map_err(|_| refuse(v, "google.protobuf.Duration"))
         }
         _ => Err(EvalError::overload()),
     }
@@ -122,7 +119,7 @@ pub(crate) fn to_text(v: &Value<'_>) -> Result<String, EvalError> {
         Value::Bool(b) => b.to_string(),
         Value::Int(n) => n.to_string(),
         Value::Uint(n) => n.to_string(),
-        Value::Double(d) => go_float(*d),
+        Value::Double(d) => shortest_float(*d),
         Value::Bytes(b) => String::from_utf8(b.to_vec())
             .map_err(|_| EvalError::failed("invalid UTF-8 in bytes, cannot convert to string"))?,
         Value::Timestamp(t) => t.to_string(),

@@ -1,6 +1,6 @@
 //! `format`: the named formats of Kubernetes, and what is wrong with a string that has not that format.
 
-use super::url::Url;
+use super::url;
 use super::{Out, Table, string};
 use crate::opaque::Opaque;
 use crate::value::{EvalError, Value};
@@ -9,8 +9,11 @@ use transom_object::{formats, names};
 /// A named format. `regex_size` stands for the length of its pattern in cost computations.
 #[derive(Debug)]
 pub struct Format {
+    /// The name that it prints as.
     pub name: &'static str,
+    /// What is wrong with a text; nothing if it has the format.
     pub check: fn(&str) -> Vec<String>,
+    /// The length of its pattern in cost computations.
     pub regex_size: u64,
 }
 
@@ -53,7 +56,14 @@ static TABLE: [(&str, Format); 13] = [
         },
     ),
     ("labelValue", Format { name: "LabelValue", check: names::is_label_value, regex_size: 40 }),
-    ("uri", Format { name: "URI", check: |s| Url::parse(s).err().into_iter().collect(), regex_size: 1103 }),
+    (
+        "uri",
+        Format {
+            name: "URI",
+            check: |s| url::parse(s).err().iter().map(ToString::to_string).collect(),
+            regex_size: 1103,
+        },
+    ),
     (
         "uuid",
         Format { name: "uuid", check: |s| unless(uuid(s), "does not match the UUID format"), regex_size: 90 },

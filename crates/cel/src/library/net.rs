@@ -11,7 +11,9 @@ use transom_object::quote::quote;
 /// An address and how many of its leading bits name the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
+    /// The address, bits beyond the mask included.
     pub addr: IpAddr,
+    /// The length of the mask.
     pub bits: u8,
 }
 

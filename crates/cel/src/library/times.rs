@@ -1,10 +1,11 @@
 //! What a timestamp or a duration consists of: `getHours()` and its kin.
 
 use super::{Args, Out, Table, string};
-use crate::time::{Civil, Zone};
+use crate::time::Zone;
 use crate::value::{EvalError, Value};
+use transom_go::time::Time;
 
-type Part = fn(&Civil) -> i64;
+type Part = fn(&Time) -> i64;
 
 /// Of a timestamp in UTC, or in the zone that the second argument names.
 fn part<'a>(args: Args<'_, 'a>, part: Part) -> Out<'a> {
@@ -16,7 +17,7 @@ fn part<'a>(args: Args<'_, 'a>, part: Part) -> Out<'a> {
         }
         Err(_) => Zone::UTC,
     };
-    Ok(Value::Int(part(&t.at(&zone).civil())))
+    Ok(Value::Int(part(&t.at(&zone).time())))
 }
 
 fn of_duration<'a>(args: Args<'_, 'a>, unit: i64) -> Out<'a> {
@@ -36,16 +37,16 @@ pub(super) fn declare(t: &mut Table) {
             });
         };
     }
-    accessor!("getFullYear", "year", |c| c.year);
-    accessor!("getMonth", "month", |c| c.month - 1);
-    accessor!("getDayOfYear", "day_of_year", |c| c.day_of_year);
-    accessor!("getDayOfMonth", "day_of_month", |c| c.day - 1);
-    accessor!("getDate", "day_of_month_1_based", |c| c.day);
-    accessor!("getDayOfWeek", "day_of_week", |c| c.weekday);
-    accessor!("getHours", "hours", |c| c.hour);
-    accessor!("getMinutes", "minutes", |c| c.minute);
-    accessor!("getSeconds", "seconds", |c| c.second);
-    accessor!("getMilliseconds", "milliseconds", |c| c.nanosecond / 1_000_000);
+    accessor!("getFullYear", "year", |t| t.civil().year);
+    accessor!("getMonth", "month", |t| t.civil().month - 1);
+    accessor!("getDayOfYear", "day_of_year", |t| t.year_day() - 1);
+    accessor!("getDayOfMonth", "day_of_month", |t| t.civil().day - 1);
+    accessor!("getDate", "day_of_month_1_based", |t| t.civil().day);
+    accessor!("getDayOfWeek", "day_of_week", |t| t.weekday());
+    accessor!("getHours", "hours", |t| t.civil().hour);
+    accessor!("getMinutes", "minutes", |t| t.civil().minute);
+    accessor!("getSeconds", "seconds", |t| t.civil().second);
+    accessor!("getMilliseconds", "milliseconds", |t| i64::from(t.nanos / 1_000_000));
     t.member("getHours", "duration_to_hours", "duration", "int", |_, a| of_duration(a, 3_600_000_000_000));
     t.member("getMinutes", "duration_to_minutes", "duration", "int", |_, a| of_duration(a, 60_000_000_000));
     t.member("getSeconds", "duration_to_seconds", "duration", "int", |_, a| of_duration(a, 1_000_000_000));

@@ -1,13 +1,13 @@
 //! Moments as Go's `time.Time` holds them: a point in time, and the offset it was written with.
 
 use super::NANOS;
-use jiff::tz::TimeZone;
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
+use transom_go::time::{self, Location, RFC3339, RFC3339_NANO, Time};
 
 const MIN_SECONDS: i128 = -62_135_596_800;
 const MAX_SECONDS: i128 = 253_402_300_799;
-const DAY: i64 = 86_400;
 
 /// A moment at some offset from UTC. Equal moments are equal at every offset.
 #[derive(Clone, Copy, Debug)]
@@ -15,30 +15,14 @@ pub struct Instant {
     /// Since the epoch.
     nanos: i128,
     /// In seconds.
-    offset: i64,
-}
-
-/// The parts of a moment at its offset.
-pub(crate) struct Civil {
-    pub year: i64,
-    /// From 1.
-    pub month: i64,
-    /// From 1.
-    pub day: i64,
-    /// From 0.
-    pub day_of_year: i64,
-    /// From 0, Sunday.
-    pub weekday: i64,
-    pub hour: i64,
-    pub minute: i64,
-    pub second: i64,
-    pub nanosecond: i64,
+    offset: i32,
 }
 
 /// How far a place is from UTC.
 pub(crate) enum Zone {
-    Fixed(i64),
-    Named(TimeZone),
+    /// In seconds.
+    Fixed(i32),
+    Named(Location),
 }
 
 impl Zone {
@@ -48,15 +32,10 @@ impl Zone {
     pub(crate) fn get(name: &str) -> Option<Self> {
         if let Some((hours, minutes)) = name.split_once(':') {
             let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-            let minutes = if name.starts_with('-') { -i64::from(minutes) } else { i64::from(minutes) };
-            return Some(Self::Fixed(i64::from(hours) * 3600 + minutes * 60));
+            let minutes = if name.starts_with('-') { minutes.checked_neg()? } else { minutes };
+            return Some(Self::Fixed(hours.checked_mul(3600)?.checked_add(minutes.checked_mul(60)?)?));
         }
-        if matches!(name, "" | "UTC") {
-            return Some(Self::UTC);
-        }
-        // Unlike jiff's, Go's names are case-sensitive.
-        let zone = TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name))?;
-        Some(Self::Named(zone))
+        Location::load(name).map(Self::Named)
     }
 }
 
@@ -64,28 +43,28 @@ impl Instant {
     /// Go's zero time.
     pub(crate) const FIRST: Self = Self { nanos: MIN_SECONDS * NANOS, offset: 0 };
 
+    /// By a layout of Go's.
+    fn read(layout: &str, text: &str) -> Option<Self> {
+        let time = time::parse(layout.as_bytes(), text.as_bytes()).ok()?;
+        Some(Self { nanos: time.unix_nanos(), offset: time.offset() })
+    }
+
     /// RFC 3339 as Go's `time.Parse` reads it: the hour may have one digit, and a comma may stand for the point.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (local, rest) = local(text)?;
-        let offset = if rest == "Z" { 0 } else { offset(rest)? };
-        Some(Self { nanos: local - i128::from(offset) * NANOS, offset })
+        Self::read(RFC3339, text)
     }
 
     /// What OpenAPI calls `date-time`: the offset may be missing, and so may all of it.
     pub fn parse_lenient(text: &str) -> Option<Self> {
-        match local(text) {
-            Some((nanos, "")) => Some(Self { nanos, offset: 0 }),
-            None if text.is_empty() => Some(Self { nanos: 0, offset: 0 }),
-            _ => Self::parse(text),
+        if text.is_empty() {
+            return Some(Self { nanos: 0, offset: 0 });
         }
+        Self::read("2006-01-02T15:04:05", text).or_else(|| Self::parse(text))
     }
 
     /// A day, `2006-01-02`, at midnight UTC.
     pub fn parse_date(text: &str) -> Option<Self> {
-        match date(text)? {
-            (days, "") => Some(Self { nanos: i128::from(days * DAY) * NANOS, offset: 0 }),
-            _ => None,
-        }
+        Self::read("2006-01-02", text)
     }
 
     pub(crate) fn from_seconds(seconds: i64) -> Option<Self> {
@@ -115,38 +94,18 @@ impl Instant {
     pub(crate) fn at(self, zone: &Zone) -> Self {
         let offset = match zone {
             Zone::Fixed(offset) => *offset,
-            Zone::Named(zone) => {
-                // The last days of the year 9999 are beyond what the database of zones can be asked about.
-                let moment = jiff::Timestamp::from_nanosecond(self.nanos).unwrap_or(jiff::Timestamp::MAX);
-                zone.to_offset(moment).seconds().into()
-            }
+            Zone::Named(location) => Time { location: location.clone(), ..self.time() }.offset(),
         };
         Self { offset, ..self }
     }
 
-    pub(crate) fn civil(self) -> Civil {
-        let seconds = self.seconds() + self.offset;
-        let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
-        let year = year_of(days);
-        let day_of_year = days - first_day(year);
-        let lengths = month_lengths(year);
-        let (mut month, mut day) = (0, day_of_year);
-        while day >= lengths[month] {
-            day -= lengths[month];
-            month += 1;
-        }
-        Civil {
-            year,
-            month: i64::try_from(month).unwrap_or_default() + 1,
-            day: day + 1,
-            day_of_year,
-            // The epoch was a Thursday.
-            weekday: (days + 4).rem_euclid(7),
-            hour: second / 3600,
-            minute: second / 60 % 60,
-            second: second % 60,
-            nanosecond: i64::try_from(self.nanos.rem_euclid(NANOS)).unwrap_or_default(),
-        }
+    /// The moment as Go holds it, at the offset that it was written with.
+    pub(crate) fn time(self) -> Time {
+        let location = match self.offset {
+            0 => Location::Utc,
+            offset => Location::Fixed(Arc::from(""), offset),
+        };
+        Time { location, ..Time::from_nanos(self.nanos) }
     }
 }
 
@@ -173,103 +132,8 @@ impl Ord for Instant {
 /// RFC 3339 at the offset that the moment was written with.
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Civil { year, month, day, hour, minute, second, nanosecond, .. } = self.civil();
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-        if nanosecond != 0 {
-            write!(f, ".{}", format!("{nanosecond:09}").trim_end_matches('0'))?;
-        }
-        if self.offset == 0 {
-            return f.write_str("Z");
-        }
-        let minutes = self.offset.abs() / 60;
-        let sign = if self.offset < 0 { '-' } else { '+' };
-        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        f.write_str(&self.time().format(RFC3339_NANO))
     }
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn month_lengths(year: i64) -> [i64; 12] {
-    [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-}
-
-/// The first day of a year, counted from the epoch.
-fn first_day(year: i64) -> i64 {
-    let before = year - 1;
-    before * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_162
-}
-
-fn year_of(days: i64) -> i64 {
-    // The mean length of a year is 365.2425 days; that is at most one year off.
-    let mut year = (days * 400).div_euclid(146_097) + 1970;
-    while first_day(year) > days {
-        year -= 1;
-    }
-    while first_day(year + 1) <= days {
-        year += 1;
-    }
-    year
-}
-
-/// A number of one or two digits below a limit, and what follows.
-fn number(text: &str, two_digits: bool, limit: i64) -> Option<(i64, &str)> {
-    let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
-    if digits == 0 || (two_digits && digits == 1) {
-        return None;
-    }
-    let (number, rest) = text.split_at(digits);
-    Some((number.parse().ok().filter(|n| *n < limit)?, rest))
-}
-
-/// The day that a text begins with, counted from the epoch, and what follows.
-fn date(text: &str) -> Option<(i64, &str)> {
-    let (year, rest) = text.split_at_checked(4)?;
-    let year: i64 = year.bytes().all(|b| b.is_ascii_digit()).then(|| year.parse().ok())??;
-    let (month, rest) = number(rest.strip_prefix('-')?, true, 13)?;
-    let (day, rest) = number(rest.strip_prefix('-')?, true, 32)?;
-    let lengths = month_lengths(year);
-    let before = usize::try_from(month).ok()?.checked_sub(1)?;
-    if day < 1 || day > lengths[before] {
-        return None;
-    }
-    let days_before: i64 = lengths.iter().take(before).sum();
-    Some((first_day(year) + days_before + day - 1, rest))
-}
-
-/// Date and time that a text begins with, in nanoseconds since the epoch as if they were UTC, and what follows.
-fn local(text: &str) -> Option<(i128, &str)> {
-    let (days, rest) = date(text)?;
-    let (hour, rest) = number(rest.strip_prefix('T')?, false, 24)?;
-    let (minute, rest) = number(rest.strip_prefix(':')?, true, 60)?;
-    let (second, rest) = number(rest.strip_prefix(':')?, true, 60)?;
-    let (fraction, rest) = fraction(rest);
-    let seconds = days * DAY + hour * 3600 + minute * 60 + second;
-    Some((i128::from(seconds) * NANOS + fraction, rest))
-}
-
-/// Nanoseconds after a point or comma, and what follows. Further digits are dropped.
-fn fraction(text: &str) -> (i128, &str) {
-    let digits = text.strip_prefix(['.', ',']).unwrap_or_default();
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-    if end == 0 {
-        return (0, text);
-    }
-    let nanos = digits.bytes().take(end).chain(std::iter::repeat(b'0')).take(9);
-    (nanos.fold(0, |sum, digit| sum * 10 + i128::from(digit - b'0')), &digits[end..])
-}
-
-/// `+01:00`, in seconds. As in Go, a day and an hour may be written.
-fn offset(text: &str) -> Option<i64> {
-    let sign = match text.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    let (hours, rest) = number(&text[1..], true, 25)?;
-    let (minutes, rest) = number(rest.strip_prefix(':')?, true, 61)?;
-    rest.is_empty().then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 #[cfg(test)]
@@ -301,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment() {
+    fn what_is_not_a_moment() {
         for bad in [
             "",
             "2011-08-18",
@@ -332,15 +196,15 @@ mod tests {
     #[test]
     fn parts() {
         let moment = Instant::parse("2024-12-31T23:30:00+02:00").unwrap();
-        let civil = moment.civil();
+        let (time, civil) = (moment.time(), moment.time().civil());
         assert_eq!(
-            (civil.year, civil.month, civil.day, civil.day_of_year, civil.weekday),
-            (2024, 12, 31, 365, 2)
+            (civil.year, civil.month, civil.day, time.year_day(), time.weekday()),
+            (2024, 12, 31, 366, 2)
         );
-        assert_eq!(moment.at(&Zone::UTC).civil().hour, 21);
+        assert_eq!(moment.at(&Zone::UTC).time().civil().hour, 21);
         let there = moment.at(&Zone::get("America/New_York").unwrap());
         assert_eq!(there.to_string(), "2024-12-31T16:30:00-05:00");
         assert!(Zone::get("america/new_york").is_none());
-        assert_eq!(moment.at(&Zone::get("-00:30").unwrap()).civil().hour, 21);
+        assert_eq!(moment.at(&Zone::get("-00:30").unwrap()).time().civil().hour, 21);
     }
 }

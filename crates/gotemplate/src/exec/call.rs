@@ -7,7 +7,7 @@ use crate::functions::{CallError, Callee, Special, Type};
 use crate::parse::ast::Operand;
 use crate::value::Value;
 
-/// A signature, whoever declared it.
+/// A signature, of a built-in or a registered function.
 struct Signature<'s> {
     name: &'s str,
     params: &'s [Type],

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use crate::functions::Type;
-use crate::semver::Version;
-use crate::time::{Time, duration};
 use crate::value::{IntKind, Named, UintKind, Value};
+use transom_go::semver::Version;
+use transom_go::time::{Time, duration};
 
 pub struct Method {
     pub name: &'static str,

@@ -1,9 +1,10 @@
 //! One field of output: integers, floats and strings laid out by width, precision and flags.
 
 use super::Printer;
-use crate::strconv::{float, quote, unicode};
 use crate::value::Value;
-use crate::value::text::{rune_count, runes};
+use transom_go::strconv::{Shown, can_backquote, format_float, quote_bytes, quote_rune};
+use transom_go::unicode;
+use transom_go::utf8::{rune_count, runes};
 
 impl Printer {
     fn padding(&mut self, count: usize) {
@@ -48,12 +49,17 @@ impl Printer {
         self.pad(text);
     }
 
+    /// `%+q` writes ASCII alone.
+    fn shown(&self) -> Shown {
+        if self.flags.plus { Shown::Ascii } else { Shown::Printable }
+    }
+
     pub(super) fn string_q(&mut self, text: &[u8]) {
         let text = self.truncate(text);
-        if self.flags.sharp && quote::can_backquote(text) {
+        if self.flags.sharp && can_backquote(text) {
             self.pad(&[b"`", text, b"`"].concat());
         } else {
-            self.pad(&quote::quote(text, self.flags.plus));
+            self.pad(quote_bytes(text, self.shown()).as_bytes());
         }
     }
 
@@ -106,7 +112,7 @@ impl Printer {
                 let rune = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or('\u{FFFD}');
                 self.pad(rune.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            'q' => self.pad(&quote::quote_rune(code, self.flags.plus)),
+            'q' => self.pad(quote_rune(code, self.shown()).as_bytes()),
             'U' => self.unicode(if negative { magnitude.wrapping_neg() } else { magnitude }),
             _ => self.bad_verb(Some(value), verb),
         }
@@ -191,7 +197,7 @@ impl Printer {
         if !self.room(precision.max(0) as usize) {
             return;
         }
-        let mut text = float::format(number, form, precision);
+        let mut text = format_float(number, form, precision);
         if !text.starts_with(['-', '+']) {
             text.insert(0, if self.flags.space && !self.flags.plus { ' ' } else { '+' });
         } else if self.flags.space && !self.flags.plus && text.starts_with('+') {

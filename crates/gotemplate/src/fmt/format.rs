@@ -1,8 +1,8 @@
 //! The directive: flags, width, precision, argument indexes, and what is printed when they are wrong.
 
 use super::{Flags, Printer};
-use crate::value::text::decode_rune;
 use crate::value::{Kind, Value};
+use transom_go::utf8::decode_rune;
 
 /// Where the reader of one format string stands.
 struct Cursor<'a> {

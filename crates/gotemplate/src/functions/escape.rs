@@ -3,9 +3,9 @@
 use super::env::{CallError, Env};
 use super::{Native, Type, variadic};
 use crate::fmt;
-use crate::strconv::unicode::is_print;
-use crate::value::text::decode_rune;
 use crate::value::{Str, Value};
+use transom_go::unicode::is_print;
+use transom_go::utf8::decode_rune;
 
 const ANY: &[Type] = &[Type::Any];
 

@@ -1,8 +1,8 @@
 //! The lexer: template text into items, with Go's rules for trim markers, comments and what ends a word.
 
 use crate::fmt::sprintf;
-use crate::strconv::unicode::{is_digit, is_letter};
 use crate::value::Value;
+use transom_go::unicode::{is_digit, is_letter};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub enum ItemKind {

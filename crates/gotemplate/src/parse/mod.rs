@@ -14,8 +14,8 @@ use lex::{Item, ItemKind, Lexer};
 use crate::error::Error;
 use crate::fmt::sprintf;
 use crate::functions::Callee;
-use crate::strconv::quote::unquote;
 use crate::value::{Str, Value};
+use transom_go::strconv::unquote;
 
 /// How deep control structures or parentheses may nest. Go allows 10 000 parentheses and any control structure.
 pub const MAX_NESTING: usize = 2000;

@@ -3,9 +3,9 @@
 use super::ast::Number;
 use super::lex::ItemKind;
 use crate::fmt::sprintf;
-use crate::strconv::number::{parse_float, parse_int, parse_uint};
-use crate::strconv::quote::unquote_char;
 use crate::value::Value;
+use transom_go::strconv::unquote_char;
+use transom_go::strconv::{parse_float, parse_int, parse_uint};
 
 pub fn parse(text: &str, kind: ItemKind) -> Result<Number, String> {
     match kind {

@@ -2,12 +2,12 @@
 
 use super::args::text;
 use crate::functions::{Native, Type, fixed};
-use crate::strconv::quote::push_rune;
-use crate::strconv::unicode::{
+use transom_go::unicode::{
     is_digit, is_letter, is_lower, is_number, is_punct, is_space, is_title, is_upper, to_lower, to_title,
     to_upper,
 };
-use crate::value::text::{decode_rune, runes};
+use transom_go::utf8::push_rune;
+use transom_go::utf8::{decode_rune, runes};
 
 const STR: &[Type] = &[Type::Str];
 

@@ -10,10 +10,10 @@ use rcgen::{
 };
 
 use super::args::{int, text};
-use super::encoding::base64_decode;
 use super::keys::{self, PrivateKey, decode_pem, pem};
 use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::value::{Form, Struct, Value};
+use transom_go::encoding::base64_decode;
 
 const SELF_SIGNED: &[Type] = &[Type::Str, Type::List, Type::List, Type::Int];
 const SELF_SIGNED_KEY: &[Type] = &[Type::Str, Type::List, Type::List, Type::Int, Type::Str];

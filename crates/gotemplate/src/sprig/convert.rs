@@ -2,8 +2,8 @@
 
 use super::args;
 use crate::functions::{CallError, Env, Native, Type, fixed};
-use crate::strconv::number::{parse_float, parse_int};
 use crate::value::{List, ListType, Str, Value};
+use transom_go::strconv::{parse_float, parse_int};
 
 pub const FUNCTIONS: &[Native] = &[
     fixed("atoi", &[Type::Str], |_, args| {

@@ -4,9 +4,9 @@ use aes::cipher::{BlockDecryptMut, BlockEncryptMut, KeyIvInit, block_padding::No
 use ring::digest;
 
 use super::args::{int, text};
-use super::encoding::{base64, base64_decode};
 use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::value::{Str, Value};
+use transom_go::encoding::{base64_decode, base64_encode, hex};
 
 const STR: &[Type] = &[Type::Str];
 const STR2: &[Type] = &[Type::Str, Type::Str];
@@ -46,7 +46,7 @@ pub const FUNCTIONS: &[Native] = &[
         env.allocate(count.saturating_mul(3))?;
         let mut bytes = vec![0; count];
         env.random(&mut bytes)?;
-        Ok(Value::str(base64(&bytes)))
+        Ok(Value::str(base64_encode(&bytes)))
     }),
     fixed("randAlphaNum", INT, |env, args| {
         random_text(env, int(args, 0)?, |byte| byte.is_ascii_alphanumeric())
@@ -71,10 +71,6 @@ pub const FUNCTIONS: &[Native] = &[
         env.string(chosen.map_or("", String::as_str))
     }),
 ];
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 fn hex_digest(
     env: &mut Env<'_>,
@@ -138,7 +134,7 @@ fn encrypt_aes(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     content.resize(plain.len() + padding, u8::try_from(padding).unwrap_or(16));
     let cipher = cbc::Encryptor::<aes::Aes256>::new(&aes_key(password).into(), &iv.into());
     let sealed = cipher.encrypt_padded_vec_mut::<NoPadding>(&content);
-    env.string(base64(&[iv.as_slice(), &sealed].concat()))
+    env.string(base64_encode(&[iv.as_slice(), &sealed].concat()))
 }
 
 fn decrypt_aes(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {

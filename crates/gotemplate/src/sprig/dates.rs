@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use super::args::text;
 use crate::functions::{CallError, Env, Native, Type, fixed};
-use crate::strconv::number::parse_int;
-use crate::time::{self, Time, duration};
 use crate::value::{IntKind, Value};
+use transom_go::strconv::parse_int;
+use transom_go::time::{self, Time, duration};
 
 const STR_TIME: &[Type] = &[Type::Str, Type::Time];
 const STR2: &[Type] = &[Type::Str, Type::Str];
@@ -77,8 +77,8 @@ fn now(env: &Env<'_>) -> Time {
 fn saturating(text: &str) -> i64 {
     match parse_int(text, 10) {
         Ok(value) => value,
-        Err(crate::strconv::number::NumberError::Range) if text.starts_with('-') => i64::MIN,
-        Err(crate::strconv::number::NumberError::Range) => i64::MAX,
+        Err(transom_go::strconv::NumberError::Range) if text.starts_with('-') => i64::MIN,
+        Err(transom_go::strconv::NumberError::Range) => i64::MAX,
         Err(_) => 0,
     }
 }

@@ -17,7 +17,7 @@ const DIVISION_DIGITS: i64 = 16;
 
 pub fn from_float(value: f64) -> Result<Decimal, String> {
     if !value.is_finite() {
-        let shown = crate::strconv::float::shortest(value);
+        let shown = transom_go::strconv::shortest_float(value);
         return Err(format!("Cannot create a Decimal from {shown}"));
     }
     let text = format!("{:e}", value.abs());

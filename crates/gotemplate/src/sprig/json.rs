@@ -2,9 +2,10 @@
 
 use super::args::text;
 use crate::functions::{CallError, Env, Native, Type, fixed};
-use crate::strconv::float;
-use crate::value::text::runes;
 use crate::value::{Form, Key, ListType, MAX_DEPTH, Map, MapType, Value};
+use transom_go::encoding::base64_encode;
+use transom_go::json::{self, Html};
+use transom_go::strconv::{Shown, quote_rune, shortest_float};
 
 const ANY: &[Type] = &[Type::Any];
 const STR: &[Type] = &[Type::Str];
@@ -70,7 +71,7 @@ impl Encoder<'_, '_> {
             Value::Str(text) => self.string(text),
             Value::List(list) if list.is_nil() => self.out.extend_from_slice(b"null"),
             Value::List(list) if list.ty() == ListType::Uint8 => {
-                let encoded = super::encoding::base64(&list.to_bytes().unwrap_or_default());
+                let encoded = base64_encode(&list.to_bytes().unwrap_or_default());
                 self.string(encoded.as_bytes());
             }
             Value::List(list) => {
@@ -156,46 +157,20 @@ impl Encoder<'_, '_> {
 
     fn float(&mut self, number: f64) -> Result<(), CallError> {
         if !number.is_finite() {
-            return Err(format!("json: unsupported value: {}", float::shortest(number)).into());
+            return Err(format!("json: unsupported value: {}", shortest_float(number)).into());
         }
-        let magnitude = number.abs();
-        let exponent = magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude);
-        let mut text = float::format(number, if exponent { b'e' } else { b'f' }, -1);
-        // JSON writes e-9 where Go writes e-09.
-        if exponent && let Some(at) = text.find("e-0") {
-            text.replace_range(at + 2..at + 3, "");
-        }
-        self.out.extend_from_slice(text.as_bytes());
+        self.out.extend_from_slice(json::format_float(number).as_bytes());
         Ok(())
     }
 
     fn string(&mut self, text: &[u8]) {
-        self.out.push(b'"');
-        for (at, rune, width) in runes(text) {
-            let escape = match rune {
-                '"' => "\\\"".to_owned(),
-                '\\' => "\\\\".to_owned(),
-                '\u{8}' => "\\b".to_owned(),
-                '\u{C}' => "\\f".to_owned(),
-                '\n' => "\\n".to_owned(),
-                '\r' => "\\r".to_owned(),
-                '\t' => "\\t".to_owned(),
-                '\u{0}'..='\u{1F}' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", u32::from(rune)),
-                '<' | '>' | '&' if self.style.escape_html => format!("\\u{:04x}", u32::from(rune)),
-                '\u{FFFD}' if width == 1 => "\\ufffd".to_owned(),
-                _ => {
-                    self.out.extend_from_slice(&text[at..at + width]);
-                    continue;
-                }
-            };
-            self.out.extend_from_slice(escape.as_bytes());
-        }
-        self.out.push(b'"');
+        let html = if self.style.escape_html { Html::Escaped } else { Html::Plain };
+        json::append_string(&mut self.out, text, html);
     }
 }
 
 fn unmarshal(env: &mut Env<'_>, text: &[u8]) -> Result<Value, CallError> {
-    // The parser's tree is built before ours, so what it will take is told by the text.
+    // The parser's tree is built before ours, so its size is estimated from the text.
     let count = |byte: u8| text.iter().filter(|found| **found == byte).count();
     env.allocate(text.len().saturating_mul(4))?;
     env.allocate_elements((count(b',') + count(b'[')).saturating_mul(2))?;
@@ -215,8 +190,7 @@ fn unmarshal(env: &mut Env<'_>, text: &[u8]) -> Result<Value, CallError> {
 }
 
 fn shown(rune: char) -> String {
-    String::from_utf8_lossy(&crate::strconv::quote::quote_rune(u64::from(u32::from(rune)), false))
-        .into_owned()
+    quote_rune(u64::from(u32::from(rune)), Shown::Printable)
 }
 
 /// Depth is bounded by the parser's own limit.

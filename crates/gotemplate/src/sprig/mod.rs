@@ -20,11 +20,9 @@ mod primes;
 mod reflect;
 mod regexes;
 mod strings;
-pub(crate) mod syntax;
 mod urls;
 mod versions;
 
-pub use encoding::{base64 as encode_base64, base64_decode as decode_base64, base64_prefix};
 pub(crate) use reflect::deep_equal;
 
 use crate::functions::{CallError, Env, Native};

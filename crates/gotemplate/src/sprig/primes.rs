@@ -12,7 +12,7 @@ const SIEVED: usize = 20_000;
 /// Rounds of Miller and Rabin's test, with a Lucas test after them: more than FIPS 186-5 asks for at these lengths.
 const ROUNDS: usize = 8;
 
-/// A prime of so many bits, the upper two of which are set, so that the product of two has twice as many.
+/// A prime of `bits` bits, the upper two of which are set, so that the product of two has twice as many.
 pub fn prime(env: &Env<'_>, bits: usize) -> Result<BigUint, CallError> {
     let small = odd_primes();
     loop {

@@ -1,4 +1,4 @@
-//! Regular expressions, compiled by `regexp`.
+//! Regular expressions.
 
 use std::rc::Rc;
 
@@ -6,9 +6,10 @@ use regex::bytes::Regex;
 
 use super::args::{int, text};
 use crate::functions::{CallError, Env, Native, Type, fixed};
-use crate::regexp;
-use crate::value::text::runes;
 use crate::value::{List, ListType, Str, Value};
+use transom_go::regexp::{Limits, compile_bytes};
+use transom_go::unicode::{is_digit, is_letter};
+use transom_go::utf8::runes;
 
 const STR2: &[Type] = &[Type::Str, Type::Str];
 const STR3: &[Type] = &[Type::Str, Type::Str, Type::Str];
@@ -57,6 +58,9 @@ fn panicked(error: CallError, args: &[Value]) -> CallError {
     }
 }
 
+/// What a pattern's program may take; less than elsewhere, because one template can have many patterns.
+const PROGRAM_BYTES: usize = 2 << 20;
+
 fn compiled(env: &mut Env<'_>, pattern: &Str, text: &Str) -> Result<Rc<Regex>, CallError> {
     // Matching costs at most pattern × text.
     env.spend(1 + text.len().saturating_mul(1 + pattern.len() / 16) / 32)?;
@@ -65,8 +69,10 @@ fn compiled(env: &mut Env<'_>, pattern: &Str, text: &Str) -> Result<Rc<Regex>, C
     }
     // Compiling costs what repetitions unfold to.
     env.spend(1000 + pattern.len() * 20 + unfolded(pattern) * 200)?;
-    let regex = Rc::new(regexp::compile(&pattern.lossy())?);
-    env.allocate(regexp::COMPILED_SIZE / 64)?;
+    let limits = Limits { program_bytes: PROGRAM_BYTES };
+    let regex = compile_bytes(&pattern.lossy(), limits).map_err(|error| error.to_string())?;
+    let regex = Rc::new(regex);
+    env.allocate(PROGRAM_BYTES / 64)?;
     env.patterns.insert(pattern.clone(), regex.clone());
     Ok(regex)
 }
@@ -176,9 +182,7 @@ fn expand_into(out: &mut Vec<u8>, mut template: &[u8], captures: &regex::bytes::
 fn reference(template: &[u8]) -> Option<(&str, &[u8])> {
     let braced = template.first() == Some(&b'{');
     let body = &template[usize::from(braced)..];
-    let word = |rune: char| {
-        rune == '_' || crate::strconv::unicode::is_letter(rune) || crate::strconv::unicode::is_digit(rune)
-    };
+    let word = |rune: char| rune == '_' || is_letter(rune) || is_digit(rune);
     let length = runes(body).find(|(_, rune, _)| !word(*rune)).map_or(body.len(), |(at, _, _)| at);
     let name = std::str::from_utf8(&body[..length]).ok().filter(|name| !name.is_empty())?;
     let rest = &body[length..];

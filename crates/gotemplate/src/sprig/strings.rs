@@ -3,10 +3,10 @@
 use super::args::{int, text};
 use super::convert::{strslice, strval};
 use crate::functions::{CallError, Env, Native, Type, fixed, variadic};
-use crate::strconv::quote::quote;
-use crate::strconv::unicode::is_space;
-use crate::value::text::runes;
 use crate::value::{Key, List, ListType, Map, MapType, Str, Value};
+use transom_go::strconv::{Shown, quote_bytes};
+use transom_go::unicode::is_space;
+use transom_go::utf8::runes;
 
 const STR: &[Type] = &[Type::Str];
 const STR2: &[Type] = &[Type::Str, Type::Str];
@@ -81,9 +81,9 @@ pub const FUNCTIONS: &[Native] = &[
     variadic("quote", ANYS, |env, args| {
         let mut quoted = Vec::new();
         for arg in args.iter().filter(|arg| !arg.is_nil()) {
-            quoted.push(quote(&strval(env, arg)?, false));
+            quoted.push(quote_bytes(&strval(env, arg)?, Shown::Printable));
         }
-        env.string(quoted.join(&b' '))
+        env.string(quoted.join(" "))
     }),
     variadic("squote", ANYS, |env, args| {
         let mut quoted = Vec::new();

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::args::text;
 use crate::functions::{Native, Type, fixed};
-use crate::semver::{Constraint, Version};
 use crate::value::Value;
+use transom_go::semver::{Constraint, Version};
 
 pub const FUNCTIONS: &[Native] = &[
     fixed("semver", &[Type::Str], |_, args| {

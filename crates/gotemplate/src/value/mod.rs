@@ -15,8 +15,8 @@ pub use collection::{Key, List, ListType, Map, MapType};
 pub use json::NestedTooDeeply;
 pub use text::Str;
 
-use crate::semver::Version;
-use crate::time::Time;
+use transom_go::semver::Version;
+use transom_go::time::Time;
 
 /// How deep data may nest before functions that walk it give up; Go would exhaust its stack on cyclic data.
 pub const MAX_DEPTH: usize = 512;
@@ -194,9 +194,9 @@ impl Named {
 
     pub fn text(self, value: i64) -> String {
         match self {
-            Named::Duration => crate::time::duration::format(value),
-            Named::Month => crate::time::month_name(value),
-            Named::Weekday => crate::time::weekday_name(value),
+            Named::Duration => transom_go::time::duration::format(value),
+            Named::Month => transom_go::time::month_name(value),
+            Named::Weekday => transom_go::time::weekday_name(value),
         }
     }
 }
@@ -238,7 +238,9 @@ impl Value {
     /// A struct of a given type that embeds a `time.Time`: the zero time, or one given as RFC 3339 words it.
     pub fn embedded_time(type_name: &'static str, text: Option<&str>) -> Result<Value, String> {
         let time = match text {
-            Some(text) => crate::time::parse(b"2006-01-02T15:04:05Z07:00", text.as_bytes())?.in_zone("UTC"),
+            Some(text) => {
+                transom_go::time::parse(b"2006-01-02T15:04:05Z07:00", text.as_bytes())?.in_zone("UTC")
+            }
             None => Time::zero(),
         };
         let fields = vec![("Time", Value::Time(Rc::new(time)))];

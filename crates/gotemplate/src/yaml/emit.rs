@@ -1,10 +1,12 @@
 //! The emitter: block style, four spaces, sequences indented under their key, nothing folded.
 
-use super::scalar::{self, Style};
 use super::sort;
+use super::style::{self, Style};
 use crate::functions::{CallError, Env};
-use crate::strconv::float;
 use crate::value::{Key, MAX_DEPTH, Value};
+use transom_go::encoding::base64_encode;
+use transom_go::time::RFC3339_NANO;
+use transom_go::yaml::{double_quoted, format_float, single_quoted};
 
 const INDENT: usize = 4;
 
@@ -122,7 +124,7 @@ impl Emitter<'_, '_> {
 
     fn entry(&mut self, key: &Key, value: &Value, indent: usize, depth: usize) -> Result<(), CallError> {
         let simple = match key {
-            Key::Str(text) => text.len() <= 128 && !scalar::is_multiline(&text.lossy()),
+            Key::Str(text) => text.len() <= 128 && !style::is_multiline(&text.lossy()),
             _ => true,
         };
         if simple {
@@ -144,19 +146,13 @@ impl Emitter<'_, '_> {
             Value::Int(_, number) => self.push(&number.to_string()),
             Value::Uint(_, number) => self.push(&number.to_string()),
             Value::Float(number) => {
-                let text = match float::shortest(*number).as_str() {
-                    "+Inf" => ".inf".to_owned(),
-                    "-Inf" => "-.inf".to_owned(),
-                    "NaN" => ".nan".to_owned(),
-                    text => text.to_owned(),
-                };
-                self.push(&text);
+                self.push(&format_float(*number));
             }
             Value::Complex(..) => return Err("cannot marshal type: complex128".into()),
             Value::Str(text) => match std::str::from_utf8(text) {
                 Ok(text) => self.text(text, indent),
                 Err(_) => {
-                    let encoded = crate::sprig::encode_base64(text);
+                    let encoded = base64_encode(text);
                     self.push(&format!("!!binary {encoded}"));
                 }
             },
@@ -164,12 +160,12 @@ impl Emitter<'_, '_> {
                 self.text(&named.text(*number), indent);
             }
             Value::Named(_, number) => self.push(&number.to_string()),
-            Value::Time(time) => self.push(&time.format("2006-01-02T15:04:05.999999999Z07:00")),
+            Value::Time(time) => self.push(&time.format(RFC3339_NANO)),
             Value::Version(version) => self.text(&version.to_string(), indent),
             // A type that marshals as text, which is quoted because it reads as a timestamp.
             Value::Struct(shape) => {
                 if let Some(time) = shape.instant() {
-                    self.text(&time.format("2006-01-02T15:04:05.999999999Z07:00"), indent);
+                    self.text(&time.format(RFC3339_NANO), indent);
                 }
             }
             Value::List(_) | Value::Map(_) => {}
@@ -178,10 +174,10 @@ impl Emitter<'_, '_> {
     }
 
     fn text(&mut self, text: &str, indent: usize) {
-        match scalar::style(text) {
+        match style::style(text) {
             Style::Plain => self.push(text),
-            Style::Single => self.push(&scalar::single_quoted(text)),
-            Style::Double => self.push(&scalar::double_quoted(text)),
+            Style::Single => self.push(&single_quoted(text)),
+            Style::Double => self.push(&double_quoted(text)),
             Style::Literal => self.literal(text, indent),
         }
     }

@@ -2,9 +2,8 @@
 
 mod emit;
 mod read;
-mod resolve;
-mod scalar;
 mod sort;
+mod style;
 
 use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::value::Value;

@@ -1,20 +1,22 @@
 //! The reader: events into values, with anchors, merge keys, and yaml.v3's refusal of duplicate keys.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-use super::resolve::{Resolved, resolve};
 use crate::functions::{CallError, Env};
 use crate::sprig::copy;
-use crate::value::{Key, MAX_DEPTH, Map, MapType, Str, Value};
+use crate::value::{Key, MAX_DEPTH, Map, MapType, Str, UintKind, Value};
+use transom_go::encoding::base64_decode;
+use transom_go::yaml::{Scalar, Version, resolve};
 
 /// What a token of the parser takes, with the text beside it.
 const TOKEN: usize = 200;
 
 pub fn read(env: &mut Env<'_>, text: &str) -> Result<Value, CallError> {
     env.allocate(text.len().saturating_mul(2))?;
-    // The parser keeps all of a collection in brackets until it knows that it is no key.
+    // The parser keeps all of a collection in brackets until it knows that it is not a key.
     let tokens = text.bytes().filter(|byte| b",:[]{}".contains(byte)).count();
     env.allocate(tokens.saturating_mul(TOKEN))?;
     let mut reader = Reader { env, events: Parser::new_from_str(text), anchors: HashMap::new(), line: 0 };
@@ -71,7 +73,7 @@ impl<'i> Reader<'_, '_, 'i> {
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain;
-                if plain && tag.is_none() && matches!(resolve(&text), Resolved::Merge) {
+                if plain && tag.is_none() && resolve(&text, Version::V3) == Scalar::Merge {
                     return Ok(Node::Merge);
                 }
                 self.env.allocate(text.len() + 16)?;
@@ -183,14 +185,18 @@ fn scalar(text: &str, plain: bool, tag: Option<&Tag>) -> Result<Value, CallError
     let resolved = match (tag, plain) {
         (Some("str"), _) | (None, false) => return Ok(Value::str(text)),
         (Some("binary"), _) => {
-            let decoded = crate::sprig::decode_base64(text.as_bytes());
+            let decoded = base64_decode(text.as_bytes());
             let bytes = decoded.map_err(|_| "yaml: !!binary value contains invalid base64 data")?;
             return Ok(Value::Str(Str::from(bytes)));
         }
-        _ => match resolve(text) {
-            Resolved::Null => Value::Nil,
-            Resolved::Merge | Resolved::Text => Value::str(text),
-            Resolved::Value(value) => value,
+        _ => match resolve(text, Version::V3) {
+            Scalar::Null => Value::Nil,
+            Scalar::Merge | Scalar::Text => Value::str(text),
+            Scalar::Bool(value) => Value::Bool(value),
+            Scalar::Int(value) => Value::int(value),
+            Scalar::Uint(value) => Value::Uint(UintKind::Uint64, value),
+            Scalar::Float(value) => Value::Float(value),
+            Scalar::Time(time) => Value::Time(Rc::new(time)),
         },
     };
     match (tag, resolved) {

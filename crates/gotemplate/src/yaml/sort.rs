@@ -1,7 +1,7 @@
 //! yaml.v3's order of keys: numbers before text, and digits inside text by value (`k9` before `k10`).
 
-use crate::strconv::unicode::{is_digit, is_letter};
 use crate::value::Key;
+use transom_go::unicode::{is_digit, is_letter};
 
 /// Merge sort by hand: the order is not total, which the standard sort would not tolerate.
 pub fn sorted<T>(mut entries: Vec<(Key, T)>) -> Vec<(Key, T)> {

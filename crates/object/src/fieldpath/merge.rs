@@ -20,7 +20,9 @@ use std::collections::HashSet;
 /// How a value merges with the one at its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeOptions {
+    /// Keep values that are there.
     pub keep_map_values: bool,
+    /// Append to arrays instead of replacing them.
     pub append_slice: bool,
 }
 

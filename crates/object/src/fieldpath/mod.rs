@@ -26,7 +26,9 @@ use std::fmt;
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Segment {
+    /// A field of an object.
     Field(String),
+    /// An element of an array.
     Index(usize),
 }
 

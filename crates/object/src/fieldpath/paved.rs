@@ -49,25 +49,29 @@ pub fn get_segments<'v>(root: &'v Value, segments: &[Segment]) -> Result<&'v Val
     Ok(here)
 }
 
+/// The string at a path; an error if it is missing or of another type.
 pub fn get_string<'v>(root: &'v Value, path: &str) -> Result<&'v str, Error> {
     get(root, path)?.as_str().ok_or_else(|| Error::new(format!("{path}: not a string")))
 }
 
+/// The boolean at a path; an error if it is missing or of another type.
 pub fn get_bool(root: &Value, path: &str) -> Result<bool, Error> {
     get(root, path)?.as_bool().ok_or_else(|| Error::new(format!("{path}: not a bool")))
 }
 
-/// An integer; a float is none, whatever its value.
+/// An integer; a float is refused, whatever its value.
 pub fn get_integer(root: &Value, path: &str) -> Result<i64, Error> {
     get(root, path)?.as_i64().ok_or_else(|| Error::new(format!("{path}: not a (int64) number")))
 }
 
+/// The strings of the array at a path; an error if one of them is not a string.
 pub fn get_string_array(root: &Value, path: &str) -> Result<Vec<String>, Error> {
     let items = get(root, path)?.as_array().ok_or_else(|| Error::new(format!("{path}: not an array")))?;
     let strings = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<_>>();
     strings.ok_or_else(|| Error::new(format!("{path}: not an array of strings")))
 }
 
+/// The strings of the object at a path; an error if one of them is not a string.
 pub fn get_string_object(root: &Value, path: &str) -> Result<BTreeMap<String, String>, Error> {
     let map = get(root, path)?.as_object().ok_or_else(|| Error::new(format!("{path}: not an object")))?;
     let strings =

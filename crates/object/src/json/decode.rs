@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value};
 /// A document and what a strict reader complains about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
+    /// The document.
     pub value: Value,
     /// Paths of fields given more than once, such as `spec.containers[0].name`, in the order their
     /// second occurrence was read; at most [`MAX_DUPLICATES`].

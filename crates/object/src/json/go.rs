@@ -39,7 +39,7 @@ pub fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The texts in a list; none when it is no list. What is no text is left out.
+/// The strings in a list, other elements left out; empty when the value is not a list.
 pub fn strings(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }

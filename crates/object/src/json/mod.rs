@@ -6,7 +6,7 @@
 //!   an integral value becomes the integer its text would be read back as (`1.0` is `1`), so that equal
 //!   documents are equal values; `-0` is `0` but `-0.0` stays a float; `1e999` is an error;
 //! * the last of several equal keys wins, and every repeated key is reported by its path;
-//! * bytes that are no UTF-8 and lone surrogates become U+FFFD, as Go reads them;
+//! * bytes that are not UTF-8 and lone surrogates become U+FFFD, as Go reads them;
 //! * nesting is limited to [`MAX_DEPTH`], so that every recursive walk over a decoded value is safe;
 //! * messages are those of Go's `encoding/json`, with line and column beside them.
 //!
@@ -18,8 +18,9 @@ mod go;
 
 pub(crate) use decode::push_lossy;
 pub use decode::{Decoded, decode, decode_stream};
-pub use encode::{encode, encode_escaped, encode_into, encode_str_into, format_float};
+pub use encode::{encode, encode_escaped, encode_into, encode_str_into};
 pub use go::{go_type, is_empty, kind_of, strings};
+pub use transom_go::json::format_float;
 
 use serde_json::{Number, Value};
 
@@ -31,14 +32,16 @@ pub const MAX_DEPTH: usize = 256;
 /// the report larger than itself.
 pub const MAX_DUPLICATES: usize = 100;
 
-/// Why bytes are no JSON document. [`std::fmt::Display`] prints the message alone, because it becomes
+/// Why bytes are not a JSON document. [`std::fmt::Display`] prints the message alone, because it becomes
 /// part of API error texts; the position is for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct DecodeError {
+    /// What is wrong, in Go's words.
     pub message: String,
     /// Both count from one; the column counts bytes.
     pub line: usize,
+    /// See `line`.
     pub column: usize,
 }
 

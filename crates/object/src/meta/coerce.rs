@@ -92,18 +92,20 @@ static OBJECT_META: Struct = Struct {
 /// Metadata after coercion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coerced {
+    /// The metadata, with fields of the right types alone.
     pub metadata: Map<String, Value>,
     /// Paths below the metadata of fields that the type does not have, such as `ownerReferences[0].foo`.
     pub unknown: Vec<String>,
 }
 
+/// How strictly metadata is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoerceOptions {
     /// Leave out fields of the wrong type rather than fail.
     pub drop_malformed: bool,
 }
 
-/// Go reports at most so many unknown fields.
+/// Go reports at most this many unknown fields.
 const MAX_UNKNOWN: usize = 100;
 
 /// The state of one decode. Go goes on after a wrong type and reports the first, but a time ends the decode at once.
@@ -318,7 +320,7 @@ pub fn coerce(
             object.insert("metadata".to_owned(), Value::Object(coerced.metadata));
             Ok(coerced.unknown.into_iter().map(|p| format!("{at}.{p}")).collect())
         }
-        // Metadata that is no object at all stays for validation to reject.
+        // Metadata that is not an object stays for validation to reject.
         Err(_) if options.drop_malformed => Ok(Vec::new()),
         Err(why) => Err(field::Error::invalid(&at, metadata.clone(), why)),
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 const FIELD_MANAGER_LIMIT: usize = 128;
 
+/// The rules for the name of a field manager.
 pub fn validate_field_manager(manager: &str, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     if manager.len() > FIELD_MANAGER_LIMIT {
@@ -26,6 +27,7 @@ pub fn validate_dry_run(values: &[&str], path: &Path) -> Vec<Error> {
     vec![Error::not_supported(path, values.to_vec(), &["All"])]
 }
 
+/// The rules for the `fieldValidation` of a request.
 pub fn validate_field_validation(value: &str, path: &Path) -> Vec<Error> {
     match value {
         "" | "Ignore" | "Warn" | "Strict" => Vec::new(),

@@ -128,6 +128,7 @@ fn no_new_finalizers(new: &Value, old: &Value, path: &Path) -> Option<Error> {
     })
 }
 
+/// The rules for `metadata.labels`.
 pub fn validate_labels(labels: &Value, path: &Path) -> Vec<Error> {
     let labels = labels.as_object().into_iter().flatten();
     labels.flat_map(|(k, v)| validate_label(k, v.as_str().unwrap_or_default(), path)).collect()
@@ -148,6 +149,7 @@ pub fn validate_annotations(annotations: &Value, path: &Path) -> Vec<Error> {
     errors
 }
 
+/// The rules for `metadata.ownerReferences`.
 pub fn validate_owner_references(references: &[Value], path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     let mut controller: Option<String> = None;
@@ -193,6 +195,7 @@ fn validate_owner_reference(reference: &Value, path: &Path) -> Vec<Error> {
     errors
 }
 
+/// The rules for `metadata.finalizers`.
 pub fn validate_finalizers(finalizers: &[Value], path: &Path) -> Vec<Error> {
     let names: Vec<&str> = finalizers.iter().filter_map(Value::as_str).collect();
     let mut errors: Vec<Error> = names
@@ -206,6 +209,7 @@ pub fn validate_finalizers(finalizers: &[Value], path: &Path) -> Vec<Error> {
     errors
 }
 
+/// The rules for `metadata.managedFields`.
 pub fn validate_managed_fields(entries: &[Value], path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     for (i, entry) in entries.iter().enumerate() {

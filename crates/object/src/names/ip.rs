@@ -240,6 +240,7 @@ pub fn is_cidr(path: &Path, value: &str) -> Vec<Error> {
     }
 }
 
+/// As `is_ip_for_legacy_field`, for a range of addresses.
 pub fn is_cidr_for_legacy_field(path: &Path, value: &str, strict: bool, old: &[&str]) -> Vec<Error> {
     if old.contains(&value) {
         return Vec::new();

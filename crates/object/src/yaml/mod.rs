@@ -22,26 +22,31 @@ use crate::fieldpath::{self, Segment};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Why a text is no acceptable YAML.
+/// Why a text is not acceptable YAML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct Error {
+    /// What is wrong.
     pub message: String,
     /// Both count from one.
     pub line: usize,
+    /// See `line`.
     pub column: usize,
 }
 
 /// A place in the text, for people: line and column count from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
+    /// From one.
     pub line: usize,
+    /// From one.
     pub column: usize,
 }
 
 /// One document of a stream.
 #[derive(Clone, Debug)]
 pub struct Document {
+    /// The document as a JSON value.
     pub value: Value,
     /// Paths of keys given more than once in one mapping; the last one won.
     pub duplicates: Vec<String>,

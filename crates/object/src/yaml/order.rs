@@ -1,5 +1,5 @@
 //! The order in which keys are written: letters by code point, runs of digits by their number, and
-//! everything that is no letter before letters (`a2` < `a10`, `a-b` < `ab`).
+//! everything that is not a letter before letters (`a2` < `a10`, `a-b` < `ab`).
 //!
 //! Upstream's comparison has cycles (`b2` < `b10` < `b1x` < `b2`), which the sorts of the standard library
 //! may answer with a panic; so the sort is our own. It starts from the order of bytes and is therefore

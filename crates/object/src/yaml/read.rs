@@ -8,6 +8,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use transom_go::encoding::base64_decode;
 
 /// How much all aliases of a document may add to it, in bytes of text plus a fixed weight per value.
 const ALIAS_BUDGET: usize = 16 << 20;
@@ -263,7 +264,7 @@ impl<'t> Reader<'t> {
 struct Fields {
     map: Map<String, Value>,
     places: BTreeMap<String, Places>,
-    /// Keys that came with `<<`: to set them again is no repetition.
+    /// Keys that came with `<<`: setting them again is not a repetition.
     merged: BTreeSet<String>,
 }
 
@@ -341,32 +342,9 @@ fn tagged(wanted: &str, text: &str, at: Position) -> Result<Scalar, Error> {
     }
 }
 
-/// Base64 with padding, line breaks allowed. Bytes that are no text become U+FFFD, as they would in JSON.
+/// Decoded base64. Bytes that are not UTF-8 become U+FFFD, as they would in JSON.
 fn base64_text(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let symbols: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\n' | b'\r')).collect();
-    if !symbols.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = symbols.iter().rev().take_while(|&&b| b == b'=').count();
-    if padding > 2 {
-        return None;
-    }
-    for group in symbols[..symbols.len() - padding].chunks(4) {
-        let mut bits = 0u32;
-        for (i, &symbol) in group.iter().enumerate() {
-            let value = match symbol {
-                b'A'..=b'Z' => symbol - b'A',
-                b'a'..=b'z' => symbol - b'a' + 26,
-                b'0'..=b'9' => symbol - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            bits |= u32::from(value) << (18 - 6 * i);
-        }
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
+    let bytes = base64_decode(text.as_bytes()).ok()?;
     let mut decoded = String::with_capacity(bytes.len());
     json::push_lossy(&mut decoded, &bytes);
     Some(decoded)

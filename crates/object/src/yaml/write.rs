@@ -2,9 +2,10 @@
 //! nothing but indentation (`indention`), and whether the last thing written was white space.
 
 use super::order;
-use super::scalar::{format_number, reads_as_text};
-use super::style::{Style, analyze, choose, is_break, is_printable};
+use super::scalar::format_number;
+use super::style::{Style, choose};
 use serde_json::{Map, Value};
+use transom_go::yaml::{escape, is_break, is_printable, reads_as_text};
 
 /// Lines longer than this are folded at the next space, where the style permits.
 const WIDTH: usize = 80;
@@ -122,13 +123,13 @@ impl Writer {
         let chars: Vec<char> = text.chars().collect();
         let wish = if text.contains('\n') {
             Style::Literal
-        } else if reads_as_text(text) && !(simple_key && text == "<<") {
+        } else if reads_as_text(text) || (text == "<<" && !simple_key) {
             // Upstream leaves a key `<<` plain and so turns it into a merge; we do not lose it.
             Style::Plain
         } else {
             Style::DoubleQuoted
         };
-        match choose(wish, &chars, analyze(&chars), simple_key) {
+        match choose(wish, text, simple_key) {
             Style::Plain => {
                 self.separate();
                 self.folded(&chars, indent, !simple_key, false);
@@ -212,28 +213,7 @@ impl Writer {
     }
 
     fn escape(&mut self, c: char) {
-        let code = u32::from(c);
-        let escaped = match c {
-            '\0' => "\\0".to_owned(),
-            '\u{7}' => "\\a".to_owned(),
-            '\u{8}' => "\\b".to_owned(),
-            '\t' => "\\t".to_owned(),
-            '\n' => "\\n".to_owned(),
-            '\u{b}' => "\\v".to_owned(),
-            '\u{c}' => "\\f".to_owned(),
-            '\r' => "\\r".to_owned(),
-            '\u{1b}' => "\\e".to_owned(),
-            '"' => "\\\"".to_owned(),
-            '\\' => "\\\\".to_owned(),
-            '\u{85}' => "\\N".to_owned(),
-            '\u{a0}' => "\\_".to_owned(),
-            '\u{2028}' => "\\L".to_owned(),
-            '\u{2029}' => "\\P".to_owned(),
-            _ if code <= 0xff => format!("\\x{code:02X}"),
-            _ if code <= 0xffff => format!("\\u{code:04X}"),
-            _ => format!("\\U{code:08X}"),
-        };
-        escaped.chars().for_each(|c| self.put(c));
+        escape(c).chars().for_each(|c| self.put(c));
     }
 
     fn literal(&mut self, text: &[char], indent: usize) {

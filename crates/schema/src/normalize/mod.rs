@@ -88,7 +88,7 @@ fn prune_fields(
     });
 }
 
-/// Items of a preserving list preserve too, whether or not their own schema says so.
+/// Items of a preserving list preserve too, whatever their own schema.
 fn prune_preserving(
     value: &mut Value,
     schema: Option<&Schema>,

@@ -1,7 +1,7 @@
 //! The entry points of the API server: apply a configuration, or track who owns what after any other write.
 //!
 //! Around the [`Updater`] this adds what Kubernetes adds: objects without owners are attributed to
-//! `before-first-apply` when first applied to, system fields are owned by nobody, updates are capped, entries
+//! `before-first-apply` when first applied to, no manager owns system fields, updates are capped, entries
 //! carry the time of their last change, and `kubectl`'s client-side annotation is honoured and kept up.
 
 use super::conflict::{ApplyError, Conflict};
@@ -109,8 +109,8 @@ pub fn apply_change(
     Ok(Some(object))
 }
 
-/// Records in `new` who owns what after a write that is no apply. Never fails: when ownership can not be
-/// told, nobody owns anything, as nothing wrong may be recorded.
+/// Records in `new` which manager owns what after a write that is not an apply. Never fails: when ownership
+/// cannot be determined, none is recorded, because a wrong record would be worse.
 pub fn update(ctx: &Context<'_>, live: Option<&Value>, new: &mut Value, manager: &str) {
     if !new.get("metadata").is_some_and(Value::is_object) {
         return;
@@ -241,7 +241,7 @@ fn at_endpoint<'v>(
     }
 }
 
-/// Gives everything an object has to one manager, because nobody knows who wrote it.
+/// Gives everything an object has to one manager, because it is not recorded who wrote it.
 fn attribute_existing(ctx: &Context<'_>, base: &Value, managers: &mut Managers) -> Result<(), ApplyError> {
     let empty = json!({"apiVersion": ctx.api_version, "kind": base["kind"]});
     track_update(ctx, ctx.blank.unwrap_or(&empty), base, managers, BEFORE_FIRST_APPLY)

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use transom_object::json::encode_escaped;
 
-/// Why text is no field set.
+/// Why a text is not a field set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub String);

@@ -57,7 +57,7 @@ impl Operation {
 }
 
 impl ManagerId {
-    /// The identity of whoever writes through an endpoint; nameless managers are called `unknown`.
+    /// The identity of a client that writes through an endpoint; nameless managers are called `unknown`.
     pub fn new(manager: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
         let api_version = if operation == Operation::Apply { "" } else { api_version };
         Self {

@@ -11,12 +11,12 @@
 //! | [`managers`] | `metadata.managedFields` to owners and back |
 //! | [`apply`](mod@apply) | the entry points of the API server: [`apply()`] and [`update()`] |
 //! | [`extract`](mod@extract) | the configuration a manager applied, read back |
-//! | [`conflict`] | why an apply is refused, and the `Status` that says so |
+//! | [`conflict`] | why an apply is refused, and the `Status` of the refusal |
 //! | [`matcher`] | patterns of paths, for endpoints that own only some fields |
 //! | [`scale`] | owners of `spec.replicas` seen through the `scale` subresource |
 //!
 //! A *manager* owns a [`Set`] of fields at one API version. Applying a configuration merges it into the
-//! live object, takes away what the manager applied before and nobody else owns, and refuses to change
+//! live object, takes away what the manager applied before and no other manager owns, and refuses to change
 //! fields that other managers own unless forced. An update takes ownership of whatever it changes.
 
 pub mod apply;

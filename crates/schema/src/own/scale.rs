@@ -18,7 +18,7 @@ fn replicas() -> Path {
     Path::of(&["spec", "replicas"])
 }
 
-/// The managedFields of the `Scale` of an object. `None` when nobody owns its replica count.
+/// The managedFields of the `Scale` of an object. `None` when no manager owns its replica count.
 pub fn to_scale(managed_fields: Option<&Value>, paths: &ReplicaPaths) -> Result<Option<Value>, String> {
     let mut of_scale = Managers::new();
     for (id, owned) in managers::decode(managed_fields)? {

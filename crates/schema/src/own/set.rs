@@ -68,7 +68,7 @@ impl Set {
         })
     }
 
-    /// Adds a path. The root path identifies the whole object, which nobody owns.
+    /// Adds a path. The root path identifies the whole object, which no manager owns.
     pub fn insert(&mut self, path: &[Element]) {
         match path {
             [] => {}

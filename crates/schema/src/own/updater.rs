@@ -25,7 +25,7 @@ pub struct Updater<'a> {
     /// By API version; `None` when it is not served any more.
     pub schema: &'a dyn Fn(&str) -> Option<Arc<Schema>>,
     pub convert: Convert<'a>,
-    /// By API version: fields that are owned by nobody here.
+    /// By API version: fields that no manager owns here.
     pub ignored: &'a dyn Fn(&str) -> Option<Arc<Set>>,
     /// How the schema's root is read.
     pub root: for<'s> fn(&'s Schema) -> Type<'s>,
@@ -203,7 +203,7 @@ impl Updater<'_> {
         Ok(Change { removed, changed: modified.union(&added) })
     }
 
-    /// Removes what `id` applied last time, does not apply now, and nobody else owns.
+    /// Removes what `id` applied last time, does not apply now, and no other manager owns.
     fn prune(
         &self,
         merged: Value,

@@ -197,7 +197,7 @@ enum Place<'d> {
     Array(&'d mut Vec<Value>),
 }
 
-/// Walks to the container of the place a pointer names. `None` if there is none on the way.
+/// Walks to the container of what a pointer names. `None` if a part of the way is missing.
 fn destination<'d>(document: &'d mut Value, pointer: &str) -> Option<(Place<'d>, String)> {
     let mut tokens: Vec<String> =
         pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~")).collect();
@@ -221,7 +221,7 @@ fn destination<'d>(document: &'d mut Value, pointer: &str) -> Option<(Place<'d>,
 }
 
 impl Place<'_> {
-    /// A missing field is no error, a missing element is.
+    /// A missing element is an error, a missing field is not.
     fn get(&self, key: &str) -> Result<Option<&Value>, String> {
         match self {
             Self::Object(map) => Ok(map.get(key)),

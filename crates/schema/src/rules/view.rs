@@ -1,14 +1,13 @@
 //! JSON documents seen through their schema: which CEL value a node is, and what of an object rules can see.
 
 use crate::{Additional, ListType, Schema, Type};
-use base64::alphabet;
-use base64::engine::{Engine as _, GeneralPurpose, general_purpose};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use transom_cel::{
     DocumentSchema, EvalError, Identity, Instant, List, Map, Members, Object, Text, Value,
     parse_schema_duration,
 };
+use transom_go::encoding::base64_decode;
 use transom_object::json::go_type;
 
 impl DocumentSchema for Schema {
@@ -96,13 +95,6 @@ fn read_list<'a>(json: &'a Json, schema: &'a Schema) -> Result<Value<'a>, EvalEr
     Ok(Value::List(List::of_document(items, item, identity)))
 }
 
-/// Base64 as Go reads it: bits of the last symbol that stand for nothing and line breaks are skipped.
-fn decode(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
-    const LENIENT: GeneralPurpose =
-        GeneralPurpose::new(&alphabet::STANDARD, general_purpose::PAD.with_decode_allow_trailing_bits(true));
-    LENIENT.decode(text.replace(['\r', '\n'], ""))
-}
-
 fn read_string<'a>(s: &'a str, format: Option<&str>) -> Result<Value<'a>, EvalError> {
     match format {
         Some("duration") => match parse_schema_duration(s) {
@@ -117,7 +109,7 @@ fn read_string<'a>(s: &'a str, format: Option<&str>) -> Result<Value<'a>, EvalEr
             Some(t) => Ok(Value::Timestamp(t)),
             None => Err(EvalError::failed(format!("Invalid date-time formatted string {s}"))),
         },
-        Some("byte") => match decode(s) {
+        Some("byte") => match base64_decode(s.as_bytes()) {
             Ok(bytes) => Ok(Value::Bytes(Arc::from(bytes))),
             Err(e) => Err(EvalError::failed(format!("Invalid byte formatted string {s}: {e}"))),
         },

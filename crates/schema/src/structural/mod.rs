@@ -84,7 +84,7 @@ impl Requirements {
 /// What is wrong with a schema document, by what it keeps from being judged.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// The document is no structural schema, or its defaults are not good: rules have no types.
+    /// The document is not a structural schema, or its defaults are invalid: rules have no types.
     pub structural: Vec<field::Error>,
     /// Keywords are misused. Rules at or above such a place are not to be compiled.
     pub keywords: Vec<field::Error>,

@@ -1,5 +1,5 @@
 //! The JSON every keyword of a schema document must hold. Unknown keywords are ignored here; whether they are
-//! an error is the business of whoever decodes the CustomResourceDefinition.
+//! an error is reported where the CustomResourceDefinition is decoded.
 
 use serde_json::Value;
 use transom_object::field::{self, Path};

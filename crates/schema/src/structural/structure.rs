@@ -3,7 +3,7 @@
 
 use super::props::{OrBool, Props};
 use serde_json::{Value, json};
-use transom_go::regexp;
+use transom_go::regexp::{self, Limits};
 use transom_object::field::{self, Path};
 
 /// Where a node stands in the spine.
@@ -164,7 +164,7 @@ impl Rules {
         }
         let source = props.text("pattern");
         if !source.is_empty()
-            && let Err(e) = regexp::compile(source)
+            && let Err(e) = regexp::compile(source, Limits::default())
         {
             let detail = format!("must be a valid regular expression, but isn't: {e}");
             self.invalid(&path.child("pattern"), source, &detail);

@@ -117,7 +117,7 @@ impl<'a> KeyedList<'a> {
     }
 }
 
-/// `None` when a key field is missing or is no scalar: such an item has no identity.
+/// `None` when a key field is missing or is not a scalar: such an item has no identity.
 fn composite_key<'v>(keys: &[String], item: &'v Value) -> Option<Vec<Scalar<'v>>> {
     let fields = item.as_object()?;
     keys.iter()

@@ -11,7 +11,7 @@ use crate::model::{Additional, Checks, Schema, Type};
 use crate::trail::Trail;
 use serde_json::{Map, Number, Value};
 use std::sync::Arc;
-use transom_go::regexp;
+use transom_go::regexp::{self, Limits};
 use transom_object::field::{self, Kind, Path};
 use transom_object::json;
 
@@ -417,7 +417,10 @@ fn string(text: &str, checks: &Checks, trail: &Trail<'_>, outcome: &mut Outcome)
             Some(re) if re.is_match(text) => return,
             Some(_) => format!("{trail} in body should match '{source}'"),
             None => {
-                let problem = regexp::compile(source).err().unwrap_or_default();
+                let problem = regexp::compile(source, Limits::default())
+                    .err()
+                    .map(|e| e.to_string())
+                    .unwrap_or_default();
                 format!("{trail} in body should match '{source}, but pattern is invalid: {problem}'")
             }
         };

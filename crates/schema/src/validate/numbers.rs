@@ -3,7 +3,7 @@
 
 use crate::model::{Schema, Type};
 use serde_json::{Number, Value};
-use transom_object::field::go_float;
+use transom_go::strconv::shortest_float;
 
 /// A JSON number as the Go decoder would hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +91,7 @@ impl Num {
     pub(super) fn print_bound(self, bound: f64) -> String {
         match self {
             Num::Int(_) => (bound as i64).to_string(),
-            Num::Float(_) => go_float(bound),
+            Num::Float(_) => shortest_float(bound),
         }
     }
 }

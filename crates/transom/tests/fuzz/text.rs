@@ -120,7 +120,7 @@ fn scalars() {
 #[test]
 fn patterns() {
     fuzz_text("patterns", |input| {
-        if let Ok(pattern) = transom_go::regexp::compile(input) {
+        if let Ok(pattern) = transom_go::regexp::compile(input, transom_go::regexp::Limits::default()) {
             pattern.is_match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!");
         }
     });

@@ -5,7 +5,6 @@ mod access;
 mod config;
 mod event;
 mod service;
-mod url;
 mod webhook;
 mod workload;
 

@@ -1,9 +1,10 @@
 //! Webhook configurations.
 
-use super::{At, url};
+use super::At;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use transom_cel as cel;
+use transom_go::url::{HostColons, Url};
 use transom_object::field::Error;
 use transom_object::{labels, names};
 
@@ -130,7 +131,7 @@ fn problem(expression: &str) -> Option<String> {
 
 /// The parts of a URL as far as the rules look at them.
 pub(super) fn url(at: &At<'_>, errors: &mut Vec<Error>) {
-    if let Some(problem) = url::problem(at.str()) {
+    if let Err(problem) = Url::parse(at.str().as_bytes(), HostColons::Allowed) {
         errors.push(Error::required(&at.path, format!("url must be a valid URL: {problem}{FORM}")));
         return;
     }

@@ -1,8 +1,7 @@
 //! Turning a value of one of Go's types into one of another.
 
 use serde_json::Value;
-use transom_gotemplate::strconv::float;
-use transom_gotemplate::strconv::number::{NumberError, parse_float, parse_int};
+use transom_go::strconv::{NumberError, format_float, parse_bool, parse_float, parse_int};
 use transom_gotemplate::{IntKind, List, ListType, Map, MapType, Value as Go};
 use transom_object::field::Path;
 use transom_object::json::{decode, kind_of};
@@ -50,11 +49,9 @@ fn from_text(text: &str, to: &ConvertTo, format: &ConvertFormat) -> Option<Resul
         (ConvertTo::Int64, ConvertFormat::None) => {
             parse_int(text, 10).map(Go::int64).map_err(|e| refused("ParseInt", text, e))
         }
-        (ConvertTo::Bool, ConvertFormat::None) => match text {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Go::Bool(true)),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Go::Bool(false)),
-            _ => Err(refused("ParseBool", text, NumberError::Syntax)),
-        },
+        (ConvertTo::Bool, ConvertFormat::None) => {
+            parse_bool(text).map(Go::Bool).ok_or_else(|| refused("ParseBool", text, NumberError::Syntax))
+        }
         (ConvertTo::Float64, ConvertFormat::None) => {
             parse_float(text).map(Go::Float).map_err(|e| refused("ParseFloat", text, e))
         }
@@ -99,7 +96,7 @@ fn from_scalar(scalar: &Go, to: &ConvertTo) -> Option<Go> {
         (Go::Bool(truth), ConvertTo::String) => Go::str(truth.to_string()),
         (Go::Bool(truth), ConvertTo::Int64) => Go::int64(i64::from(*truth)),
         (Go::Bool(truth), ConvertTo::Float64) => Go::Float(f64::from(u8::from(*truth))),
-        (Go::Float(number), ConvertTo::String) => Go::str(float::format(*number, b'f', -1)),
+        (Go::Float(number), ConvertTo::String) => Go::str(format_float(*number, b'f', -1)),
         (Go::Float(number), ConvertTo::Int64) => Go::int64(truncate(*number)),
         (Go::Float(number), ConvertTo::Bool) => Go::Bool(*number == 1.0),
         _ => return None,

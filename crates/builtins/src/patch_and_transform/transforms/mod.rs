@@ -6,7 +6,8 @@ mod math;
 mod strings;
 
 use serde_json::Value;
-use transom_gotemplate::{Value as Go, regexp};
+use transom_go::regexp::{self, Limits};
+use transom_gotemplate::Value as Go;
 
 use super::document::{Numbers, text_of, to_go};
 use super::input::{FallbackTo, Match, Pattern, PatternType, Transform, TransformType};
@@ -93,7 +94,8 @@ fn matches(pattern: &Pattern, input: &Go) -> Result<bool, String> {
         }
         PatternType::Regexp => {
             let regexp = pattern.regexp.as_ref().ok_or("regexp is required by type regexp")?;
-            let regexp = regexp::compile(regexp).map_err(|e| format!("cannot compile regexp: {e}"))?;
+            let regexp = regexp::compile_bytes(regexp, Limits::default())
+                .map_err(|e| format!("cannot compile regexp: {e}"))?;
             match input {
                 Go::Str(text) => Ok(regexp.is_match(text_of(text).as_bytes())),
                 Go::Nil | Go::Missing => Err(unsupported("null")),

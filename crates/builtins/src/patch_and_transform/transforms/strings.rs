@@ -2,9 +2,10 @@
 //! printed first, as Go's `%v` prints it.
 
 use ring::digest;
-use transom_gotemplate::strconv::unicode::{to_lower, to_upper};
-use transom_gotemplate::strconv::{decode_base64, encode_base64};
-use transom_gotemplate::{Value as Go, fmt, regexp};
+use transom_go::encoding::{base64_decode, base64_encode, hex};
+use transom_go::regexp::{self, Limits};
+use transom_go::unicode::{to_lower, to_upper};
+use transom_gotemplate::{Value as Go, fmt};
 use transom_object::json::encode_escaped;
 use transom_object::quote::quote;
 
@@ -58,15 +59,15 @@ fn convert(conversion: &StringConversion, input: &Go) -> Result<Vec<u8>, String>
     };
     let hashed = |algorithm: &'static digest::Algorithm| {
         let bytes = hashable(input).map_err(|e| format!("cannot generate hash: {e}"))?;
-        Ok(hex(digest::digest(algorithm, &bytes).as_ref()))
+        Ok(hex(digest::digest(algorithm, &bytes).as_ref()).into_bytes())
     };
     match conversion {
         StringConversion::ToUpper => mapped(to_upper),
         StringConversion::ToLower => mapped(to_lower),
         StringConversion::ToJson => json(input),
-        StringConversion::ToBase64 => Ok(encode_base64(&printed(input)?).into_bytes()),
+        StringConversion::ToBase64 => Ok(base64_encode(&printed(input)?).into_bytes()),
         StringConversion::FromBase64 => {
-            decode_base64(&printed(input)?).map_err(|e| format!("string is not valid base64: {e}"))
+            base64_decode(&printed(input)?).map_err(|e| format!("string is not valid base64: {e}"))
         }
         StringConversion::ToSha1 => hashed(&digest::SHA1_FOR_LEGACY_USE_ONLY),
         StringConversion::ToSha256 => hashed(&digest::SHA256),
@@ -92,14 +93,6 @@ fn hashable(input: &Go) -> Result<Vec<u8>, String> {
     }
 }
 
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|digit| b"0123456789abcdef"[usize::from(digit)])
-        .collect()
-}
-
 fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
     let (mut low, mut high) = (1_u32, 0_u32);
@@ -112,7 +105,8 @@ fn adler32(bytes: &[u8]) -> u32 {
 
 /// One group of the first match.
 fn cut_out(config: &StringRegexp, input: &Go) -> Result<Vec<u8>, String> {
-    let regexp = regexp::compile(&config.r#match).map_err(|e| format!("could not compile regexp: {e}"))?;
+    let regexp = regexp::compile_bytes(&config.r#match, Limits::default())
+        .map_err(|e| format!("could not compile regexp: {e}"))?;
     let group = config.group.unwrap_or_default();
     // To Go, a byte that is not part of a character is the character U+FFFD.
     let text = text_of(&printed(input)?);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Every leaf and every item of a value. Scalars and atomic lists and maps are leaves; an item of an
-/// associative list counts itself too, as does a key that is no declared field, and whatever is null or
+/// associative list counts itself too, as does a key that is not a declared field, and whatever is null or
 /// an empty map.
 pub fn to_field_set(ty: Type<'_>, value: &Value) -> Result<Set, Misfits> {
     let mut misfits = Misfitting::default();

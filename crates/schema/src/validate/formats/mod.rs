@@ -6,6 +6,7 @@ mod names;
 mod net;
 mod time;
 
+use transom_go::url::{HostColons, Url};
 use transom_object::formats;
 
 /// A format that restricts strings.
@@ -89,7 +90,7 @@ impl Format {
     pub fn accepts(self, text: &str) -> bool {
         match self {
             Self::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
-            Self::Uri => net::is_request_uri(text),
+            Self::Uri => Url::parse_request(text.as_bytes(), HostColons::Allowed).is_ok(),
             Self::Email => names::is_email(text),
             Self::Hostname => names::is_hostname(text),
             Self::Ipv4 => text.contains('.') && net::parse_ip(text, net::LeadingZeros::Allowed).is_some(),

@@ -34,7 +34,7 @@ pub(super) fn is_long_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_name_segment)
 }
 
-/// RFC 5322's `name-addr` or `addr-spec`. A comment may stand at the end; groups are none.
+/// RFC 5322's `name-addr` or `addr-spec`. A comment may stand at the end; groups are refused.
 pub(super) fn is_email(text: &str) -> bool {
     let text = without_comment(text.trim_matches([' ', '\t']));
     if let Some(open) = find_unquoted(text, '<') {

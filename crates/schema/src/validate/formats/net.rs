@@ -1,4 +1,4 @@
-//! Addresses and URIs as Go's `net` and `net/url` read them.
+//! Addresses as Go's `net` reads them.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -65,85 +65,6 @@ pub(super) fn is_mac(text: &str) -> bool {
     matches!(octets, Some(6 | 8 | 20))
 }
 
-/// Go's `url.ParseRequestURI`: an absolute URI or an absolute path.
-pub(super) fn is_request_uri(text: &str) -> bool {
-    if text.is_empty() || text.bytes().any(|b| b < 0x20 || b == 0x7f) {
-        return false;
-    }
-    if text == "*" {
-        return true;
-    }
-    let Some((scheme, rest)) = split_scheme(text) else { return false };
-    let path_and_query = rest.split_once('?').map_or(rest, |(path, _)| path);
-    if !path_and_query.starts_with('/') {
-        // An opaque part, such as the address after `mailto:`, is not looked into.
-        return !scheme.is_empty();
-    }
-    let (authority, path) = match rest.strip_prefix("//") {
-        Some(after) if !scheme.is_empty() => {
-            let after = after.split_once('?').map_or(after, |(head, _)| head);
-            after.find('/').map_or((after, ""), |at| after.split_at(at))
-        }
-        _ => ("", path_and_query),
-    };
-    is_authority(authority) && escapes_are_valid(path)
-}
-
-/// `None` when the text starts with a colon; an empty scheme when there is none.
-fn split_scheme(text: &str) -> Option<(&str, &str)> {
-    for (i, b) in text.bytes().enumerate() {
-        match b {
-            b'a'..=b'z' | b'A'..=b'Z' => {}
-            b'0'..=b'9' | b'+' | b'-' | b'.' if i > 0 => {}
-            b':' if i == 0 => return None,
-            b':' => return Some((&text[..i], &text[i + 1..])),
-            _ => return Some(("", text)),
-        }
-    }
-    Some(("", text))
-}
-
-fn is_authority(authority: &str) -> bool {
-    let host = match authority.rsplit_once('@') {
-        Some((user, host)) => {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&b);
-            if !user.bytes().all(plain) || !escapes_are_valid(user) {
-                return false;
-            }
-            host
-        }
-        None => authority,
-    };
-    if host.starts_with('[') {
-        let Some(close) = host.rfind(']') else { return false };
-        return is_port(&host[close + 1..]) && host[1..close].bytes().all(is_host_byte);
-    }
-    let port = host.rfind(':').map_or("", |at| &host[at..]);
-    is_port(port) && host.bytes().all(is_host_byte) && escapes_are_valid(host) && escapes_are_foreign(host)
-}
-
-/// What Go leaves unescaped in a host: everything outside ASCII, and these inside it.
-fn is_host_byte(b: u8) -> bool {
-    !b.is_ascii() || b.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"%".contains(&b)
-}
-
-fn is_port(port: &str) -> bool {
-    port.is_empty() || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
-}
-
-fn escapes_are_valid(text: &str) -> bool {
-    text.split('%')
-        .skip(1)
-        .all(|after| after.len() >= 2 && after.bytes().take(2).all(|b| b.is_ascii_hexdigit()))
-}
-
-/// A host may escape bytes outside ASCII and the percent sign, nothing else.
-fn escapes_are_foreign(host: &str) -> bool {
-    host.split('%')
-        .skip(1)
-        .all(|after| after.starts_with("25") || !after.starts_with(|c| ('0'..='7').contains(&c)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,45 +104,6 @@ mod tests {
         }
         for bad in ["", "01:02:03", "01:02-03:04:05:06", "0123.4567", "01:02:03:04:05:0g"] {
             assert!(!is_mac(bad), "{bad}");
-        }
-    }
-
-    #[test]
-    fn uris() {
-        for good in [
-            "http://foo.bar/#com",
-            "http://foobar.中文网/",
-            "http://user:pass@www.foobar.com/",
-            "ftp://foobar.ru/",
-            "http://duckduckgo.com/?q=%2F",
-            "http://foobar.com?foo=bar",
-            "xyz://foobar.com",
-            "http://localhost:3000/",
-            "http://foobar.com/t$-_.+!*\\'(),",
-            "mailto:someone@example.com",
-            "/abs/test/dir",
-            "*",
-            "http://[::1]:80/",
-            "a:b",
-        ] {
-            assert!(is_request_uri(good), "{good}");
-        }
-        for bad in [
-            "",
-            "foobar.com",
-            "invalid.",
-            ".com",
-            "./rel/test/dir",
-            ":x",
-            "http://a b/",
-            "http://x:port/",
-            "/a%2",
-            "http://x%41/",
-            "http://[::1/",
-            "1http://x",
-            "/a\nb",
-        ] {
-            assert!(!is_request_uri(bad), "{bad}");
         }
     }
 }
