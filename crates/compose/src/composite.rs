@@ -3,30 +3,35 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use transom_object::meta;
-use transom_xapi::composite::Schema;
+use transom_xapi::composite::Layout;
 use transom_xapi::metadata::TypedReference;
 
 /// The composed resources that a composite resource refers to.
-pub(crate) fn references(xr: &Value, schema: Schema) -> Vec<TypedReference> {
-    let list = schema.machinery(xr).and_then(|fields| fields.get("resourceRefs")).and_then(Value::as_array);
+pub(crate) fn references(xr: &Value, layout: Layout) -> Vec<TypedReference> {
+    let list = layout.machinery(xr).and_then(|fields| fields.get("resourceRefs")).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|value| TypedReference::deserialize(value).ok()).collect()
 }
 
 /// What to apply to a composite resource so that it refers to these resources: its identity and nothing else. A
 /// namespaced one does not say its own namespace again.
-pub(crate) fn with_references(xr: &Value, schema: Schema, mut references: Vec<TypedReference>) -> Value {
+pub(crate) fn with_references(xr: &Value, layout: Layout, mut references: Vec<TypedReference>) -> Value {
     if !meta::namespace(xr).is_empty() {
         references.iter_mut().for_each(|reference| reference.namespace.clear());
     }
     // Crossplane orders references by these, one right after the other.
-    references.sort_by_cached_key(|r| [&*r.api_version, &r.kind, &r.name, &r.namespace].concat());
+    references.sort_by_cached_key(order);
     let mut object = identity(xr);
     let machinery = json!({"resourceRefs": references});
-    object["spec"] = match schema {
-        Schema::Legacy => machinery,
-        Schema::Modern => Map::from_iter([("crossplane".to_owned(), machinery)]).into(),
+    object["spec"] = match layout {
+        Layout::Legacy => machinery,
+        Layout::Modern => Map::from_iter([("crossplane".to_owned(), machinery)]).into(),
     };
     object
+}
+
+/// The order of references.
+pub(crate) fn order(r: &TypedReference) -> String {
+    [&*r.api_version, &r.kind, &r.name, &r.namespace].concat()
 }
 
 /// A composite resource without anything but what names it.
@@ -52,7 +57,7 @@ mod tests {
         };
         let refs = vec![reference("B", "a"), reference("A", "b"), reference("A", "a")];
         let mut xr = json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x", "uid": "u"}, "spec": {"a": 1}});
-        let cluster = with_references(&xr, Schema::Legacy, refs.clone());
+        let cluster = with_references(&xr, Layout::Legacy, refs.clone());
         assert_eq!(
             cluster,
             json!({"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"resourceRefs": [
@@ -61,10 +66,10 @@ mod tests {
                 {"apiVersion": "v1", "kind": "B", "name": "a", "namespace": "n"},
             ]}})
         );
-        assert_eq!(references(&cluster, Schema::Legacy).len(), 3);
-        assert!(references(&cluster, Schema::Modern).is_empty());
+        assert_eq!(references(&cluster, Layout::Legacy).len(), 3);
+        assert!(references(&cluster, Layout::Modern).is_empty());
         meta::set_namespace(&mut xr, "n");
-        let namespaced = with_references(&xr, Schema::Modern, refs);
+        let namespaced = with_references(&xr, Layout::Modern, refs);
         assert_eq!(namespaced["metadata"], json!({"name": "x", "namespace": "n"}));
         assert_eq!(
             namespaced["spec"]["crossplane"]["resourceRefs"][0],

@@ -1,21 +1,25 @@
-//! Conditions and events: what the composite resource, and sometimes its claim, is told.
+//! Conditions and events of a composite resource and, sometimes, of its claim.
 
 pub use transom_object::EventType;
 use transom_object::quote::quote;
 use transom_xapi::Condition;
 
-/// Who is told.
+/// Which objects a condition or an event is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
+    /// The composite resource.
     #[default]
     Composite,
+    /// The composite resource and its claim.
     CompositeAndClaim,
 }
 
 /// A condition that a function sets, or the control plane itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TargetedCondition {
+    /// The condition.
     pub condition: Condition,
+    /// Which objects have it.
     pub target: Target,
 }
 
@@ -28,16 +32,34 @@ impl From<Condition> for TargetedCondition {
 /// An event to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
+    /// Its type.
     pub r#type: EventType,
+    /// A word for programs.
     pub reason: String,
-    /// What the claim is told; the composite resource is told [`text`](Self::text).
+    /// The message of the claim's event; that of the composite resource's event is [`text`](Self::text).
     pub message: String,
-    /// The step that says so.
+    /// The step that returned it.
     pub step: Option<String>,
+    /// Which objects it is recorded for.
     pub target: Target,
 }
 
 impl Event {
+    /// An event of the control plane itself about the composite resource.
+    pub fn normal(reason: &str, message: impl Into<String>) -> Self {
+        Self::new(EventType::Normal, reason, message)
+    }
+
+    /// A warning of the control plane itself about the composite resource.
+    pub fn warning(reason: &str, message: impl Into<String>) -> Self {
+        Self::new(EventType::Warning, reason, message)
+    }
+
+    fn new(r#type: EventType, reason: &str, message: impl Into<String>) -> Self {
+        let (reason, message) = (reason.to_owned(), message.into());
+        Self { r#type, reason, message, step: None, target: Target::Composite }
+    }
+
     /// The message for the composite resource: it names the step.
     pub fn text(&self) -> String {
         match &self.step {

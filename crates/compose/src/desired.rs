@@ -1,16 +1,16 @@
 //! From what a pipeline wants to what is applied: identity, ownership and names of composed resources.
 
-use crate::child_name::{child_name, is_valid};
+use crate::child_name::{child_name, field_owner, is_valid};
 use crate::condition::{Event, EventType, Target};
+use crate::decision::{Application, NamedBy, Reason};
 use crate::failure::Cause;
 use crate::inputs::Inputs;
-use crate::plan::{Application, NamedBy, Reason};
 use crate::unwanted::is_same_kind;
-use crate::world::{Kind, World};
+use crate::world::{World, kind};
 use serde_json::{Map, Value};
 use transom_function::{Ready, Resource, State};
 use transom_object::quote::quote;
-use transom_object::{GroupVersion, meta};
+use transom_object::{GroupKind, GroupVersion, meta};
 use transom_xapi::PipelineStep;
 use transom_xapi::constants::{annotation, condition, event, label};
 use transom_xapi::metadata::controller_reference;
@@ -18,7 +18,7 @@ use transom_xapi::metadata::controller_reference;
 /// The most bytes that the keys and values of an object's annotations may have.
 const LONGEST_ANNOTATIONS: usize = 256 << 10;
 
-/// Refuses names of composed resources that no object can be given as an annotation, or that cannot be told from none.
+/// Refuses names of composed resources that are empty or do not fit into an annotation.
 pub(crate) fn check_names(step: &PipelineStep, desired: Option<&State>) -> Result<(), Cause> {
     let longest = LONGEST_ANNOTATIONS - annotation::COMPOSITION_RESOURCE_NAME.len();
     for name in desired.into_iter().flat_map(|state| state.resources.keys()) {
@@ -43,6 +43,7 @@ pub(crate) async fn application(
     world: &dyn World,
 ) -> Result<(Application, Option<Event>), Cause> {
     let (xr, observed) = (inputs.xr, inputs.observed.get(name));
+    let group_kind = meta::gvk(xr).map_or_else(GroupKind::default, |gvk| gvk.group_kind());
     let ready = desired.ready() == Ready::True;
     let mut object = desired.resource.unwrap_or_default().into_value();
     check_type(name, &object)?;
@@ -65,14 +66,24 @@ pub(crate) async fn application(
     if !is_valid(meta::name(&object), &group.with_kind(meta::kind(&object)).group_kind()) {
         return Err(Cause::InvalidName { name: name.to_owned(), object: meta::name(&object).to_owned() });
     }
-    // One of another kind is another object, which goes.
+    // An observed object of another kind is another object, which is deleted.
     let existing = observed.filter(|observed| is_same_kind(&object, &observed.object));
     let reason = if existing.is_some() { Reason::Wanted } else { Reason::Missing };
-    let problem = existing.and_then(|existing| problem(&existing.object));
-    Ok((Application { name: name.to_owned(), object, ready, problem, named_by, reason }, event))
+    let application = Application {
+        name: name.to_owned(),
+        object,
+        observed: existing.map(|existing| existing.object.clone()),
+        field_owner: field_owner(meta::name(xr), &group_kind),
+        undeclared: inputs.composition.is_resources_mode().then(Vec::new),
+        ready,
+        problem: existing.and_then(|existing| problem(&existing.object)),
+        named_by,
+        reason,
+    };
+    Ok((application, event))
 }
 
-/// The error that a resource reports of itself, as composite and managed resources do.
+/// The error that a resource reports in its condition `Synced`, as composite and managed resources do.
 fn problem(observed: &Value) -> Option<String> {
     let list = observed.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
     let is =
@@ -117,9 +128,13 @@ async fn check_namespace(
         return Ok(None);
     }
     if wanted.is_empty() {
+        let namespaced = match kind(meta::api_version(object), meta::kind(object)) {
+            Ok(kind) => world.is_namespaced(&kind).await,
+            Err(why) => Err(why),
+        };
         let (name, kind) = (name.to_owned(), meta::kind(object).to_owned());
-        let (api_version, object) = (meta::api_version(object), meta::name(object).to_owned());
-        return match world.is_namespaced(Kind { api_version, kind: &kind }).await {
+        let object = meta::name(object).to_owned();
+        return match namespaced {
             Ok(true) if own.is_empty() => Err(Cause::NoNamespace { name, kind }),
             // That the kind is unknown is found out when the resource is applied, if nothing depends on its scope.
             _ if own.is_empty() => Ok(None),

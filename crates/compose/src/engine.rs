@@ -1,12 +1,11 @@
 //! The decision itself: run the pipeline, then compare what it wants with what exists.
 
-use crate::child_name::field_owner;
 use crate::composite::{identity, references, with_references};
+use crate::decision::{Decision, References};
 use crate::distinct::must_be_distinct;
 use crate::failure::{Cause, Failure};
 use crate::inputs::Inputs;
 use crate::pipeline::{self, Progress};
-use crate::plan::{Plan, References};
 use crate::requirements::resource;
 use crate::runner::FunctionRunner;
 use crate::world::World;
@@ -14,9 +13,10 @@ use crate::{desired, environment, resources_mode, unwanted};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use transom_function::{Ready, Resource, State};
-use transom_object::{GroupKind, meta};
-use transom_xapi::composite::Schema;
+use transom_object::meta;
+use transom_xapi::composite::Layout;
 use transom_xapi::metadata::TypedReference;
 use transom_xapi::{CompositionSpec, PipelineStep, conditions};
 
@@ -25,12 +25,12 @@ pub async fn compose(
     inputs: Inputs<'_>,
     runner: &dyn FunctionRunner,
     world: &dyn World,
-) -> Result<Plan, Failure> {
+) -> Result<Decision, Failure> {
     let steps = steps(inputs.composition)?;
     let observed = observed_state(&inputs)?;
     let mut progress = pipeline::run(&steps, &inputs, &observed, runner, world).await?;
-    match plan(&inputs, &mut progress, world).await {
-        Ok(plan) => Ok(plan),
+    match decide(&inputs, &mut progress, world).await {
+        Ok(decision) => Ok(decision),
         Err(cause) => Err(progress.fail(cause)),
     }
 }
@@ -65,29 +65,26 @@ fn observed_state(inputs: &Inputs<'_>) -> Result<State, Cause> {
     Ok(State { composite: Some(composite), resources })
 }
 
-async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -> Result<Plan, Cause> {
+async fn decide(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -> Result<Decision, Cause> {
     let desired = progress.desired.clone().unwrap_or_default();
     let mut apply = Vec::with_capacity(desired.resources.len());
     for (name, resource) in desired.resources {
         let (application, event) = desired::application(inputs, &name, resource, world).await?;
-        apply.push(application);
+        apply.push(Arc::new(application));
         progress.events.extend(event);
     }
     must_be_distinct(&apply)?;
     let rest = unwanted::rest(inputs, &apply)?;
     let refs = apply.iter().map(|application| TypedReference::to(&application.object)).chain(rest.keep);
-    let object = with_references(inputs.xr, inputs.schema, refs.collect());
-    let changed = references(&object, inputs.schema) != references(inputs.xr, inputs.schema);
+    let object = with_references(inputs.xr, inputs.layout, refs.collect());
+    let changed = references(&object, inputs.layout) != references(inputs.xr, inputs.layout);
     let composite = desired.composite.unwrap_or_default();
     let mut remarks = rest.remarks;
     remarks.extend(progress.authors.remarks(&composite, &apply, inputs));
-    let group_kind = meta::gvk(inputs.xr).map_or_else(GroupKind::default, |gvk| gvk.group_kind());
-    Ok(Plan {
+    Ok(Decision {
         delete: rest.delete,
         references: References { object, changed },
         apply,
-        field_owner: field_owner(meta::name(inputs.xr), &group_kind),
-        prunes_undeclared: inputs.composition.is_resources_mode(),
         status: status(inputs, &composite),
         composite: composite.resource.clone(),
         ready: match composite.ready() {
@@ -95,9 +92,9 @@ async fn plan(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World) -
             Ready::False => Some(false),
             Ready::Unspecified => None,
         },
-        connection_details: match inputs.schema {
-            Schema::Legacy => composite.connection_details,
-            Schema::Modern => BTreeMap::new(),
+        connection_details: match inputs.layout {
+            Layout::Legacy => composite.connection_details,
+            Layout::Modern => BTreeMap::new(),
         },
         conditions: std::mem::take(&mut progress.conditions),
         events: std::mem::take(&mut progress.events),

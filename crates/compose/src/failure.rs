@@ -1,8 +1,9 @@
-//! Why there is no plan.
+//! Why there is no decision.
 
 use crate::condition::{Event, TargetedCondition};
 use crate::inputs::Requirements;
 use crate::lookup::Lookup;
+use crate::observe::ObserveError;
 use crate::runner::RunError;
 use crate::world::WorldError;
 use serde_json::Value;
@@ -10,10 +11,11 @@ use std::collections::BTreeSet;
 use transom_function::{State, Struct};
 use transom_xapi::constants::label;
 
-/// A pipeline that ended without a plan. Nothing is to be changed, except conditions and events.
+/// A pipeline that ended without a decision. Nothing is changed, except conditions and events.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub struct Failure {
+    /// What went wrong.
     #[source]
     pub cause: Cause,
     /// Events of the results up to the failure.
@@ -26,7 +28,7 @@ pub struct Failure {
     pub context: Option<Struct>,
     /// What the steps required so far.
     pub requirements: Requirements,
-    /// See [`Plan::in_vain`](crate::Plan::in_vain).
+    /// See [`Decision::in_vain`](crate::Decision::in_vain).
     pub in_vain: BTreeSet<Lookup>,
 }
 
@@ -51,7 +53,7 @@ impl Failure {
         }
     }
 
-    /// Whether a function said so itself, rather than anything going wrong.
+    /// Whether a function returned a fatal result, rather than anything else going wrong.
     pub fn is_fatal_result(&self) -> bool {
         matches!(self.cause, Cause::Fatal { .. })
     }
@@ -71,9 +73,10 @@ impl From<Cause> for Failure {
     }
 }
 
-/// What went wrong, in the words users of Crossplane know.
+/// What went wrong, with Crossplane's wording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum Cause {
     #[error("cannot unmarshal input for Composition pipeline step {step:?}: {why}")]
     Input { step: String, why: String },
@@ -144,6 +147,10 @@ pub enum Cause {
         "spec.publishConnectionDetailsWithStoreConfigRef of the Composition names {0:?}, but external secret stores are not supported: use writeConnectionSecretsToNamespace"
     )]
     Store(String),
+    #[error("{0}")]
+    Observe(ObserveError),
+    #[error("cannot fetch composite resource connection details: {0}")]
+    Connection(WorldError),
     #[error("{0}")]
     Resources(String),
 }

@@ -4,14 +4,16 @@
 //! Many functions return the composite resource as they were given it, so only what differs is reported.
 
 use crate::condition::{Event, EventType, Target};
+use crate::decision::Application;
 use crate::inputs::Inputs;
-use crate::outcome::first_few;
-use crate::plan::Application;
+use crate::json_equality::same;
+use crate::report::first_few;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use transom_function::{Resource, State};
 use transom_object::meta;
-use transom_xapi::composite::Schema;
+use transom_xapi::composite::Layout;
 use transom_xapi::constants::event;
 
 /// Which step first wanted each field that is ignored.
@@ -31,7 +33,7 @@ impl Authors {
     pub(crate) fn remarks(
         &self,
         composite: &Resource,
-        apply: &[Application],
+        apply: &[Arc<Application>],
         inputs: &Inputs<'_>,
     ) -> Vec<Event> {
         let mut remarks = self.by_step(fields(composite, inputs), |fields| {
@@ -94,26 +96,14 @@ fn differing(path: &str, wanted: &Value, observed: &Value, found: &mut Vec<Strin
     }
 }
 
-/// Equal as JSON: functions see every number as a double.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
-        }
-        _ => a == b,
-    }
-}
-
 /// The keys of connection details that are not published.
 fn details(composite: &Resource, inputs: &Inputs<'_>) -> Vec<String> {
-    let keys = composite.connection_details.keys().filter(|_| inputs.schema == Schema::Modern);
+    let keys = composite.connection_details.keys().filter(|_| inputs.layout == Layout::Modern);
     keys.map(|key| format!("connectionDetails.{key}")).collect()
 }
 
 /// Whether a composed Secret has all the details: function-patch-and-transform composes one and sets them, too.
-fn are_in_a_secret(composite: &Resource, apply: &[Application]) -> bool {
+fn are_in_a_secret(composite: &Resource, apply: &[Arc<Application>]) -> bool {
     let is_secret = |object: &Value| meta::kind(object) == "Secret" && meta::api_version(object) == "v1";
     let has = |object: &Value, key: &str| {
         ["data", "stringData"]

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use transom_function::ResourceSelector;
 use transom_object::time::Timestamp;
 use transom_xapi::CompositionSpec;
-use transom_xapi::composite::Schema;
+use transom_xapi::composite::Layout;
 
-/// Everything the engine knows before it calls the first function.
+/// Everything that is known before the first function is called.
 #[derive(Clone, Debug)]
 pub struct Inputs<'a> {
     /// The composite resource, with the conditions that are already known but not yet written.
     pub xr: &'a Value,
-    /// What functions are shown in its place, if anything else.
+    /// What functions see in its place, if anything else.
     pub shown: Option<&'a Value>,
     /// Where it keeps what belongs to Crossplane.
-    pub schema: Schema,
+    pub layout: Layout,
     /// Its connection details, when it is a legacy one and has published some.
     pub connection_details: BTreeMap<String, Vec<u8>>,
     /// How it is composed: the spec of the chosen revision.
@@ -25,13 +25,14 @@ pub struct Inputs<'a> {
     pub observed: &'a Observed,
     /// What else the composite resource refers to.
     pub spare: &'a [Spare],
-    /// What the steps required in the last run: [`Plan::requirements`](crate::Plan::requirements) or
+    /// What the steps required in the last run: [`Decision::requirements`](crate::Decision::requirements) or
     /// [`Failure::requirements`](crate::Failure::requirements) of then.
     pub required_before: &'a Requirements,
     /// The pipeline's initial context.
     pub context: serde_json::Map<String, Value>,
-    /// The time conditions carry.
+    /// The time that conditions carry.
     pub now: Timestamp,
+    /// Limits and switches.
     pub options: Options,
 }
 
@@ -42,10 +43,10 @@ pub struct Options {
     pub max_iterations: usize,
     /// Whether functions may require resources. What the author of a Composition gives them does not depend on it.
     pub extra_resources: bool,
-    /// Deletes what is observed, no longer wanted and controlled by nobody, too. Crossplane did so once; somebody may
-    /// have let go of it on purpose.
+    /// Also deletes observed resources that are no longer wanted and have no controller. Older versions of Crossplane
+    /// did so; a user may have removed the controller to keep the resource.
     pub delete_uncontrolled: bool,
-    /// Whether the world knows which kinds are namespaced. Files do not tell, and every kind in them counts as such.
+    /// Whether the world knows which kinds are namespaced. Files do not contain that, so every kind counts as namespaced.
     pub scopes_known: bool,
 }
 
@@ -61,32 +62,37 @@ pub type Observed = BTreeMap<String, ObservedResource>;
 /// A composed resource that exists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedResource {
-    /// The whole object. Every step is shown it, so it is shared, not copied.
+    /// The whole object. Every step gets it, so it is shared, not copied.
     pub object: Arc<Value>,
+    /// What its connection Secret contains.
     pub connection_details: BTreeMap<String, Vec<u8>>,
 }
 
-/// What the references of a composite resource name.
+/// The objects that a composite resource refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
+    /// The composed resources.
     pub observed: Observed,
+    /// The others.
     pub spare: Vec<Spare>,
 }
 
-/// An object that is referred to and stands for no composed resource.
+/// An object that is referred to and is not observed as a composed resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spare {
-    /// The name in the composition, which another object has, too; `None` if nothing says what it is.
+    /// The name in the composition, which another object has, too; `None` if it has no name.
     pub name: Option<String>,
+    /// The object.
     pub object: Value,
 }
 
-/// What the function of each step required in its last answer, by step.
+/// What the function of each step required in its last response, by step.
 pub type Requirements = BTreeMap<String, Required>;
 
-/// What a function required in its last answer.
+/// What a function required in its last response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Required {
+    /// As it was returned.
     pub requirements: transom_function::Requirements,
     /// Identifies the step, as it was written then, if its function required the same before and after it was given
     /// it. Such a function may be given it in the first call of the next run.

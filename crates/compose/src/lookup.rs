@@ -1,51 +1,61 @@
 //! What a requirement makes the engine look up.
 
+use crate::world::{WorldError, kind};
 use std::collections::{BTreeMap, BTreeSet};
 use transom_function::ResourceSelector;
 use transom_function::proto::v1::resource_selector::Match;
+use transom_object::{GroupVersionKind, meta};
 use transom_xapi::composition::InputReference;
 
-/// One look at the world: an object by its name, or all with some labels, in one namespace or in all.
+/// One read of the world: an object by its name, or all objects with some labels, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lookup {
+    /// One object by its name.
     Named {
-        api_version: String,
-        kind: String,
+        /// Its kind.
+        kind: GroupVersionKind,
+        /// Empty for a cluster-scoped object.
         namespace: String,
+        /// Its name.
         name: String,
     },
+    /// The objects with all of these labels.
     Labelled {
-        api_version: String,
-        kind: String,
+        /// Their kind.
+        kind: GroupVersionKind,
+        /// `None` for every namespace.
         namespace: Option<String>,
+        /// No labels select every object.
         labels: BTreeMap<String, String>,
     },
 }
 
 impl Lookup {
-    /// What a selector selects. Without a word about names and labels that is everything of the kind.
-    pub fn of(selector: &ResourceSelector) -> Self {
-        let (api_version, kind) = (selector.api_version.clone(), selector.kind.clone());
+    /// What a selector selects. A selector with neither a name nor labels selects everything of the kind.
+    pub fn of(selector: &ResourceSelector) -> Result<Self, WorldError> {
+        let kind = kind(&selector.api_version, &selector.kind)?;
         let namespace = selector.namespace.clone().filter(|namespace| !namespace.is_empty());
         let labels = match &selector.r#match {
             Some(Match::MatchName(name)) => {
                 let (namespace, name) = (namespace.unwrap_or_default(), name.clone());
-                return Self::Named { api_version, kind, namespace, name };
+                return Ok(Self::Named { kind, namespace, name });
             }
             Some(Match::MatchLabels(labels)) => labels.labels.clone(),
             None => BTreeMap::new(),
         };
-        Self::Labelled { api_version, kind, namespace, labels }
+        Ok(Self::Labelled { kind, namespace, labels })
     }
 
     /// The object that holds the input of a step.
-    pub(crate) fn of_input(input: &InputReference) -> Self {
-        Self::Named {
-            api_version: input.api_version.clone(),
-            kind: input.kind.clone(),
-            namespace: input.namespace.clone(),
-            name: input.name.clone(),
-        }
+    pub(crate) fn of_input(input: &InputReference) -> Result<Self, WorldError> {
+        let kind = kind(&input.api_version, &input.kind)?;
+        Ok(Self::Named { kind, namespace: input.namespace.clone(), name: input.name.clone() })
+    }
+
+    /// An object itself; `None` without an `apiVersion` and a `kind`.
+    pub(crate) fn of_object(object: &serde_json::Value, namespace: &str) -> Option<Self> {
+        let (namespace, name) = (namespace.to_owned(), meta::name(object).to_owned());
+        Some(Self::Named { kind: meta::gvk(object)?, namespace, name })
     }
 }
 
@@ -54,7 +64,7 @@ impl Lookup {
 pub(crate) struct Looked {
     /// For requests that its outcome depends on.
     up: BTreeSet<Lookup>,
-    /// For requests whose answers were discarded.
+    /// For requests whose responses were discarded.
     in_vain: BTreeSet<Lookup>,
 }
 

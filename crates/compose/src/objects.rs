@@ -1,38 +1,36 @@
 //! A world in memory: objects from files, or made up by a test.
 
 use crate::openapi;
-use crate::world::{Kind, World, WorldError};
+use crate::world::{World, WorldError};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use transom_function::async_trait;
-use transom_object::meta;
+use transom_object::{GroupVersionKind, meta};
 
-/// `apiVersion`, `kind`, namespace and name.
-type Key = (String, String, String, String);
+/// Kind, namespace and name.
+type Key = (GroupVersionKind, String, String);
 
 /// Objects and schemas that do not change.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     objects: BTreeMap<Key, Value>,
     documents: Vec<Value>,
-    cluster_scoped: BTreeSet<(String, String)>,
+    cluster_scoped: BTreeSet<GroupVersionKind>,
 }
 
 impl Objects {
+    /// A world in which nothing exists.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an object, in place of the one of the same kind, namespace and name.
+    /// Adds an object, in place of the one of the same kind, namespace and name. An object without a kind cannot be
+    /// looked up, and is left out.
     pub fn add(&mut self, object: Value) {
-        let key = (
-            meta::api_version(&object).to_owned(),
-            meta::kind(&object).to_owned(),
-            meta::namespace(&object).to_owned(),
-            meta::name(&object).to_owned(),
-        );
+        let Some(kind) = meta::gvk(&object) else { return };
+        let key = (kind, meta::namespace(&object).to_owned(), meta::name(&object).to_owned());
         self.objects.insert(key, object);
     }
 
@@ -41,9 +39,9 @@ impl Objects {
         self.documents.push(document);
     }
 
-    /// Says that objects of a kind do not live in namespaces. All others do.
-    pub fn add_cluster_scoped(&mut self, api_version: impl Into<String>, kind: impl Into<String>) {
-        self.cluster_scoped.insert((api_version.into(), kind.into()));
+    /// Declares a kind to be cluster-scoped. All others are namespaced.
+    pub fn add_cluster_scoped(&mut self, kind: GroupVersionKind) {
+        self.cluster_scoped.insert(kind);
     }
 }
 
@@ -63,30 +61,32 @@ impl FromIterator<Value> for Objects {
 
 #[async_trait]
 impl World for Objects {
-    async fn get(&self, kind: Kind<'_>, namespace: &str, name: &str) -> Result<Option<Value>, WorldError> {
-        let key = (kind.api_version.to_owned(), kind.kind.to_owned(), namespace.to_owned(), name.to_owned());
+    async fn get(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, WorldError> {
+        let key = (kind.clone(), namespace.to_owned(), name.to_owned());
         Ok(self.objects.get(&key).cloned())
     }
 
     async fn list(
         &self,
-        kind: Kind<'_>,
+        kind: &GroupVersionKind,
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError> {
-        let first = (kind.api_version.to_owned(), kind.kind.to_owned(), String::new(), String::new());
-        let of_kind = self
-            .objects
-            .range(first..)
-            .take_while(|(key, _)| key.0 == kind.api_version && key.1 == kind.kind);
+        let first = (kind.clone(), String::new(), String::new());
+        let of_kind = self.objects.range(first..).take_while(|(key, _)| key.0 == *kind);
         let has = |object: &Value, key: &str, value: &str| meta::label(object, key) == Some(value);
-        let selected = of_kind.filter(|((_, _, found, _), object)| {
+        let selected = of_kind.filter(|((_, found, _), object)| {
             namespace.is_none_or(|wanted| wanted == found) && labels.iter().all(|(k, v)| has(object, k, v))
         });
         Ok(selected.map(|(_, object)| object.clone()).collect())
     }
 
-    async fn schema(&self, kind: Kind<'_>) -> Result<Option<Value>, WorldError> {
+    async fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Value>, WorldError> {
         openapi::schema_of(&self.documents, kind)
     }
 
@@ -95,12 +95,14 @@ impl World for Objects {
         namespace: &str,
         name: &str,
     ) -> Result<Option<BTreeMap<String, Vec<u8>>>, WorldError> {
-        let kind = Kind { api_version: "v1", kind: "Secret" };
-        self.get(kind, namespace, name).await?.map(|secret| secret_data(&secret)).transpose()
+        self.get(&GroupVersionKind::new("", "v1", "Secret"), namespace, name)
+            .await?
+            .map(|secret| secret_data(&secret))
+            .transpose()
     }
 
-    async fn is_namespaced(&self, kind: Kind<'_>) -> Result<bool, WorldError> {
-        Ok(!self.cluster_scoped.contains(&(kind.api_version.to_owned(), kind.kind.to_owned())))
+    async fn is_namespaced(&self, kind: &GroupVersionKind) -> Result<bool, WorldError> {
+        Ok(!self.cluster_scoped.contains(kind))
     }
 }
 
@@ -112,7 +114,8 @@ fn secret_data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, WorldError> 
         let text = value.as_str().unwrap_or_default();
         let bytes = BASE64_STANDARD.decode(text);
         let bytes = bytes.map_err(|e| {
-            format!("the value of {key:?} in Secret {:?} is not base64: {e}", meta::name(secret))
+            let name = meta::name(secret);
+            WorldError::Malformed(format!("the value of {key:?} in Secret {name:?} is not base64: {e}"))
         })?;
         data.insert(key.clone(), bytes);
     }

@@ -1,19 +1,20 @@
-//! Reading what exists: a composite resource's references, and nothing else, say which composed resources do.
+//! Reading what exists. Only the references of a composite resource determine which composed resources exist.
 
 use crate::composite::references;
 use crate::inputs::{Observation, ObservedResource, Spare};
-use crate::world::{Kind, World, WorldError};
+use crate::world::{World, WorldError, kind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_object::meta;
 use transom_xapi::CompositionSpec;
-use transom_xapi::composite::Schema;
+use transom_xapi::composite::Layout;
 use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
 
 /// Why the composed resources cannot be observed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum ObserveError {
     #[error("cannot get existing composed resources: cannot get composed resource: {0}")]
     Get(WorldError),
@@ -23,16 +24,16 @@ pub enum ObserveError {
     Connection { name: String, kind: String, object: String, why: WorldError },
 }
 
-/// The composed resources that exist. One that another object controls is as good as absent; of two with the same name
-/// in the composition the last counts. The other one is spare, and so is one without a name.
+/// The composed resources that exist. An object that another object controls counts as absent; of two objects with the
+/// same name in the composition the last one counts. The other one is spare, and so is an object without a name.
 pub async fn observe(
     xr: &Value,
-    schema: Schema,
+    layout: Layout,
     composition: &CompositionSpec,
     world: &dyn World,
 ) -> Result<Observation, ObserveError> {
     let Observation { mut observed, mut spare } = Observation::default();
-    for (index, reference) in references(xr, schema).into_iter().enumerate() {
+    for (index, reference) in references(xr, layout).into_iter().enumerate() {
         // Placeholders for what was never rendered.
         if reference.name.is_empty() {
             continue;
@@ -41,8 +42,8 @@ pub async fn observe(
             "" => &reference.namespace,
             own => own,
         };
-        let kind = Kind { api_version: &reference.api_version, kind: &reference.kind };
-        let found = world.get(kind, namespace, &reference.name).await.map_err(ObserveError::Get)?;
+        let kind = kind(&reference.api_version, &reference.kind).map_err(ObserveError::Get)?;
+        let found = world.get(&kind, namespace, &reference.name).await.map_err(ObserveError::Get)?;
         let Some(object) = found else { continue };
         if meta::controller_of(&object).is_some_and(|owner| owner.uid != meta::uid(xr)) {
             continue;
@@ -66,7 +67,7 @@ pub async fn observe(
     Ok(Observation { observed, spare })
 }
 
-/// A composed resource's name in its composition. What templates without names composed is known by its place.
+/// A composed resource's name in its composition. What templates without names composed is identified by its index.
 fn name_of(object: &Value, composition: &CompositionSpec, index: usize) -> Option<String> {
     match meta::annotation(object, COMPOSITION_RESOURCE_NAME) {
         Some(name) if !name.is_empty() => Some(name.to_owned()),
@@ -77,8 +78,8 @@ fn name_of(object: &Value, composition: &CompositionSpec, index: usize) -> Optio
     }
 }
 
-/// The connection details that an object says it writes to a Secret; none when it says no such thing, or the Secret is
-/// not there yet.
+/// The connection details that an object writes to a Secret; none when it refers to no Secret, or the Secret does not
+/// exist yet.
 pub async fn connection_details(
     object: &Value,
     world: &dyn World,

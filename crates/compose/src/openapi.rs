@@ -1,8 +1,8 @@
 //! The schema of a kind, out of the OpenAPI v3 documents that API servers publish.
 
-use crate::world::{Kind, WorldError};
+use crate::world::WorldError;
 use serde_json::{Map, Value, json};
-use transom_object::GroupVersion;
+use transom_object::GroupVersionKind;
 
 const REFERENCE_PREFIX: &str = "#/components/schemas/";
 const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
@@ -13,16 +13,12 @@ const MAX_SCHEMAS: usize = 200_000;
 /// The schema of a kind with all references written out; `None` when no document knows the kind.
 pub fn schema_of<'a>(
     documents: impl IntoIterator<Item = &'a Value>,
-    kind: Kind<'_>,
+    kind: &GroupVersionKind,
 ) -> Result<Option<Value>, WorldError> {
-    let parsed = GroupVersion::parse(kind.api_version);
-    let Some(group) = parsed else {
-        return Err(format!("cannot parse apiVersion {:?}", kind.api_version).into());
-    };
     for document in documents {
         let schemas = document.get("components").and_then(|c| c.get("schemas")).and_then(Value::as_object);
         let Some(schemas) = schemas else { continue };
-        let found = schemas.iter().find(|(_, schema)| is_of(schema, &group, kind.kind));
+        let found = schemas.iter().find(|(_, schema)| is_of(schema, kind));
         if let Some((name, schema)) = found {
             let mut flattening = Flattening { schemas, path: vec![name.as_str()], written: 0 };
             return flattening.flatten(schema).map(Some);
@@ -32,12 +28,12 @@ pub fn schema_of<'a>(
 }
 
 /// Schemas that belong to several kinds, such as DeleteOptions, are none of theirs.
-fn is_of(schema: &Value, group: &GroupVersion, kind: &str) -> bool {
+fn is_of(schema: &Value, kind: &GroupVersionKind) -> bool {
     let Some([owner]) = schema.get(GROUP_VERSION_KIND).and_then(Value::as_array).map(Vec::as_slice) else {
         return false;
     };
     let text = |field| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-    (text("group"), text("version"), text("kind")) == (&group.group, &group.version, kind)
+    (text("group"), text("version"), text("kind")) == (&kind.group, &kind.version, &kind.kind)
 }
 
 struct Flattening<'a> {
@@ -51,7 +47,7 @@ impl<'a> Flattening<'a> {
     fn flatten(&mut self, schema: &'a Value) -> Result<Value, WorldError> {
         self.written += 1;
         if self.written > MAX_SCHEMAS {
-            return Err("the schema refers to too many others".into());
+            return Err(WorldError::malformed("the schema refers to too many others"));
         }
         if let Some(name) = reference(schema) {
             // A schema within itself has no end; an object stands for it.
@@ -59,7 +55,8 @@ impl<'a> Flattening<'a> {
                 return Ok(json!({"type": "object"}));
             }
             let target = self.schemas.get(name);
-            let target = target.ok_or_else(|| format!("cannot resolve {REFERENCE_PREFIX}{name}"))?;
+            let target = target
+                .ok_or_else(|| WorldError::Malformed(format!("cannot resolve {REFERENCE_PREFIX}{name}")))?;
             self.path.push(name);
             let flat = self.flatten(target);
             self.path.pop();
@@ -95,8 +92,8 @@ fn reference(schema: &Value) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn kind(kind: &str) -> Kind<'_> {
-        Kind { api_version: "example.org/v1", kind }
+    fn kind(kind: &str) -> GroupVersionKind {
+        GroupVersionKind::new("example.org", "v1", kind)
     }
 
     #[test]
@@ -117,7 +114,7 @@ mod tests {
             "shared": {GROUP_VERSION_KIND: [{"kind": "A"}, {"kind": "Shared"}]},
         }}});
         let documents = [json!({}), document];
-        let schema = schema_of(&documents, kind("Thing")).unwrap().unwrap();
+        let schema = schema_of(&documents, &kind("Thing")).unwrap().unwrap();
         assert_eq!(
             schema["properties"],
             json!({
@@ -126,9 +123,8 @@ mod tests {
                          "properties": {"names": {"items": {"type": "string"}}}},
             })
         );
-        assert!(schema_of(&documents, kind("Shared")).unwrap().is_none());
-        assert!(schema_of(&documents, kind("Broken")).is_err());
-        assert!(schema_of(&documents, Kind { api_version: "a/b/c", kind: "A" }).is_err());
+        assert!(schema_of(&documents, &kind("Shared")).unwrap().is_none());
+        assert!(schema_of(&documents, &kind("Broken")).is_err());
     }
 
     #[test]
@@ -142,6 +138,6 @@ mod tests {
         schemas["s0"][GROUP_VERSION_KIND] =
             json!([{"group": "example.org", "version": "v1", "kind": "Bomb"}]);
         let document = json!({"components": {"schemas": schemas}});
-        assert!(schema_of([&document], kind("Bomb")).unwrap_err().to_string().contains("too many"));
+        assert!(schema_of([&document], &kind("Bomb")).unwrap_err().to_string().contains("too many"));
     }
 }

@@ -1,4 +1,4 @@
-//! Running a pipeline: what a step wants is, verbatim, what the next one is told is wanted.
+//! Running a pipeline: the desired state that a step returns is, verbatim, the desired state of the next request.
 
 use crate::allowed::Policy;
 use crate::child_name::hex;
@@ -9,7 +9,7 @@ use crate::inputs::{Inputs, Requirements};
 use crate::lookup::{Looked, Lookup};
 use crate::requirements::{Answer, Calls};
 use crate::runner::{FunctionRunner, StepRef};
-use crate::world::{Kind, World};
+use crate::world::{World, WorldError};
 use crate::{desired, environment, requirements};
 use prost::Message;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use transom_object::quote::quote;
 use transom_xapi::constants::event::composite::COMPOSE;
 use transom_xapi::{Condition, PipelineStep};
 
-/// What this engine does for functions.
+/// The capabilities of this engine.
 const CAPABILITIES: &[Capability] = &[
     Capability::Capabilities,
     Capability::RequiredResources,
@@ -35,7 +35,7 @@ const CAPABILITIES: &[Capability] = &[
     Capability::RequiredSchemas,
 ];
 
-/// What a pipeline has come to.
+/// How far a pipeline has come.
 #[derive(Default)]
 pub(crate) struct Progress {
     pub desired: Option<State>,
@@ -71,7 +71,7 @@ impl Progress {
         }
     }
 
-    /// Takes over a step's answer; fails when that is fatal.
+    /// Takes over the response of a step; fails when that is fatal.
     fn absorb(&mut self, step: &str, answer: Answer) -> Result<(), Cause> {
         let Answer { response, required } = answer;
         self.requirements.extend(required.map(|required| (step.to_owned(), required)));
@@ -86,7 +86,7 @@ impl Progress {
             }),
         }
         let fatal = is_fatal(&response);
-        // What a fatal answer wants is nobody's business; what was wanted before it is shown to people.
+        // The desired state of a fatal response is discarded; the one before it is kept for diagnostics.
         if !fatal {
             self.desired = response.desired;
             self.context = response.context;
@@ -130,7 +130,7 @@ pub(crate) async fn run(
     Ok(progress)
 }
 
-/// What the function of a step answers.
+/// Calls the function of a step.
 #[expect(clippy::too_many_arguments, reason = "what a step is decided from, each used once")]
 async fn answer(
     step: &PipelineStep,
@@ -173,7 +173,7 @@ async fn request(
     Ok(request)
 }
 
-/// A request that says what it is and what this engine does for functions.
+/// A request with its tag and the capabilities of this engine.
 pub(crate) fn tagged(request: RunFunctionRequest) -> RunFunctionRequest {
     // Maps are ordered, so equal requests have equal bytes.
     let tag = hex(&Sha256::digest(request.encode_to_vec()));
@@ -181,7 +181,7 @@ pub(crate) fn tagged(request: RunFunctionRequest) -> RunFunctionRequest {
     RunFunctionRequest { meta: Some(RequestMeta { tag, capabilities }), ..request }
 }
 
-/// Whether an answer ends the pipeline.
+/// Whether a response ends the pipeline.
 pub(crate) fn is_fatal(response: &RunFunctionResponse) -> bool {
     response.results.iter().any(|result| result.severity() == Severity::Fatal)
 }
@@ -193,10 +193,10 @@ async fn input(step: &PipelineStep, world: &dyn World, looked: &mut Looked) -> R
         let object = format!("{} {}", reference.kind, quote(&reference.name));
         Cause::InputRef { step: step.step.clone(), object, why }
     };
-    let kind = Kind { api_version: &reference.api_version, kind: &reference.kind };
-    looked.up(Lookup::of_input(reference));
-    let object = world.get(kind, &reference.namespace, &reference.name).await.map_err(failed)?;
-    object.map(Some).ok_or_else(|| failed("it does not exist".into()))
+    let lookup = Lookup::of_input(reference).map_err(failed)?;
+    let found = requirements::look_up(lookup, world, looked).await.map_err(failed)?;
+    let object = found.into_iter().next();
+    object.map(Some).ok_or_else(|| failed(WorldError::malformed("it does not exist")))
 }
 
 async fn credentials(step: &PipelineStep, world: &dyn World) -> Result<BTreeMap<String, Credentials>, Cause> {
@@ -206,7 +206,9 @@ async fn credentials(step: &PipelineStep, world: &dyn World) -> Result<BTreeMap<
         let failed =
             |why| Cause::Credentials { step: step.step.clone(), credential: wanted.name.clone(), why };
         let data = world.secret(&secret.namespace, &secret.name).await.map_err(failed)?;
-        let data = data.ok_or_else(|| failed(format!("Secret {} not found", quote(&secret.name)).into()))?;
+        let data = data.ok_or_else(|| {
+            failed(WorldError::Malformed(format!("Secret {} not found", quote(&secret.name))))
+        })?;
         let source = Some(Source::CredentialData(v1::CredentialData { data }));
         credentials.insert(wanted.name.clone(), Credentials { source });
     }
@@ -255,7 +257,7 @@ fn event(step: &str, result: v1::Result) -> Event {
     if severity != Severity::Unspecified {
         return event;
     }
-    // From a protocol newer than ours; only those who run the control plane can make sense of it.
+    // From a newer version of the protocol. It is reported to operators, not to the owner of the claim.
     let message = format!(
         "Pipeline step {} returned a result of unknown severity (assuming warning): {}",
         quote(step),

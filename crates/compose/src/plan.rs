@@ -1,127 +1,360 @@
-//! What is decided: writes in the order in which they must be made, each with its reason.
+//! What is carried out: an ordered list of steps, and what became of each.
 //!
-//! Crash safety depends on the order of the fields of [`Plan`]: what is no longer wanted is deleted while it is still
-//! referenced, references are persisted before what they refer to is created, and the status comes last. Whoever
-//! executes a plan decides nothing, except that it stops at the first error.
+//! The order of the steps is their crash safety: what is no longer wanted is deleted while it is still referenced,
+//! references are persisted before what they refer to is created, and the status comes last. An executor needs nothing
+//! but the plan, and decides nothing: every question that comes up on the way is answered by a function of the step.
+//!
+//! ```text
+//! for batch in plan.batches():                    steps that may be carried out at the same time
+//!     for each step of the batch:
+//!         step = plan.step(index, outcomes)       earlier outcomes may change it
+//!         attempt it; if it is refused and step.instead(refusal) is a step, attempt that one
+//!     stop if step.ends_plan(outcome) for any step of the batch
+//! ```
 
-use crate::condition::{Event, TargetedCondition};
-use crate::inputs::Requirements;
+use crate::condition::{Event, Target};
+use crate::decision::{Application, Deletion};
 use crate::lookup::Lookup;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::time::Duration;
-use transom_function::Struct;
+use crate::references::PersistReferences;
+use crate::undeclared;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use transom_object::{GroupVersionKind, meta};
+use transom_xapi::conditions;
+use transom_xapi::metadata::TypedReference;
 
-/// The writes that make the world as the pipeline wants it.
-#[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// First: observed resources that are no longer wanted.
-    pub delete: Vec<Deletion>,
-    /// Second: the references, applied to the composite resource.
-    pub references: References,
-    /// Third: composed resources, to be applied by [`field_owner`](Self::field_owner). Ordered by name.
-    pub apply: Vec<Application>,
-    /// The owner of the fields of composed resources.
-    pub field_owner: String,
-    /// Whether fields that the kind of a composed resource does not declare are left out, instead of refused: so it was
-    /// with the client-side apply of Crossplane v1.
-    pub prunes_undeclared: bool,
-    /// Fourth: the composite resource with the status that is wanted and the conditions known so far, applied to its
-    /// status. The uid in it is a precondition.
-    pub status: Value,
-    /// The composite resource as the last step wants it. Only its status counts.
-    pub composite: Option<Struct>,
-    /// Conditions that functions set; [`conclude`](Self::conclude) adds the system's own.
-    pub conditions: Vec<TargetedCondition>,
-    /// Events, in order.
-    pub events: Vec<Event>,
-    /// Warnings about what has no effect or cannot be done, which Crossplane does not give.
-    pub remarks: Vec<Event>,
-    /// The composite resource's readiness, when the pipeline has an opinion.
-    pub ready: Option<bool>,
-    /// What to publish for a legacy composite resource; always empty for others.
-    pub connection_details: BTreeMap<String, Vec<u8>>,
-    /// How long the answers hold: the smallest of the pipeline.
-    pub ttl: Option<Duration>,
-    /// What the steps required, for the next run; see [`Inputs::required_before`](crate::Inputs::required_before).
-    pub requirements: Requirements,
-    /// What was looked up although the plan does not depend on it: requirements of the last run that a function does
-    /// not have any more. Whatever else was read is a reason to compose anew when it changes.
-    pub in_vain: BTreeSet<Lookup>,
-    /// The context the last step left.
-    pub context: Option<Struct>,
-}
+/// Composed resources of one composite resource that are applied at the same time: they share a sync of the disk.
+const MAX_PARALLEL_APPLIES: usize = 16;
 
-/// A composed resource to delete: its ownership labels are removed, then it is deleted in the foreground, with its uid
-/// as a precondition. Not finding it is success.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Deletion {
-    /// Its name in the composition.
-    pub name: String,
-    /// As observed, without the labels that say that a composite resource owns it.
-    pub object: Value,
-    /// Whether it has such labels, which are to be removed first.
-    pub labelled: bool,
-    pub reason: Reason,
-}
-
-/// The references to every composed resource that is wanted.
+/// Steps in the order in which they are carried out. The first step that fails ends the plan, with the exceptions that
+/// [`Step::ends_plan`] makes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct References {
-    /// The composite resource with nothing but its identity and the references: what to apply.
-    pub object: Value,
-    /// Whether they differ from those the composite resource has.
-    pub changed: bool,
+pub struct Plan {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// Whether the steps must be done within the time that composing may take.
+    pub within_deadline: bool,
 }
 
-/// A composed resource to apply.
+/// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Application {
-    /// Its name in the composition.
-    pub name: String,
-    /// Exactly what to apply.
-    pub object: Value,
-    /// Whether the pipeline says it is ready.
-    pub ready: bool,
-    /// The error that the resource reports of itself, if it exists.
-    pub problem: Option<String>,
-    /// Who chose the object's name.
-    pub named_by: NamedBy,
-    pub reason: Reason,
+pub enum Step {
+    /// Watches what is about to be written, before it is written, so that no change is missed.
+    Depend(BTreeSet<Lookup>),
+    /// Replaces the composite resource: its finalizer, Composition, revision, labels, secret reference and, if nothing
+    /// is deleted before, its references.
+    Configure {
+        /// The whole composite resource.
+        object: Value,
+        /// Whether it has the references of what is about to be applied.
+        with_references: bool,
+    },
+    /// Replaces a composed resource with itself without the labels that mark it as composed. Not finding it is success.
+    Disown(Deletion),
+    /// Deletes a composed resource in the foreground, with its uid as a precondition. Not finding it is success.
+    Delete(Deletion),
+    /// Applies the references of the composite resource, unless it has them.
+    PersistReferences(PersistReferences),
+    /// Migrates a composed resource that was once written without server-side apply. Not finding it is success.
+    UpgradeFields {
+        /// The composed resource as observed.
+        object: Arc<Value>,
+        /// A JSON patch.
+        patch: Value,
+    },
+    /// Applies a composed resource, unless that would change nothing.
+    Apply(Arc<Application>),
+    /// Reads a Secret.
+    ReadSecret {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Creates the Secret with connection details.
+    CreateSecret {
+        /// The Secret.
+        object: Value,
+    },
+    /// Adds connection details to their Secret.
+    PatchSecret {
+        /// The Secret as it would be created.
+        object: Value,
+        /// A merge patch.
+        patch: Value,
+    },
+    /// Records events about the composite resource and, for those that are also for its claim, about the claim.
+    Events {
+        /// The composite resource, as far as events refer to it.
+        about: Value,
+        /// The claim, if any of the events is for it.
+        claim: Option<TypedReference>,
+        /// The events, in order.
+        events: Vec<Event>,
+    },
+    /// Replaces the status of the composite resource.
+    ReplaceStatus {
+        /// The whole composite resource.
+        object: Value,
+    },
+    /// Replaces nothing but the conditions of the composite resource.
+    PatchConditions {
+        /// The whole composite resource.
+        object: Value,
+        /// A merge patch of the status.
+        patch: Value,
+        /// Whether the conditions that functions set are left out.
+        system_only: bool,
+    },
+    /// Applies the status of the composite resource, unless that would change nothing.
+    ApplyStatus {
+        /// The composite resource as it is stored.
+        live: Value,
+        /// Its identity, uid and status. The uid is a precondition.
+        intent: Value,
+    },
+    /// Watches these and nothing else.
+    Follow(BTreeSet<Lookup>),
+    /// Forgets everything about a composite resource that is being deleted.
+    Forget {
+        /// Its uid.
+        uid: String,
+    },
+    /// Removes our finalizer from a composite resource that is being deleted.
+    RemoveFinalizer {
+        /// The composite resource without the finalizer.
+        object: Value,
+    },
+    /// Finds out which rights on a kind the control plane does not have.
+    ReviewRights {
+        /// The kind.
+        kind: GroupVersionKind,
+        /// The namespace of the object that could not be written.
+        namespace: String,
+    },
 }
 
-/// Who chose an object's name.
+/// What became of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// There was nothing to do.
+    Unchanged,
+    /// It was done, and the API server returned the object as it is now.
+    Written(Value),
+    /// What was read, if it exists.
+    Read(Option<Value>),
+    /// A sentence about the rights that are missing, if any are.
+    MissingRights(Option<String>),
+    /// A composed resource was applied.
+    Applied {
+        /// The object as it is now; `None` if it was so before.
+        object: Option<Value>,
+        /// The paths of the fields that were left out, because its kind does not declare them.
+        undeclared: Vec<String>,
+    },
+    /// The API server refused it.
+    Refused(Refusal),
+}
+
+/// Why the API server refused a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What kind of refusal it is.
+    pub kind: RefusalKind,
+    /// The server's message.
+    pub message: String,
+}
+
+/// The refusals that decisions depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamedBy {
-    /// The function that wants it.
-    Function,
-    /// The engine, from the composite resource's uid and the composed resource's name.
-    Engine,
-    /// It exists already, and keeps its name.
-    Observed,
+#[non_exhaustive]
+pub enum RefusalKind {
+    /// The object was changed in the meantime.
+    Conflict,
+    /// The object does not exist.
+    NotFound,
+    /// The object is not valid.
+    Invalid,
+    /// The control plane has no right to do this.
+    Forbidden,
+    /// A Usage protects the object from deletion.
+    InUse,
+    /// The request has more bytes than the server accepts.
+    TooLarge,
+    /// It was not done within the time that composing may take.
+    DeadlineExceeded,
+    /// Anything else.
+    Other,
 }
 
-/// Why a write is in a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Wanted, and not there.
-    Missing,
-    /// Wanted, and there: it is brought to what is wanted, if it differs.
-    Wanted,
-    /// There, and no step wants it any longer.
-    Unwanted,
-    /// There, and wanted as an object of another kind.
-    Replaced,
+impl Refusal {
+    /// The steps were not done in time.
+    pub fn deadline_exceeded() -> Self {
+        Self { kind: RefusalKind::DeadlineExceeded, message: "context deadline exceeded".to_owned() }
+    }
+
+    /// Whether another client changed the object first.
+    pub fn is_conflict(&self) -> bool {
+        self.kind == RefusalKind::Conflict
+    }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Missing => "it is wanted and does not exist",
-            Self::Wanted => "it is wanted and exists",
-            Self::Unwanted => "it exists and is no longer wanted",
-            Self::Replaced => "it exists and is wanted as another kind",
+impl Plan {
+    /// A plan of these steps.
+    pub fn new(steps: Vec<Step>) -> Self {
+        Self { steps, within_deadline: false }
+    }
+
+    /// The steps in groups that may be carried out at the same time.
+    pub fn batches(&self) -> impl Iterator<Item = &[Step]> {
+        let is_apply = |step: &Step| matches!(step, Step::Apply(_));
+        let of_a_kind = self.steps.chunk_by(move |a, b| is_apply(a) && is_apply(b));
+        of_a_kind.flat_map(|steps| steps.chunks(MAX_PARALLEL_APPLIES))
+    }
+
+    /// A step, as far as the outcomes of the steps before it change it.
+    pub fn step(&self, index: usize, outcomes: &[Outcome]) -> Option<Cow<'_, Step>> {
+        let step = self.steps.get(index)?;
+        let changed = match step {
+            Step::PersistReferences(references) => {
+                let kept: Vec<&Value> = self.in_use(outcomes).map(|deletion| &deletion.object).collect();
+                (!kept.is_empty()).then(|| Step::PersistReferences(references.keeping(&kept)))
+            }
+            Step::ApplyStatus { intent, .. } => match outcomes.last() {
+                Some(Outcome::Written(live)) => {
+                    Some(Step::ApplyStatus { live: live.clone(), intent: intent.clone() })
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        Some(changed.map_or(Cow::Borrowed(step), Cow::Owned))
+    }
+
+    /// What could not be deleted because it is in use.
+    pub(crate) fn in_use(&self, outcomes: &[Outcome]) -> impl Iterator<Item = &Deletion> {
+        let is_in_use =
+            |outcome: &Outcome| matches!(outcome, Outcome::Refused(r) if r.kind == RefusalKind::InUse);
+        self.steps.iter().zip(outcomes).filter_map(move |(step, outcome)| match step {
+            Step::Delete(deletion) if is_in_use(outcome) => Some(deletion),
+            _ => None,
         })
+    }
+
+    /// The step that ended the plan before its end, and why.
+    pub(crate) fn failed<'a>(&'a self, outcomes: &'a [Outcome]) -> Option<(&'a Step, &'a Refusal)> {
+        self.steps.iter().zip(outcomes).find_map(|(step, outcome)| match outcome {
+            Outcome::Refused(refusal) if step.ends_plan(outcome) => Some((step, refusal)),
+            _ => None,
+        })
+    }
+}
+
+impl Step {
+    /// What to do instead of a step that was refused, if there is anything.
+    pub fn instead(&self, refusal: &Refusal) -> Option<Self> {
+        match self {
+            Self::Apply(application) => {
+                undeclared::without(application, &refusal.message).map(|pruned| Self::Apply(pruned.into()))
+            }
+            // The cause of a failure must be reported even if the object as a whole is too large for one request, or if
+            // functions set too many conditions.
+            Self::ReplaceStatus { object } if refusal.kind == RefusalKind::TooLarge => {
+                Some(Self::patch_conditions(object, false))
+            }
+            Self::PatchConditions { object, system_only: false, .. } if refusal.kind == RefusalKind::TooLarge => {
+                Some(Self::patch_conditions(object, true))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the steps after this one are not carried out.
+    pub fn ends_plan(&self, outcome: &Outcome) -> bool {
+        let Outcome::Refused(refusal) = outcome else { return false };
+        match self {
+            // It stays referenced until it is no longer in use; nothing else waits for that.
+            Self::Delete(_) => refusal.kind != RefusalKind::InUse,
+            // An invalid composed resource does not hold up the others.
+            Self::Apply(_) => refusal.kind != RefusalKind::Invalid,
+            _ => true,
+        }
+    }
+
+    fn patch_conditions(object: &Value, system_only: bool) -> Self {
+        let mut conditions = conditions::of(object);
+        conditions.retain(|condition| !system_only || conditions::is_system(&condition.kind));
+        let patch = json!({"status": {"conditions": conditions}});
+        Self::PatchConditions { object: object.clone(), patch, system_only }
+    }
+
+    /// A refusal in terms of what was attempted.
+    pub(crate) fn explain(&self, refusal: &Refusal) -> String {
+        match refusal.kind {
+            RefusalKind::DeadlineExceeded => refusal.message.clone(),
+            _ => format!("{}: {}", self.attempt(), refusal.message),
+        }
+    }
+
+    /// The composed resource that a refusal of this step is about.
+    pub(crate) fn composed(&self) -> Option<&Value> {
+        match self {
+            Self::Disown(deletion) | Self::Delete(deletion) => Some(&deletion.object),
+            Self::Apply(application) => Some(&application.object),
+            _ => None,
+        }
+    }
+
+    fn attempt(&self) -> String {
+        let of = |Deletion { name, object, .. }: &Deletion| {
+            format!("{name:?} (a {} named {})", meta::kind(object), meta::name(object))
+        };
+        match self {
+            Self::Configure { with_references: false, .. } => "cannot update composite resource".to_owned(),
+            Self::Configure { with_references: true, .. } => {
+                "cannot update composed resource references: cannot update composite resource".to_owned()
+            }
+            Self::Disown(deletion) => {
+                format!("cannot cleanup composed resource labels of resource {}", of(deletion))
+            }
+            Self::Delete(deletion) => format!("cannot delete composed resource {}", of(deletion)),
+            Self::PersistReferences(_) => "cannot update composed resource references".to_owned(),
+            Self::UpgradeFields { .. } => {
+                "cannot upgrade composed resource's managed fields from client-side to server-side apply"
+                    .to_owned()
+            }
+            Self::Apply(application) => format!("cannot apply composed resource {:?}", application.name),
+            Self::ReadSecret { .. } => "cannot get connection secret".to_owned(),
+            Self::CreateSecret { .. } | Self::PatchSecret { .. } => {
+                "cannot publish connection details: cannot apply connection secret".to_owned()
+            }
+            Self::ReplaceStatus { .. } | Self::PatchConditions { .. } => {
+                "cannot update composite resource status".to_owned()
+            }
+            Self::ApplyStatus { .. } => "cannot apply composite resource status".to_owned(),
+            Self::RemoveFinalizer { .. } => "cannot remove composite resource finalizer".to_owned(),
+            Self::Depend(_)
+            | Self::Events { .. }
+            | Self::Follow(_)
+            | Self::Forget { .. }
+            | Self::ReviewRights { .. } => "cannot reconcile".to_owned(),
+        }
+    }
+
+    /// Events about a composite resource; none without events.
+    pub(crate) fn events(about: &Value, claim: Option<TypedReference>, events: Vec<Event>) -> Option<Self> {
+        if events.is_empty() {
+            return None;
+        }
+        let mut identity = crate::composite::identity(about);
+        meta::set(&mut identity, "uid", meta::uid(about));
+        meta::set(&mut identity, "resourceVersion", meta::resource_version(about));
+        let for_claim = events.iter().any(|event| event.target == Target::CompositeAndClaim);
+        Some(Self::Events { about: identity, claim: claim.filter(|_| for_claim), events })
     }
 }

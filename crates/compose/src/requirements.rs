@@ -1,13 +1,13 @@
-//! What a step's function is given to read.
+//! The resources and schemas that a step's function is given.
 //!
-//! The author of the Composition says what it is given from the start. What it needs besides, the function requires: it
-//! is called again with exactly that, until two answers in a row require the same.
+//! The Composition determines what a function is given from the start. A function may require more: it is called again
+//! with exactly that, until two responses in a row require the same.
 //!
-//! A function that requires something before it has read anything, and the same once it has, will most likely do so
-//! again. In the next run that is looked up before the first call, which is enough if the function still requires it.
-//! If it does not, the answer is discarded and the function is called as if nothing had been remembered. A function
-//! that follows a chain, where one object names the next, requires different things as it goes on: nothing is
-//! remembered of it, since it would continue at the end of a chain that may lead elsewhere by now.
+//! A function that requires something in its first response, and the same once it was given it, will most likely do so
+//! in the next run. There it is given that in the first call, which is enough if the function still requires it. If it
+//! does not, the response is discarded and the function is called as if nothing had been remembered. A function that
+//! follows a chain, where one object names the next, requires different things in each response: nothing is remembered
+//! of it, since the chain may lead elsewhere the next time.
 
 use crate::allowed::Policy;
 use crate::failure::Cause;
@@ -15,7 +15,7 @@ use crate::inputs::Required;
 use crate::lookup::{Looked, Lookup};
 use crate::pipeline;
 use crate::runner::{FunctionRunner, StepRef};
-use crate::world::{Kind, World, WorldError};
+use crate::world::{World, WorldError, kind};
 use prost::Message;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -76,7 +76,7 @@ pub fn selector(required: &RequiredResource) -> ResourceSelector {
     }
 }
 
-/// A function's last answer, and what it required in it.
+/// A function's last response, and what it required in it.
 pub(crate) struct Answer {
     pub response: RunFunctionResponse,
     pub required: Option<Required>,
@@ -123,8 +123,8 @@ impl Calls<'_> {
         Some(before).filter(|_| same_step && self.policy.check(&before.requirements).is_ok())
     }
 
-    /// Identifies the step as it is written: its function, its input and what it allows. A step that was edited starts
-    /// anew, so that nothing is given to a function that did not ask for it.
+    /// Identifies the step as it is written: its function, its input and what it allows. For a step that was edited nothing
+    /// is remembered, so that no function is given what it did not ask for.
     fn identity(&self, request: &RunFunctionRequest) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(self.step).unwrap_or_default());
@@ -176,7 +176,7 @@ impl Calls<'_> {
             if iteration == 0 && found.are_in(&request) {
                 return Ok(Answer::new(response, None));
             }
-            // Otherwise the second call is not what a first call with the same requirements would be.
+            // Otherwise the second call differs from a first call with the same requirements.
             context_kept &= fields(&response.context) == fields(&request.context);
             found.put(&mut request);
             request.context = response.context;
@@ -235,7 +235,7 @@ impl Answer {
     }
 }
 
-/// The fields of a context; that there is none is no difference.
+/// The fields of a context; an empty context and no context are the same.
 fn fields(context: &Option<Struct>) -> Option<&serde_json::Map<String, Value>> {
     context.as_ref().map(Struct::fields).filter(|fields| !fields.is_empty())
 }
@@ -277,25 +277,30 @@ async fn fetch(
     world: &dyn World,
     looked: &mut Looked,
 ) -> Result<Resources, WorldError> {
-    let lookup = Lookup::of(selector);
-    looked.up(lookup.clone());
-    let mut found = match &lookup {
-        Lookup::Named { api_version, kind, namespace, name } => {
-            Vec::from_iter(world.get(Kind { api_version, kind }, namespace, name).await?)
-        }
-        Lookup::Labelled { api_version, kind, namespace, labels } => {
-            world.list(Kind { api_version, kind }, namespace.as_deref(), labels).await?
-        }
-    };
+    let mut found = look_up(Lookup::of(selector)?, world, looked).await?;
     found.sort_by_cached_key(|object| format!("{}/{}", meta::namespace(object), meta::name(object)));
     let items = found.into_iter().map(|object| resource(object, BTreeMap::new()));
-    Ok(Resources { items: items.collect::<Result<_, _>>()? })
+    Ok(Resources { items: items.collect::<Result<_, _>>().map_err(WorldError::malformed)? })
+}
+
+/// The objects that a lookup finds, which is noted.
+pub(crate) async fn look_up(
+    lookup: Lookup,
+    world: &dyn World,
+    looked: &mut Looked,
+) -> Result<Vec<Value>, WorldError> {
+    looked.up(lookup.clone());
+    Ok(match &lookup {
+        Lookup::Named { kind, namespace, name } => Vec::from_iter(world.get(kind, namespace, name).await?),
+        Lookup::Labelled { kind, namespace, labels } => {
+            world.list(kind, namespace.as_deref(), labels).await?
+        }
+    })
 }
 
 async fn fetch_schema(selector: &SchemaSelector, world: &dyn World) -> Result<Schema, WorldError> {
-    let kind = Kind { api_version: &selector.api_version, kind: &selector.kind };
-    let schema = world.schema(kind).await?;
-    Ok(Schema { openapi_v3: schema.map(Struct::try_from).transpose()? })
+    let schema = world.schema(&kind(&selector.api_version, &selector.kind)?).await?;
+    Ok(Schema { openapi_v3: schema.map(Struct::try_from).transpose().map_err(WorldError::malformed)? })
 }
 
 /// An object as functions see it.

@@ -2,18 +2,19 @@
 
 use crate::child_name::{child_name, field_owner};
 use crate::condition::{Event, EventType, Target};
+use crate::decision::{Application, Deletion, Reason};
 use crate::failure::Cause;
 use crate::inputs::{Inputs, Spare};
-use crate::plan::{Application, Deletion, Reason};
 use crate::resources_mode;
 use serde_json::Value;
+use std::sync::Arc;
 use transom_object::quote::quote;
 use transom_object::{GroupKind, GroupVersion, meta};
 use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
 use transom_xapi::constants::{event, label};
 use transom_xapi::metadata::TypedReference;
 
-/// What becomes of the resources that exist and are not applied.
+/// What to do with the resources that exist and are not applied.
 #[derive(Default)]
 pub(crate) struct Rest {
     pub(crate) delete: Vec<Deletion>,
@@ -23,12 +24,12 @@ pub(crate) struct Rest {
 }
 
 /// Decides on everything that is observed and not applied. `apply` is ordered by name.
-pub(crate) fn rest(inputs: &Inputs<'_>, apply: &[Application]) -> Result<Rest, Cause> {
+pub(crate) fn rest(inputs: &Inputs<'_>, apply: &[Arc<Application>]) -> Result<Rest, Cause> {
     let wanted = |name: &str| {
         let at = apply.binary_search_by(|application| application.name.as_str().cmp(name)).ok()?;
         Some(&apply[at].object)
     };
-    // Functions do not see a resource that cannot be told apart, and may want less because of that.
+    // Functions do not see a resource that cannot be identified, and may want less because of that.
     let uncertain =
         inputs.spare.iter().any(|spare| spare.name.is_none() && !is_nameless_by_design(inputs, spare));
     let mut rest = Rest::default();
@@ -103,8 +104,8 @@ fn unidentified(object: &Value) -> Event {
     }
 }
 
-/// The deletion of what is no longer wanted. What nobody controls any more is left alone: somebody let go of it on
-/// purpose. What somebody else controls should never have been observed, and stops everything.
+/// The deletion of an object that is no longer wanted. An object without a controller is not deleted: the controller was
+/// removed on purpose. An object with another controller should never have been observed, and is an error.
 fn deletion(
     inputs: &Inputs<'_>,
     name: &str,
@@ -124,7 +125,7 @@ fn deletion(
     }
 }
 
-/// Removes the labels that say whose an object is, which tells its deletion here from one with its owner.
+/// Removes the labels that mark an object as composed, which distinguishes this deletion from one by garbage collection.
 fn disown(mut object: Value) -> Value {
     let labels = meta::metadata_mut(&mut object).and_then(|m| m.get_mut("labels"));
     if let Some(labels) = labels.and_then(Value::as_object_mut) {

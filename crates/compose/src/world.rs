@@ -1,17 +1,45 @@
-//! What the engine may read. A kube client, files and a map in memory are worlds.
+//! What the engine may read. A Kubernetes client, files and a map in memory are worlds.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_function::async_trait;
+use transom_object::{GroupVersion, GroupVersionKind};
+
+/// An error of a client of the API, as its own crate defines it.
+pub type ClientError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a world could not answer. Nothing found is an answer.
-pub type WorldError = Box<dyn std::error::Error + Send + Sync>;
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// The text is not the `apiVersion` of any kind.
+    #[error("{0:?} is no apiVersion")]
+    ApiVersion(String),
+    /// The reader has no right to read this.
+    #[error(transparent)]
+    Forbidden(ClientError),
+    /// The API server does not serve the kind.
+    #[error(transparent)]
+    UnknownKind(ClientError),
+    /// What was read cannot be used.
+    #[error("{0}")]
+    Malformed(String),
+    /// The request failed in any other way.
+    #[error(transparent)]
+    Failed(ClientError),
+}
 
-/// A kind, as objects name theirs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Kind<'a> {
-    pub api_version: &'a str,
-    pub kind: &'a str,
+impl WorldError {
+    pub(crate) fn malformed(what: impl ToString) -> Self {
+        Self::Malformed(what.to_string())
+    }
+}
+
+/// The kind that an `apiVersion` and a `kind` name together.
+pub fn kind(api_version: &str, kind: &str) -> Result<GroupVersionKind, WorldError> {
+    let group_version = GroupVersion::parse(api_version).filter(|gv| !gv.version.is_empty());
+    let group_version = group_version.ok_or_else(|| WorldError::ApiVersion(api_version.to_owned()))?;
+    Ok(group_version.with_kind(kind))
 }
 
 /// The world outside: read only.
@@ -19,18 +47,23 @@ pub struct Kind<'a> {
 pub trait World: Send + Sync {
     /// One object; `None` when it certainly does not exist, which a cache alone cannot tell. The namespace is empty
     /// for cluster-scoped objects.
-    async fn get(&self, kind: Kind<'_>, namespace: &str, name: &str) -> Result<Option<Value>, WorldError>;
+    async fn get(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, WorldError>;
 
     /// The objects of a kind that have all the labels, in one namespace or in all. In any order.
     async fn list(
         &self,
-        kind: Kind<'_>,
+        kind: &GroupVersionKind,
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError>;
 
     /// The OpenAPI v3 schema of a kind, without references; `None` when the kind is unknown.
-    async fn schema(&self, kind: Kind<'_>) -> Result<Option<Value>, WorldError>;
+    async fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Value>, WorldError>;
 
     /// A Secret's data. Secrets are read afresh each time.
     async fn secret(
@@ -40,5 +73,33 @@ pub trait World: Send + Sync {
     ) -> Result<Option<BTreeMap<String, Vec<u8>>>, WorldError>;
 
     /// Whether objects of a kind live in namespaces; an unknown kind is an error.
-    async fn is_namespaced(&self, kind: Kind<'_>) -> Result<bool, WorldError>;
+    async fn is_namespaced(&self, kind: &GroupVersionKind) -> Result<bool, WorldError>;
+
+    /// An object that the composite resource exists for, directly or through others. Such objects do not change, so no
+    /// decision depends on a later version of one.
+    async fn owner(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, WorldError> {
+        self.get(kind, namespace, name).await
+    }
+
+    /// A decision is about to be based on this version of an object, which a write returned.
+    fn relies_on(&self, _object: &Value) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_api_version_has_a_kind() {
+        assert_eq!(kind("e/v1", "A").unwrap(), GroupVersionKind::new("e", "v1", "A"));
+        assert_eq!(kind("v1", "A").unwrap(), GroupVersionKind::new("", "v1", "A"));
+        for text in ["", "e/", "a/b/c"] {
+            assert!(matches!(kind(text, "A"), Err(WorldError::ApiVersion(_))), "{text}");
+        }
+    }
 }

@@ -14,8 +14,6 @@ pub(crate) enum Update {
     Replace,
     /// It gains the wanted keys and keeps all others.
     AddKeys,
-    /// The same, and it gets the wanted owner if it has none.
-    AddKeysAndOwner,
 }
 
 impl Update {
@@ -25,8 +23,7 @@ impl Update {
             return connection::same_data(live, wanted);
         }
         let (published, wanted) = (connection::details(live), connection::details(wanted));
-        let owned = self == Self::AddKeys || meta::controller_of(live).is_some();
-        owned && wanted.iter().all(|(key, value)| published.get(key) == Some(value))
+        wanted.iter().all(|(key, value)| published.get(key) == Some(value))
     }
 
     /// The merge patch; a replacement has none.
@@ -35,10 +32,6 @@ impl Update {
         match self {
             Self::Replace => None,
             Self::AddKeys => Some(json!({"data": data})),
-            Self::AddKeysAndOwner => {
-                let owners = &wanted["metadata"]["ownerReferences"];
-                Some(json!({"metadata": {"ownerReferences": owners}, "data": data}))
-            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The schemas that functions require, from the server's OpenAPI documents.
 
 use serde_json::Value;
-use transom_compose::Kind;
 use transom_compose::openapi::schema_of;
 use transom_engine::{Cluster, Error, Result, found};
 use transom_object::GroupVersionKind;
@@ -14,6 +13,5 @@ pub(crate) async fn schema(cluster: &Cluster, gvk: &GroupVersionKind) -> Result<
         format!("/openapi/v3/apis/{}/{}", gvk.group, gvk.version)
     };
     let Some(document) = found(cluster.get_path(&path).await)? else { return Ok(None) };
-    let kind = Kind { api_version: &gvk.api_version(), kind: &gvk.kind };
-    schema_of([&document], kind).map_err(Error::domain)
+    schema_of([&document], gvk).map_err(Error::domain)
 }

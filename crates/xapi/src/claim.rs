@@ -4,7 +4,7 @@
 //! flow from the claim's spec to the composite resource and from the composite resource's status to the claim;
 //! Crossplane's own fields flow where [`bind`] says.
 
-use crate::composite::{Composite, Schema, UpdatePolicy, last_published_time};
+use crate::composite::{Composite, Layout, UpdatePolicy, last_published_time};
 use crate::conditions::{self, Condition};
 use crate::constants::{annotation, label};
 use crate::derive;
@@ -171,7 +171,7 @@ fn told(claim: &Value, observed: &Composite, of: &GroupVersionKind, name: &str, 
     {
         spec.insert("resourceRef".to_owned(), json!(reference));
     }
-    let machinery = Schema::Legacy.machinery(&observed.object);
+    let machinery = Layout::Legacy.machinery(&observed.object);
     let field = |name: &str| machinery.and_then(|m| m.get(name)).filter(|v| v.is_object()).cloned();
     let mut tell = |name: &str, tell: bool| {
         if let Some(value) = field(name).filter(|_| tell) {

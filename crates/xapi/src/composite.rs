@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 /// Where a composite resource keeps Crossplane's fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Schema {
+pub enum Layout {
     /// Scope `Namespaced` or `Cluster`.
     #[default]
     Modern,
@@ -20,7 +20,7 @@ pub enum Schema {
     Legacy,
 }
 
-impl Schema {
+impl Layout {
     /// The fields that belong to Crossplane.
     pub fn machinery(self, xr: &Value) -> Option<&Map<String, Value>> {
         let spec = xr.get("spec")?;
@@ -76,25 +76,25 @@ pub struct SystemCondition(pub String);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Composite {
     pub object: Value,
-    pub schema: Schema,
+    pub layout: Layout,
 }
 
 impl Composite {
-    pub fn new(object: Value, schema: Schema) -> Self {
-        Self { object, schema }
+    pub fn new(object: Value, layout: Layout) -> Self {
+        Self { object, layout }
     }
 
     fn read<T: DeserializeOwned>(&self, field: &str) -> Option<T> {
-        T::deserialize(self.schema.machinery(&self.object)?.get(field)?).ok()
+        T::deserialize(self.layout.machinery(&self.object)?.get(field)?).ok()
     }
 
     /// Only legacy composite resources have this field.
     fn read_legacy<T: DeserializeOwned>(&self, field: &str) -> Option<T> {
-        (self.schema == Schema::Legacy).then(|| self.read(field)).flatten()
+        (self.layout == Layout::Legacy).then(|| self.read(field)).flatten()
     }
 
     fn write(&mut self, field: &str, value: Value) {
-        if let Some(machinery) = self.schema.machinery_mut(&mut self.object) {
+        if let Some(machinery) = self.layout.machinery_mut(&mut self.object) {
             machinery.insert(field.to_owned(), value);
         }
     }
@@ -152,7 +152,7 @@ impl Composite {
     }
 
     pub fn set_claim_ref(&mut self, claim: &TypedReference) {
-        if self.schema == Schema::Legacy {
+        if self.layout == Layout::Legacy {
             self.write("claimRef", json!(claim));
         }
     }
@@ -163,18 +163,18 @@ impl Composite {
     }
 
     pub fn set_connection_secret_ref(&mut self, secret: &SecretReference) {
-        if self.schema == Schema::Legacy {
+        if self.layout == Layout::Legacy {
             self.write("writeConnectionSecretToRef", json!(secret));
         }
     }
 
     /// When the connection details were last published.
     pub fn last_published_time(&self) -> Option<&str> {
-        (self.schema == Schema::Legacy).then(|| last_published_time(&self.object)).flatten()
+        (self.layout == Layout::Legacy).then(|| last_published_time(&self.object)).flatten()
     }
 
     pub fn set_last_published_time(&mut self, time: &str) {
-        if self.schema == Schema::Legacy {
+        if self.layout == Layout::Legacy {
             set_last_published_time(&mut self.object, time);
         }
     }
@@ -192,7 +192,7 @@ impl Composite {
 
     /// The types of conditions that the claim gets to see.
     pub fn claim_condition_types(&self) -> Vec<String> {
-        if self.schema == Schema::Modern {
+        if self.layout == Layout::Modern {
             return Vec::new();
         }
         let list = self.object.pointer("/status/claimConditionTypes");
@@ -201,7 +201,7 @@ impl Composite {
 
     /// Adds to the types of conditions that the claim gets to see; none is ever removed.
     pub fn add_claim_condition_types(&mut self, types: &[&str]) -> Result<(), SystemCondition> {
-        if self.schema == Schema::Modern {
+        if self.layout == Layout::Modern {
             return Ok(());
         }
         let mut all = self.claim_condition_types();
@@ -237,12 +237,12 @@ mod tests {
 
     #[test]
     fn each_schema_has_its_own_place() {
-        let mut modern = Composite::new(json!({}), Schema::Modern);
+        let mut modern = Composite::new(json!({}), Layout::Modern);
         modern.set_composition_ref("c");
         modern.set_claim_ref(&TypedReference::default());
         modern.set_connection_secret_ref(&SecretReference::default());
         assert_eq!(modern.object, json!({"spec": {"crossplane": {"compositionRef": {"name": "c"}}}}));
-        let mut legacy = Composite::new(json!({}), Schema::Legacy);
+        let mut legacy = Composite::new(json!({}), Layout::Legacy);
         legacy.set_composition_ref("c");
         legacy.set_composition_update_policy(UpdatePolicy::Manual);
         assert_eq!(
@@ -254,11 +254,11 @@ mod tests {
 
     #[test]
     fn malformed_fields_read_as_absent_and_are_not_overwritten_on_the_way() {
-        let mut xr = Composite::new(json!({"spec": {"crossplane": 1}, "status": []}), Schema::Modern);
+        let mut xr = Composite::new(json!({"spec": {"crossplane": 1}, "status": []}), Layout::Modern);
         assert_eq!(xr.composition_ref(), None);
         xr.set_composition_ref("c");
         xr.set_last_handled_reconcile_at("t");
         assert_eq!(xr.object, json!({"spec": {"crossplane": 1}, "status": []}));
-        assert!(Composite::new(json!("x"), Schema::Legacy).resource_refs().is_empty());
+        assert!(Composite::new(json!("x"), Layout::Legacy).resource_refs().is_empty());
     }
 }

@@ -72,6 +72,32 @@ pub fn published(xr: &Composite, details: &Details, keys: &[String]) -> Option<V
     Some(secret)
 }
 
+/// How a secret is to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Publication {
+    /// It does not exist.
+    Create,
+    /// It lacks some of the details, or its owner: a merge patch adds them. Details are never removed.
+    Patch(Value),
+    /// It has all of the details.
+    Unchanged,
+}
+
+/// How to write a secret of an owner, given the one that exists.
+pub fn publication(secret: &Value, live: Option<&Value>, owner_uid: &str) -> Result<Publication, Error> {
+    let Some(live) = live else { return Ok(Publication::Create) };
+    must_be_controllable_by(live, owner_uid)?;
+    let (published, wanted) = (details(live), details(secret));
+    let owned = meta::controller_of(live).is_some();
+    if owned && wanted.iter().all(|(key, value)| published.get(key) == Some(value)) {
+        return Ok(Publication::Unchanged);
+    }
+    Ok(Publication::Patch(json!({
+        "metadata": {"ownerReferences": secret["metadata"]["ownerReferences"]},
+        "data": secret.get("data").cloned().unwrap_or_else(|| json!({})),
+    })))
+}
+
 /// Where the details of a claim come from: namespace and name of the composite resource's secret. `None` when either
 /// of the two wants no secret.
 pub fn source(claim: &Value, xr: &Composite) -> Option<(String, String)> {
@@ -99,13 +125,13 @@ pub fn propagated(claim: &Value, xr: &Composite, from: &Value) -> Result<Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::composite::Schema;
+    use crate::composite::Layout;
 
     fn xr() -> Composite {
         let spec = json!({"writeConnectionSecretToRef": {"name": "s", "namespace": "system"}});
         let object =
             json!({"apiVersion": "a/v1", "kind": "X", "metadata": {"name": "x", "uid": "xu"}, "spec": spec});
-        Composite::new(object, Schema::Legacy)
+        Composite::new(object, Layout::Legacy)
     }
 
     #[test]
@@ -118,6 +144,20 @@ mod tests {
         assert_eq!(some["data"], json!({"b": "Mg=="}));
         assert!(!same_data(&all, &some) && same_data(&json!({}), &json!({"data": {}})));
         assert_eq!(published(&Composite::default(), &details, &[]), None);
+    }
+
+    #[test]
+    fn details_are_added_and_never_removed() {
+        let details: Details = [("a".to_owned(), b"1".to_vec())].into();
+        let wanted = published(&xr(), &details, &[]).unwrap();
+        assert_eq!(publication(&wanted, None, "xu"), Ok(Publication::Create));
+        assert_eq!(publication(&wanted, Some(&wanted), "xu"), Ok(Publication::Unchanged));
+        let mut more = wanted.clone();
+        more["data"]["b"] = "Mg==".into();
+        assert_eq!(publication(&wanted, Some(&more), "xu"), Ok(Publication::Unchanged));
+        let patch = json!({"metadata": {"ownerReferences": more["metadata"]["ownerReferences"]}, "data": more["data"]});
+        assert_eq!(publication(&more, Some(&wanted), "xu"), Ok(Publication::Patch(patch)));
+        assert_eq!(publication(&wanted, Some(&wanted), "yu"), Err(Error::NotControlled("yu".to_owned())));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Versions v1 and v2 of the API differ in defaults and rules, not in shape, and nothing converts between them: both
 //! are read by the same type.
 
-use crate::composite::{Schema, UpdatePolicy};
+use crate::composite::{Layout, UpdatePolicy};
 use crate::composition::{ConditionedStatus, LabelMatch, NameReference, TypeReference, nullable, omit};
 use crate::conditions;
 use crate::constants::{condition, reason};
@@ -33,10 +33,10 @@ pub enum Scope {
 }
 
 impl Scope {
-    pub fn schema(self) -> Schema {
+    pub fn layout(self) -> Layout {
         match self {
-            Self::Namespaced | Self::Cluster => Schema::Modern,
-            Self::LegacyCluster => Schema::Legacy,
+            Self::Namespaced | Self::Cluster => Layout::Modern,
+            Self::LegacyCluster => Layout::Legacy,
         }
     }
 }
@@ -136,8 +136,8 @@ impl Definition {
         self.spec.scope.unwrap_or_default()
     }
 
-    pub fn schema(&self) -> Schema {
-        self.scope().schema()
+    pub fn layout(&self) -> Layout {
+        self.scope().layout()
     }
 
     pub fn update_policy(&self) -> Option<UpdatePolicy> {

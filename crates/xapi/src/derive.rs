@@ -66,9 +66,9 @@ pub fn composite_crd(xrd: &Definition, extensions: Extensions) -> Result<Value, 
     let scope = xrd.scope();
     let kind_of_crd = Kind {
         what: "Composite Resource",
-        columns: machinery::composite_columns(scope.schema()),
+        columns: machinery::composite_columns(scope.layout()),
         spec: machinery::composite_spec(scope, xrd.spec.default_composition_update_policy.as_deref()),
-        status: machinery::composite_status(scope.schema(), extensions),
+        status: machinery::composite_status(scope.layout(), extensions),
     };
     let names = with_category(&xrd.spec.names, CATEGORY_COMPOSITE);
     let crd_scope = if scope == Scope::Namespaced { "Namespaced" } else { "Cluster" };
@@ -83,7 +83,7 @@ pub fn claim_crd(xrd: &Definition) -> Result<Value, Error> {
         columns: machinery::claim_columns(),
         spec: machinery::claim_spec(xrd.spec.default_composite_delete_policy.as_deref()),
         // Claims have the field that lists the condition types for claims, too: so they do in Crossplane.
-        status: machinery::composite_status(Scope::LegacyCluster.schema(), Extensions::default()),
+        status: machinery::composite_status(Scope::LegacyCluster.layout(), Extensions::default()),
     };
     let name = format!("{}.{}", names.plural, xrd.spec.group);
     crd(xrd, &name, &with_category(names, CATEGORY_CLAIM), "Namespaced", &kind_of_crd)

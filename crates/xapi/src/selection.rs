@@ -4,7 +4,7 @@
 //! values; who reads lists and writes objects is someone else.
 
 use crate::composite::{Composite, UpdatePolicy};
-use crate::composition::{Composition, CompositionRevision, LabelMatch, SecretReference};
+use crate::composition::{Composition, CompositionRevision, CompositionSpec, LabelMatch, SecretReference};
 use crate::constants::label;
 use crate::definition::Definition;
 use crate::revision;
@@ -134,14 +134,6 @@ pub fn latest<'a>(
     revision::latest(&composition.metadata.uid, revisions.into_iter().filter(named)).ok_or(Error::NoRevision)
 }
 
-/// Whether a composite resource must be woken when a revision appears or changes: when it is of the revision's type,
-/// uses its Composition, and takes up new revisions by itself.
-pub fn follows(xr: &Composite, revision: &CompositionRevision) -> bool {
-    composes(&revision.spec.composition.composite_type_ref, xr)
-        && xr.composition_update_policy() != Some(UpdatePolicy::Manual)
-        && xr.composition_ref().map(|r| r.name).as_deref() == revision.metadata.label(label::COMPOSITION_NAME)
-}
-
 /// What a composite resource lacks before it can be composed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
@@ -167,16 +159,15 @@ impl Configuration {
     }
 }
 
-/// What a composite resource lacks before it can be composed by a revision; an error if the revision composes another
-/// type.
-pub fn configure(xr: &Composite, revision: &CompositionRevision) -> Result<Configuration, Error> {
+/// What a composite resource lacks before it can be composed by a Composition; an error if that composes another type.
+pub fn configure(xr: &Composite, composition: &CompositionSpec) -> Result<Configuration, Error> {
     let prefix = meta::label(&xr.object, label::COMPOSITE).unwrap_or_default();
     let name_prefix = prefix.is_empty().then(|| meta::name(&xr.object).to_owned());
-    if !composes(&revision.spec.composition.composite_type_ref, xr) {
+    if !composes(&composition.composite_type_ref, xr) {
         return Err(Error::NotCompatible);
     }
-    let namespace = revision.spec.composition.write_connection_secrets_to_namespace.as_ref();
-    let wanted = xr.schema == crate::composite::Schema::Legacy && xr.connection_secret_ref().is_none();
+    let namespace = composition.write_connection_secrets_to_namespace.as_ref();
+    let wanted = xr.layout == crate::composite::Layout::Legacy && xr.connection_secret_ref().is_none();
     let connection_secret = namespace.filter(|_| wanted).map(|namespace| SecretReference {
         name: meta::uid(&xr.object).to_owned(),
         namespace: namespace.clone(),

@@ -2,13 +2,14 @@
 
 mod laws;
 mod observing;
+mod offline;
 mod outcomes;
 mod pipeline;
+mod reconciling;
 mod refusing;
 mod remembered;
 mod requirements;
 mod resources;
 mod script;
-mod simulating;
 mod tables;
 mod unwanted;

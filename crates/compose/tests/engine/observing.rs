@@ -2,7 +2,7 @@
 
 use crate::script::object;
 use serde_json::{Value, json};
-use transom_compose::{Objects, Observation, ObserveError, Schema, Spare, observe};
+use transom_compose::{Layout, Objects, Observation, ObserveError, Spare, observe};
 use transom_xapi::CompositionSpec;
 
 fn xr(references: &Value) -> Value {
@@ -18,7 +18,7 @@ fn reference(name: &str) -> Value {
 }
 
 async fn run(xr: &Value, world: &Objects) -> Result<Observation, ObserveError> {
-    observe(xr, Schema::Modern, &CompositionSpec::default(), world).await
+    observe(xr, Layout::Modern, &CompositionSpec::default(), world).await
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_resource_without_a_name_is_spare_and_hides_no_other() {
     let templates: CompositionSpec =
         serde_json::from_value(json!({"mode": "Resources", "resources": [{}, {"base": {}}]})).unwrap();
     let references = json!([{"apiVersion": "example.org/v1", "kind": "Db"}, reference("a")]);
-    let observation = observe(&xr(&references), Schema::Modern, &templates, &world).await.unwrap();
+    let observation = observe(&xr(&references), Layout::Modern, &templates, &world).await.unwrap();
     assert_eq!(observation.observed.keys().collect::<Vec<_>>(), ["1"]);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::script::{Case, Script, now, object, resource};
 use serde_json::{Value, json};
-use transom_compose::{Schema, Unsynced};
+use transom_compose::{Layout, Unsynced};
 use transom_function::{Ready, RunFunctionRequest, RunFunctionResponse, Status, Target};
 
 fn wanting(ready: &'static [(&'static str, Ready)]) -> impl Fn(&RunFunctionRequest) -> RunFunctionResponse {
@@ -53,7 +53,7 @@ async fn readiness_is_summed_up() {
         let case = Case::steps(1);
         let plan = case.run(&script).await.unwrap();
         let mut xr = case.xr.clone();
-        plan.conclude(&Unsynced::new()).mark(&mut xr, Schema::Modern, now());
+        plan.conclude(&Unsynced::new()).mark(&mut xr, Layout::Modern, now());
         assert_eq!(
             conditions(&xr),
             strings(&[["Synced", "True", "ReconcileSuccess", ""], ["Ready", status, reason, message]])
@@ -77,7 +77,7 @@ async fn refused_resources_are_named() {
         [r#"Composed resource "a" is not yet valid"#, r#"Composed resource "b" is not yet ready"#]
     );
     let mut xr = json!({});
-    outcome.mark(&mut xr, Schema::Modern, now());
+    outcome.mark(&mut xr, Layout::Modern, now());
     assert_eq!(
         conditions(&xr)[0],
         ["Synced", "False", "ReconcileError", "Unsynced resources: a"].map(str::to_owned)
@@ -85,9 +85,9 @@ async fn refused_resources_are_named() {
 }
 
 /// The messages of `Synced` and `Ready` with their causes.
-fn explained(plan: &transom_compose::Plan, unsynced: &Unsynced) -> [String; 2] {
+fn explained(plan: &transom_compose::Decision, unsynced: &Unsynced) -> [String; 2] {
     let mut xr = json!({});
-    plan.explain(plan.conclude(unsynced), unsynced).mark(&mut xr, Schema::Modern, now());
+    plan.explain(plan.conclude(unsynced), unsynced).mark(&mut xr, Layout::Modern, now());
     let all = conditions(&xr);
     ["Synced", "Ready"].map(|kind| all.iter().find(|c| c[0] == kind).expect("it is always set")[3].clone())
 }
@@ -198,11 +198,11 @@ fn with_conditions(request: &RunFunctionRequest) -> RunFunctionResponse {
 #[tokio::test]
 async fn functions_set_conditions_but_not_the_systems() {
     let plan = Case::steps(1).run(&Script::new().then(with_conditions)).await.unwrap();
-    for schema in [Schema::Modern, Schema::Legacy] {
+    for layout in [Layout::Modern, Layout::Legacy] {
         let mut xr = json!({"metadata": {"generation": 2}, "status": {"conditions": [
             {"type": "Kept", "status": "True", "reason": "R", "lastTransitionTime": "2023-01-01T00:00:00Z"},
         ]}});
-        plan.conclude(&Unsynced::new()).mark(&mut xr, schema, now());
+        plan.conclude(&Unsynced::new()).mark(&mut xr, layout, now());
         assert_eq!(
             conditions(&xr),
             strings(&[
@@ -215,7 +215,7 @@ async fn functions_set_conditions_but_not_the_systems() {
         );
         assert!(xr["status"]["conditions"][1].get("observedGeneration").is_none());
         let claim = xr["status"].get("claimConditionTypes");
-        assert_eq!(claim, (schema == Schema::Legacy).then(|| json!(["Shared"])).as_ref());
+        assert_eq!(claim, (layout == Layout::Legacy).then(|| json!(["Shared"])).as_ref());
     }
 }
 
@@ -234,7 +234,7 @@ async fn after_a_failure_what_is_not_known_is_unknown() {
     });
     let failure = Case::steps(1).run(&fatal).await.unwrap_err();
     let mut after = xr.clone();
-    failure.conclude(&xr, "cannot compose resources: no").mark(&mut after, Schema::Modern, now());
+    failure.conclude(&xr, "cannot compose resources: no").mark(&mut after, Layout::Modern, now());
     assert_eq!(
         conditions(&after),
         strings(&[
@@ -250,6 +250,6 @@ async fn after_a_failure_what_is_not_known_is_unknown() {
     let outcome = failure.conclude(&xr, "e");
     assert!(outcome.events.is_empty());
     let mut after = xr.clone();
-    outcome.mark(&mut after, Schema::Modern, now());
+    outcome.mark(&mut after, Layout::Modern, now());
     assert_eq!(conditions(&after)[1], ["Custom", "Unknown", "FatalError", unknown].map(str::to_owned));
 }

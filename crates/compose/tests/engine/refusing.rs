@@ -4,6 +4,7 @@ use crate::script::{Case, Script, resource};
 use serde_json::json;
 use transom_compose::{Event, Options};
 use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse};
+use transom_object::GroupVersionKind;
 
 fn also_wanting(name: &str) -> Script {
     let name = name.to_owned();
@@ -75,7 +76,7 @@ async fn a_namespaced_resource_of_a_cluster_scoped_composite_resource_needs_a_na
         failure.to_string(),
         r#"cannot apply composed resource "cm": ConfigMap is namespaced: set metadata.namespace in the template of resource "cm""#
     );
-    case.world.add_cluster_scoped("v1", "ConfigMap");
+    case.world.add_cluster_scoped(GroupVersionKind::new("", "v1", "ConfigMap"));
     case.run(&Script::new().then(wanting)).await.unwrap();
 }
 

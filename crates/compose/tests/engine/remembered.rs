@@ -2,7 +2,7 @@
 
 use crate::script::{Call, Case, Script};
 use serde_json::{Value, json};
-use transom_compose::{Cause, Failure, Plan};
+use transom_compose::{Cause, Decision, Failure};
 use transom_function::{ResourceSelector, RunFunctionRequest, RunFunctionResponse};
 
 /// The field of requirements that a function uses.
@@ -62,7 +62,7 @@ fn case() -> Case {
 async fn again(
     case: &mut Case,
     answer: impl Fn(&RunFunctionRequest) -> RunFunctionResponse + Send + Sync + 'static,
-) -> (Vec<Vec<String>>, Result<Plan, Failure>) {
+) -> (Vec<Vec<String>>, Result<Decision, Failure>) {
     let script = Script::new().then(answer);
     let outcome = case.run(&script).await;
     case.before = match &outcome {
@@ -105,7 +105,7 @@ fn chain(field: Field) -> impl Fn(&RunFunctionRequest) -> RunFunctionResponse {
     }
 }
 
-fn end(outcome: &Result<Plan, Failure>) -> Vec<&str> {
+fn end(outcome: &Result<Decision, Failure>) -> Vec<&str> {
     let plan = outcome.as_ref().expect("it composes");
     plan.events.iter().map(|event| event.message.as_str()).collect()
 }

@@ -4,6 +4,7 @@ use crate::script::{Case, Script, object, resource, wanting};
 use serde_json::{Value, json};
 use transom_compose::{Cause, NamedBy, Reason};
 use transom_function::{Ready, Resource, RunFunctionRequest, RunFunctionResponse};
+use transom_object::GroupVersionKind;
 
 fn wanting_object(object: &Value) -> Script {
     let resource = Resource::new(object.clone()).expect("an object");
@@ -51,7 +52,7 @@ async fn claims_are_named_only_when_there_is_one() {
     let script = || Script::new().then(|r| wanting(r, "db", "Db"));
     let mut case = Case::steps(1).legacy();
     case.xr["metadata"]["labels"]["crossplane.io/claim-name"] = "c".into();
-    let labels = |plan: transom_compose::Plan| plan.apply[0].object["metadata"]["labels"].clone();
+    let labels = |plan: transom_compose::Decision| plan.apply[0].object["metadata"]["labels"].clone();
     assert_eq!(labels(case.run(&script()).await.unwrap()), json!({"crossplane.io/composite": "thing"}));
     case.xr["metadata"]["labels"]["crossplane.io/claim-namespace"] = "n".into();
     assert_eq!(
@@ -164,7 +165,7 @@ async fn a_namespaced_composite_resource_stays_in_its_namespace() {
     assert!(Case::steps(1).run(&wanting_object(&same)).await.unwrap().events.is_empty());
 
     let mut case = Case::steps(1);
-    case.world.add_cluster_scoped("v1", "Node");
+    case.world.add_cluster_scoped(GroupVersionKind::new("", "v1", "Node"));
     let node = json!({"apiVersion": "v1", "kind": "Node"});
     let failure = case.run(&wanting_object(&node)).await.unwrap_err();
     assert!(matches!(failure.cause, Cause::ClusterScoped { .. }), "{failure}");
@@ -315,7 +316,7 @@ async fn an_environment_is_made_before_anything_else() {
             "f" => assert!(patches.is_none() && ignored),
             _ => assert!(patches == Some(json!([{"fromFieldPath": "spec.a"}])) && !ignored),
         }
-        assert_eq!(plan.prunes_undeclared, second != "f");
+        assert_eq!(plan.apply[0].undeclared.is_some(), second != "f");
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use transom_compose::{
-    Failure, FunctionRunner, Inputs, Objects, Observed, ObservedResource, Options, Plan, Requirements,
-    RunError, Schema, Spare, StepRef, compose,
+    Decision, Failure, FunctionRunner, Inputs, Layout, Objects, Observed, ObservedResource, Options,
+    Requirements, RunError, Spare, StepRef, compose,
 };
 use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::time::{self, Timestamp};
@@ -81,7 +81,7 @@ impl FunctionRunner for Script {
 /// Something to compose, to be changed by each test.
 pub struct Case {
     pub xr: Value,
-    pub schema: Schema,
+    pub layout: Layout,
     pub composition: CompositionSpec,
     pub observed: Observed,
     pub spare: Vec<Spare>,
@@ -110,7 +110,7 @@ impl Case {
         });
         Self {
             xr,
-            schema: Schema::Modern,
+            layout: Layout::Modern,
             composition: serde_json::from_value(composition.clone()).expect("a composition"),
             observed: Observed::new(),
             spare: Vec::new(),
@@ -122,7 +122,7 @@ impl Case {
 
     /// Makes the composite resource a legacy one, which is cluster-scoped.
     pub fn legacy(mut self) -> Self {
-        self.schema = Schema::Legacy;
+        self.layout = Layout::Legacy;
         self.cluster()
     }
 
@@ -145,11 +145,11 @@ impl Case {
         self
     }
 
-    pub async fn run(&self, script: &Script) -> Result<Plan, Failure> {
+    pub async fn run(&self, script: &Script) -> Result<Decision, Failure> {
         let inputs = Inputs {
             xr: &self.xr,
             shown: None,
-            schema: self.schema,
+            layout: self.layout,
             connection_details: Default::default(),
             composition: &self.composition,
             observed: &self.observed,

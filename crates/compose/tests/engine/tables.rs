@@ -2,7 +2,8 @@
 
 use crate::script::{Script, now};
 use serde_json::{Map, Value};
-use transom_compose::{Kind, Objects, Schema, Simulation, World, problems, schema_for, selector, simulate};
+use transom_compose::offline::{Input, layout_for, problems, reconcile};
+use transom_compose::{Layout, Objects, World, kind, selector};
 use transom_xapi::Composition;
 
 /// The cases of a table; none when the tables are not at hand.
@@ -24,10 +25,10 @@ fn schemas_are_chosen() {
         let gvk = &case["inputs"]["gvk"];
         let text = |field: &str| gvk[field].as_str().unwrap_or_default();
         let xr = serde_json::json!({"apiVersion": format!("{}/{}", text("Group"), text("Version")), "kind": text("Kind")});
-        let chosen = schema_for(&xr, case["inputs"].get("def"));
+        let chosen = layout_for(&xr, case["inputs"].get("def"));
         let legacy = case["expected"]["wantSchema"] == 1;
         match (&chosen, &case["wantErr"]) {
-            (Ok(schema), Value::Null) => assert_eq!(*schema == Schema::Legacy, legacy, "{case}"),
+            (Ok(layout), Value::Null) => assert_eq!(*layout == Layout::Legacy, legacy, "{case}"),
             (Err(error), wanted) if !wanted.is_null() => assert!(says(error, wanted), "{case}: {error}"),
             _ => panic!("{case}: {chosen:?}"),
         }
@@ -57,36 +58,36 @@ fn observed_resources_are_checked() {
 }
 
 #[tokio::test]
-async fn reconciles_are_simulated() {
+async fn reconciles_are_done_offline() {
     for case in cases("internal_render_composite/render/TestRender.json") {
         let input = &case["inputs"]["input"];
         let composition: Composition = serde_json::from_value(input["composition"].clone()).unwrap();
         let observed = input["observedResources"].as_array().cloned().unwrap_or_default();
         let xr = &input["compositeResource"];
-        let schema = schema_for(xr, input.get("compositeResourceDefinition")).unwrap();
-        let simulation = Simulation {
+        let layout = layout_for(xr, input.get("compositeResourceDefinition")).unwrap();
+        let files = Input {
             xr,
-            schema,
+            layout,
             composition: &composition,
             observed: &observed,
             context: Map::new(),
             now: now(),
         };
         let world: Objects = observed.iter().cloned().collect();
-        let simulated = simulate(&simulation, &Script::new(), &world).await.unwrap();
+        let reconciled = reconcile(&files, &Script::new(), &world).await.unwrap();
         let expected = &case["expected"]["out"];
-        let mut xr = simulated.xr.clone();
+        let mut xr = reconciled.xr.clone();
         for condition in xr["status"]["conditions"].as_array_mut().unwrap() {
             condition.as_object_mut().unwrap().remove("lastTransitionTime");
         }
         assert_eq!(xr, expected["compositeResource"], "{case}");
-        let deleted: Vec<Value> = simulated.plan.delete.iter().map(|d| d.object.clone()).collect();
+        let deleted: Vec<Value> = reconciled.decision.delete.iter().map(|d| d.object.clone()).collect();
         assert_eq!(
             Value::from(deleted),
             *expected.get("deletedResources").unwrap_or(&Value::Array(vec![])),
             "{case}"
         );
-        let events: Vec<Value> = simulated.events.iter().map(|e| e.text().into()).collect();
+        let events: Vec<Value> = reconciled.events.iter().map(|e| e.text().into()).collect();
         let said: Vec<Value> =
             expected["events"].as_array().unwrap().iter().map(|e| e["message"].clone()).collect();
         assert_eq!(events, said, "{case}");
@@ -112,8 +113,10 @@ async fn schemas_are_looked_up() {
         // A missing selector cannot be said in this language.
         let Some(wanted) = case["inputs"].get("ss") else { continue };
         let text = |field: &str| wanted[field].as_str().unwrap_or_default();
-        let kind = Kind { api_version: text("apiVersion"), kind: text("kind") };
-        let found = Objects::new().schema(kind).await;
+        let found = match kind(text("apiVersion"), text("kind")) {
+            Ok(kind) => Objects::new().schema(&kind).await,
+            Err(e) => Err(e),
+        };
         assert_eq!(found.is_err(), !case["wantErr"].is_null(), "{case}");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::script::{Case, Script, object, wanting};
 use serde_json::{Value, json};
-use transom_compose::{Plan, Reason, child_name};
+use transom_compose::{Decision, Reason, child_name};
 use transom_function::{RunFunctionRequest, RunFunctionResponse};
 
 const NAME: &str = "crossplane.io/composition-resource-name";
@@ -15,7 +15,7 @@ fn wanting_nothing() -> Script {
     Script::new().then(|_: &RunFunctionRequest| RunFunctionResponse::default())
 }
 
-fn deleted(plan: &Plan) -> Vec<(&str, Reason)> {
+fn deleted(plan: &Decision) -> Vec<(&str, Reason)> {
     plan.delete
         .iter()
         .map(|d| (d.object["metadata"]["name"].as_str().unwrap_or_default(), d.reason))
@@ -23,7 +23,7 @@ fn deleted(plan: &Plan) -> Vec<(&str, Reason)> {
 }
 
 /// Kind and name of every reference.
-fn references(plan: &Plan) -> Vec<String> {
+fn references(plan: &Decision) -> Vec<String> {
     let list = plan.references.object["spec"]["crossplane"]["resourceRefs"].as_array().expect("a list");
     let text = |r: &Value, field: &str| r[field].as_str().unwrap_or_default().to_owned();
     list.iter().map(|r| format!("{} {}", text(r, "kind"), text(r, "name"))).collect()
@@ -84,7 +84,7 @@ async fn what_was_composed_without_a_name_goes() {
 /// A composed resource whose template gives its name, and whose name in the composition was empty.
 #[tokio::test]
 async fn what_was_composed_under_a_given_name_without_a_resource_name_goes() {
-    let manager = Case::steps(1).run(&wanting_db("Db")).await.unwrap().field_owner;
+    let manager = Case::steps(1).run(&wanting_db("Db")).await.unwrap().apply[0].field_owner.clone();
     let mut leftover = nameless("Db", "given", Some(""));
     let annotations = json!({"f:annotations": {format!("f:{NAME}"): {}}});
     leftover["metadata"]["managedFields"] =

@@ -11,7 +11,7 @@ use transom_engine::{
 };
 use transom_object::meta;
 use transom_xapi::claim::{self, CompositeName, Deletion};
-use transom_xapi::composite::{Composite, Schema};
+use transom_xapi::composite::{Composite, Layout};
 use transom_xapi::conditions::{self, Condition};
 use transom_xapi::connection;
 use transom_xapi::constants::{condition, event, finalizer, message, owner};
@@ -73,7 +73,7 @@ impl Claims {
                 propagated.context("cannot propagate connection details from composite resource");
             if propagated.with_event_reason(event::claim::PROPAGATE)? {
                 // The field is the same as in legacy composite resources.
-                let mut published = Composite::new(claim.take(), Schema::Legacy);
+                let mut published = Composite::new(claim.take(), Layout::Legacy);
                 published.set_last_published_time(&transom_object::time::format(self.plane.clock.now()));
                 *claim = published.object;
                 let words = message::CLAIM_PROPAGATED;
@@ -98,7 +98,7 @@ impl Claims {
             }
             CompositeName::Generate(_) => None,
         };
-        Ok(Composite::new(object.unwrap_or_else(|| json!({})), Schema::Legacy))
+        Ok(Composite::new(object.unwrap_or_else(|| json!({})), Layout::Legacy))
     }
 
     /// Migrates the managed fields of a composite resource that was written without server-side apply.

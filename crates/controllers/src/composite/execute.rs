@@ -1,241 +1,223 @@
-//! Does what a plan says, in its order, and decides nothing.
+//! Carries plans out. Nothing is decided here: which steps there are, in which order, what a refusal means and whether
+//! to go on is decided by `transom_compose`.
 //!
-//! What is no longer wanted is deleted while it is still referenced; references are persisted before what they refer
-//! to is created; nothing is sent that would change nothing. The first error ends it, except that an invalid composed
-//! resource does not hold up the others.
+//! Nothing is sent that would change nothing, and the version of every object that is written is noted in the
+//! [`RunLog`], so that the run's own writes do not cause another run.
 
-use super::Composites;
-use super::prepare::Stored;
-use super::undeclared::{Applied, warning as undeclared};
+use super::rights::missing_rights;
+use crate::catalog::kinds;
 use crate::usage::is_in_use;
 use futures_util::future::join_all;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use tokio::time::{Instant, timeout_at};
 use transom_compose::{
-    Application, Event, EventType, Observed, ObservedResource, Plan, Reason, Target, Unsynced, upgrade,
+    Application, Deletion, Event, Lookup, Outcome, Plan, Refusal, RefusalKind, Step, Target,
 };
-use transom_engine::{DeleteOptions, Error, ErrorContext, Result, RunLog, found, is_settled, same};
-use transom_object::meta;
-use transom_xapi::composite::{Composite, Schema};
-use transom_xapi::constants::{event, owner};
+use transom_engine::{Cluster, DeleteOptions, Error, Recorder, Result, RunLog, found, is_settled};
+use transom_object::{GroupVersion, meta};
+use transom_xapi::constants::owner;
 use transom_xapi::metadata::TypedReference;
 
-/// Composed resources of one composite resource that are applied at the same time: they share a sync of the disk.
-const AT_ONCE: usize = 16;
-/// The field with references to what is composed.
-const REFERENCES: &str = "resourceRefs";
+/// What a controller remembers about the composite resource of a run.
+pub(super) trait Memory: Send + Sync {
+    /// Watches one thing more.
+    fn depend(&self, lookup: &Lookup);
 
-/// What came of a plan.
-#[derive(Default)]
-pub(super) struct Executed {
-    pub(super) unsynced: Unsynced,
-    pub(super) events: Vec<Event>,
-    /// Whether anything that functions can see is different now.
-    pub(super) changed: bool,
-    /// Whether something could not be deleted because it is used.
-    pub(super) blocked: bool,
-    /// The composed resources that changed, as they are now.
-    pub(super) applied: BTreeMap<String, Value>,
+    /// Watches these and nothing else.
+    fn follow(&self, lookups: &BTreeSet<Lookup>);
+
+    /// Forgets a composite resource that is being deleted.
+    fn forget(&self, uid: &str);
 }
 
-/// A write that was refused.
-pub(super) struct Refused {
-    pub(super) error: Error,
-    /// The composed resource that it concerns.
-    pub(super) composed: Option<Value>,
+/// Executes plans against an API server.
+pub(super) struct Executor<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) log: &'a RunLog,
+    pub(super) memory: &'a dyn Memory,
+    pub(super) recorder: &'a Recorder,
+    /// The name of the controller that events are recorded for.
+    pub(super) controller: &'a str,
+    /// When steps that must be done in time are given up.
+    pub(super) deadline: Instant,
 }
 
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
-        Self { error, composed: None }
-    }
-}
-
-impl Composites {
-    pub(super) async fn execute(
-        &self,
-        log: &RunLog,
-        xr: &mut Composite,
-        stored: &mut Stored,
-        plan: &Plan,
-        observed: &Observed,
-    ) -> Result<Executed, Refused> {
-        let mut executed = Executed::default();
-        let mut in_use = Vec::new();
-        if !plan.delete.is_empty() {
-            self.save(log, xr, stored).await?;
+impl Executor<'_> {
+    /// Executes a plan as far as possible: one outcome for each step, unless a step ended the plan.
+    pub(super) async fn execute(&self, plan: &Plan) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(plan.steps.len());
+        if !plan.within_deadline {
+            self.steps(plan, &mut outcomes).await;
+        } else if timeout_at(self.deadline, self.steps(plan, &mut outcomes)).await.is_err() {
+            outcomes.push(Outcome::Refused(Refusal::deadline_exceeded()));
         }
-        for deletion in &plan.delete {
-            match self.delete(log, deletion).await {
-                // It stays referenced, so that it goes once nothing uses it any longer; nothing else waits for that.
-                Err(e) if is_in_use(&e) => {
-                    executed.events.push(warning(&e));
-                    in_use.push(&deletion.object);
-                }
-                deleted => {
-                    let deleted = deleted
-                        .context("cannot garbage collect composed resources that are no longer desired");
-                    let composed = || Some(deletion.object.clone());
-                    deleted.map_err(|error| Refused { error, composed: composed() })?;
-                    executed.changed = true;
-                }
-            }
-        }
-        executed.blocked = !in_use.is_empty();
-        executed.changed |= self
-            .apply_references(log, xr, stored, plan, &in_use)
-            .await
-            .context("cannot update composed resource references")?;
-        for resource in observed.values() {
-            self.upgrade(log, resource).await.context(
-                "cannot upgrade composed resource's managed fields from client-side to server-side apply",
-            )?;
-        }
-        for some in plan.apply.chunks(AT_ONCE) {
-            let mut applying = Vec::with_capacity(some.len());
-            for application in some {
-                applying.push(self.apply(log, plan, application, observed.get(&application.name)));
-            }
-            for (Application { name, object, .. }, outcome) in some.iter().zip(join_all(applying).await) {
-                let answer = outcome.as_ref().err().map(|e| e.chain().to_string());
-                match outcome.context(format!("cannot apply composed resource {name:?}")) {
-                    Ok((changed, warning)) => {
-                        executed.events.extend(warning);
-                        if let Some(object) = changed {
-                            executed.changed = true;
-                            executed.applied.insert(name.clone(), object);
-                        }
-                    }
-                    Err(e) if e.is_invalid() => {
-                        executed.unsynced.insert(name.clone(), answer.unwrap_or_default());
-                        executed.events.push(warning(&e));
-                    }
-                    Err(error) => return Err(Refused { error, composed: Some(object.clone()) }),
-                }
-            }
-        }
-        Ok(executed)
+        outcomes
     }
 
-    /// Takes away the labels that say whose it is, then deletes it, if it is still the same object.
-    async fn delete(&self, log: &RunLog, deletion: &transom_compose::Deletion) -> Result<()> {
-        let object = &deletion.object;
-        let (kind, name) = (meta::kind(object), meta::name(object));
-        log.changed();
-        if deletion.labelled {
-            let disowned =
-                found(self.plane.cluster.update(object, owner::DEFAULT).await).context(format!(
-                    "cannot cleanup composed resource labels of resource {:?} (a {kind} named {name})",
-                    deletion.name
-                ))?;
-            disowned.iter().for_each(|o| log.wrote(o));
+    async fn steps(&self, plan: &Plan, outcomes: &mut Vec<Outcome>) {
+        for batch in plan.batches() {
+            let first = outcomes.len();
+            let steps = (first..first + batch.len()).filter_map(|index| plan.step(index, outcomes));
+            let done = join_all(steps.map(|step| self.step(step.into_owned()))).await;
+            let ended = batch.iter().zip(&done).any(|(step, outcome)| step.ends_plan(outcome));
+            outcomes.extend(done);
+            if ended {
+                return;
+            }
         }
-        let Some(gvk) = meta::gvk(object) else { return Ok(()) };
+    }
+
+    /// Attempts a step, and what is to be done in its place if it is refused.
+    async fn step(&self, mut step: Step) -> Outcome {
+        loop {
+            let refusal = match self.attempt(&step).await {
+                Ok(outcome) => return outcome,
+                Err(error) => refusal(&error),
+            };
+            match step.instead(&refusal) {
+                Some(instead) => step = instead,
+                None => {
+                    if matches!(step, Step::ReplaceStatus { .. } | Step::PatchConditions { .. }) {
+                        tracing::warn!(controller = self.controller, error = %refusal, "cannot update status");
+                    }
+                    return Outcome::Refused(refusal);
+                }
+            }
+        }
+    }
+
+    async fn attempt(&self, step: &Step) -> Result<Outcome> {
+        match step {
+            Step::Configure { object, .. } | Step::RemoveFinalizer { object } => {
+                self.written(self.cluster.update(object, owner::DEFAULT).await)
+            }
+            Step::Disown(Deletion { object, .. }) => {
+                self.log.changed();
+                self.if_found(self.cluster.update(object, owner::DEFAULT).await)
+            }
+            Step::Delete(deletion) => self.delete(&deletion.object).await,
+            Step::PersistReferences(references) if references.is_persisted() => Ok(Outcome::Unchanged),
+            Step::PersistReferences(references) => {
+                self.written(self.cluster.apply(&references.intent, owner::COMPOSITE).await)
+            }
+            Step::UpgradeFields { object, patch } => {
+                self.if_found(self.cluster.json_patch(object, patch, owner::DEFAULT).await)
+            }
+            Step::Apply(application) => self.apply(application).await,
+            Step::ReadSecret { namespace, name } => {
+                Ok(Outcome::Read(self.cluster.get(&kinds::secret(), namespace, name).await?))
+            }
+            Step::CreateSecret { object } => self.written(self.cluster.create(object, owner::DEFAULT).await),
+            Step::PatchSecret { object, patch } => {
+                self.written(self.cluster.merge_patch(object, patch, owner::DEFAULT).await)
+            }
+            Step::ReplaceStatus { object } => {
+                self.if_found(self.cluster.update_status(object, owner::DEFAULT).await)
+            }
+            Step::PatchConditions { object, patch, .. } => {
+                self.written(self.cluster.merge_patch_status(object, patch, owner::DEFAULT).await)
+            }
+            Step::ApplyStatus { live, intent } if is_settled(live, intent, owner::COMPOSITE, "status") => {
+                Ok(Outcome::Unchanged)
+            }
+            Step::ApplyStatus { intent, .. } => {
+                self.written(self.cluster.apply_status(intent, owner::COMPOSITE).await)
+            }
+            Step::ReviewRights { kind, namespace } => {
+                let missing = missing_rights(self.cluster, kind, namespace).await.ok().flatten();
+                Ok(Outcome::MissingRights(missing.map(|missing| missing.to_string())))
+            }
+            Step::Events { .. } | Step::Depend(_) | Step::Follow(_) | Step::Forget { .. } => {
+                self.note(step).await;
+                Ok(Outcome::Done)
+            }
+        }
+    }
+
+    /// Does what changes no object.
+    async fn note(&self, step: &Step) {
+        match step {
+            Step::Events { about, claim, events } => self.record(about, claim.as_ref(), events).await,
+            Step::Depend(lookups) => lookups.iter().for_each(|lookup| self.memory.depend(lookup)),
+            Step::Follow(lookups) => self.memory.follow(lookups),
+            Step::Forget { uid } => self.memory.forget(uid),
+            _ => {}
+        }
+    }
+
+    fn written(&self, written: Result<Value>) -> Result<Outcome> {
+        let object = written?;
+        self.log.wrote(&object);
+        Ok(Outcome::Written(object))
+    }
+
+    /// An object that is gone needs no change.
+    fn if_found(&self, written: Result<Value>) -> Result<Outcome> {
+        match found(written)? {
+            Some(object) => self.written(Ok(object)),
+            None => Ok(Outcome::Done),
+        }
+    }
+
+    /// Deletes an object if it is still the same.
+    async fn delete(&self, object: &Value) -> Result<Outcome> {
+        self.log.changed();
+        let Some(kind) = meta::gvk(object) else { return Ok(Outcome::Done) };
         let options = DeleteOptions { propagation: Some("Foreground"), uid: Some(meta::uid(object)) };
-        let deleted = self.plane.cluster.delete(&gvk, meta::namespace(object), name, options).await;
-        deleted
-            .context(format!("cannot delete composed resource {:?} (a {kind} named {name})", deletion.name))
+        self.cluster.delete(&kind, meta::namespace(object), meta::name(object), options).await?;
+        Ok(Outcome::Done)
     }
 
-    async fn apply_references(
-        &self,
-        log: &RunLog,
-        xr: &mut Composite,
-        stored: &mut Stored,
-        plan: &Plan,
-        kept: &[&Value],
-    ) -> Result<bool> {
-        let mut intent = plan.references.object.clone();
-        for object in kept {
-            keep(&mut intent, self.schema, object);
+    async fn apply(&self, application: &Application) -> Result<Outcome> {
+        let Application { object, observed, field_owner, .. } = application;
+        let undeclared = application.undeclared.clone().unwrap_or_default();
+        if observed.as_ref().is_some_and(|observed| is_settled(observed, object, field_owner, "")) {
+            return Ok(Outcome::Applied { object: None, undeclared });
         }
-        let changed = plan.references.changed && kept.is_empty();
-        let references = |object| self.schema.machinery(object).and_then(|fields| fields.get(REFERENCES));
-        let wanted = references(&intent);
-        if stored.unsaved {
-            let fields = self.schema.machinery_mut(&mut xr.object);
-            if let (Some(fields), Some(wanted)) = (fields, wanted) {
-                fields.insert(REFERENCES.to_owned(), wanted.clone());
-            }
-            self.save(log, xr, stored).await?;
-            return Ok(changed);
-        }
-        // The list is owned as a whole, so whoever wrote it wrote all of it.
-        if wanted.zip(references(&xr.object)).is_some_and(|(wanted, live)| same(wanted, live)) {
-            return Ok(false);
-        }
-        let status = xr.object.get("status").cloned();
-        xr.object = self.plane.cluster.apply(&intent, owner::COMPOSITE).await?;
-        log.wrote(&xr.object);
-        if let Some(status) = status {
-            xr.object["status"] = status;
-        }
-        Ok(changed)
+        let before = observed.as_ref().map(|observed| meta::resource_version(observed));
+        let after = self.cluster.apply(object, field_owner).await?;
+        let changed = Some(after).filter(|after| before != Some(meta::resource_version(after)));
+        changed.iter().for_each(|after| self.log.wrote(after));
+        Ok(Outcome::Applied { object: changed, undeclared })
     }
 
-    /// Objects that were once written without server-side apply are migrated.
-    async fn upgrade(&self, log: &RunLog, resource: &ObservedResource) -> Result<()> {
-        let Some(patch) = upgrade(&resource.object, |manager| manager.starts_with(owner::COMPOSED_PREFIX))
-        else {
-            return Ok(());
+    async fn record(&self, about: &Value, claim: Option<&TypedReference>, events: &[Event]) {
+        let claim = match claim {
+            Some(reference) => self.claim(reference).await,
+            None => None,
         };
-        let upgraded = found(self.plane.cluster.json_patch(&resource.object, &patch, owner::DEFAULT).await)?;
-        upgraded.iter().for_each(|o| log.wrote(o));
-        Ok(())
-    }
-
-    /// Applies a composed resource unless that would change nothing. Returns it if it changed, and a warning about what
-    /// was left out.
-    async fn apply(
-        &self,
-        log: &RunLog,
-        plan: &Plan,
-        application: &Application,
-        observed: Option<&ObservedResource>,
-    ) -> Result<(Option<Value>, Option<Event>)> {
-        // What is observed may be of another kind, and then is another object.
-        let observed = observed.filter(|_| application.reason == Reason::Wanted);
-        if observed.is_some_and(|o| is_settled(&o.object, &application.object, &plan.field_owner, "")) {
-            return Ok((None, None));
-        }
-        let before = observed.map(|o| meta::resource_version(&o.object));
-        let applied = match self.plane.cluster.apply(&application.object, &plan.field_owner).await {
-            Err(refused) if plan.prunes_undeclared => {
-                self.apply_declared(application, &plan.field_owner, observed, refused).await?
-            }
-            applied => Applied { object: Some(applied?), undeclared: Vec::new() },
+        let record = |about: &Value, event: &Event, message: &str| {
+            self.recorder.record(self.controller, about, event.r#type, &event.reason, message);
         };
-        let warning = (!applied.undeclared.is_empty()).then(|| undeclared(application, &applied.undeclared));
-        let changed = applied.object.filter(|after| before != Some(meta::resource_version(after)));
-        if let Some(after) = &changed {
-            log.wrote(after);
+        for event in events {
+            record(about, event, &event.text());
+            if let (Target::CompositeAndClaim, Some(claim)) = (event.target, &claim) {
+                record(claim, event, &event.message);
+            }
         }
-        Ok((changed, warning))
+    }
+
+    /// A claim, to record events about it. Not finding it fails nothing.
+    async fn claim(&self, reference: &TypedReference) -> Option<Value> {
+        let kind = GroupVersion::parse(&reference.api_version)?.with_kind(&*reference.kind);
+        self.cluster.get(&kind, &reference.namespace, &reference.name).await.ok().flatten()
     }
 }
 
-/// Adds a reference to an object to the others, in their order.
-fn keep(intent: &mut Value, schema: Schema, object: &Value) {
-    let mut reference = TypedReference::to(object);
-    if !meta::namespace(intent).is_empty() {
-        reference.namespace.clear();
-    }
-    let references = schema.machinery_mut(intent).and_then(|m| m.get_mut(REFERENCES));
-    if let Some(references) = references.and_then(Value::as_array_mut) {
-        references.push(json!(reference));
-        references.sort_by_cached_key(|r| {
-            let text = |field: &str| r.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-            ["apiVersion", "kind", "name", "namespace"].map(text).concat()
-        });
-    }
+fn refusal(error: &Error) -> Refusal {
+    let kinds: [(fn(&Error) -> bool, RefusalKind); 6] = [
+        // A refusal because of a Usage has the code of a conflict.
+        (is_in_use, RefusalKind::InUse),
+        (Error::is_conflict, RefusalKind::Conflict),
+        (Error::is_not_found, RefusalKind::NotFound),
+        (Error::is_invalid, RefusalKind::Invalid),
+        (Error::is_forbidden, RefusalKind::Forbidden),
+        (Error::is_too_large, RefusalKind::TooLarge),
+    ];
+    let kind = kinds.into_iter().find(|(is, _)| is(error)).map_or(RefusalKind::Other, |(_, kind)| kind);
+    Refusal { kind, message: error.chain().to_string() }
 }
 
-fn warning(error: &Error) -> Event {
-    Event {
-        r#type: EventType::Warning,
-        reason: event::composite::COMPOSE.to_owned(),
-        message: error.chain().to_string(),
-        step: None,
-        target: Target::Composite,
-    }
-}
+#[cfg(test)]
+mod tests;

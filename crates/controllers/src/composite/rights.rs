@@ -1,17 +1,16 @@
-//! What the control plane itself may not do: found out when it was refused something, to be told to those who can
-//! change it.
+//! The rights that the control plane itself lacks. They are reviewed when a write was refused, and reported with the
+//! remedy.
 
-use super::Composites;
 use serde_json::{Value, json};
 use std::fmt;
-use transom_engine::Result;
+use transom_engine::{Cluster, Result};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::owner;
 
-/// What it takes to keep a composed resource as it should be.
+/// The verbs that composing takes.
 const VERBS: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
 
-/// Rights that are missing, and on what.
+/// Missing rights on a kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     user: String,
@@ -39,49 +38,45 @@ impl fmt::Display for Missing {
     }
 }
 
-impl Composites {
-    /// The rights on a kind that the control plane does not have, if any.
-    pub(super) async fn missing_rights(
-        &self,
-        gvk: &GroupVersionKind,
-        namespace: &str,
-    ) -> Result<Option<Missing>> {
-        let cluster = &self.plane.cluster;
-        let kind = cluster.kind(gvk).await?;
-        let namespace = if kind.namespaced { namespace } else { "" };
-        let ask = async |verb: &str| -> Result<bool> {
-            let question = json!({
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SelfSubjectAccessReview",
-                "spec": {"resourceAttributes": {
-                    "verb": verb, "group": gvk.group, "version": gvk.version, "resource": kind.plural,
-                    "namespace": namespace,
-                }},
-            });
-            let answer = cluster.create(&question, owner::DEFAULT).await?;
-            Ok(answer["status"]["allowed"] == true)
-        };
-        if ask("*").await? {
-            return Ok(None);
-        }
-        let mut verbs = Vec::new();
-        for verb in VERBS {
-            if !ask(verb).await? {
-                verbs.push(verb);
-            }
-        }
-        if verbs.is_empty() {
-            return Ok(None);
-        }
-        let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-        let who = cluster.create(&who, owner::DEFAULT).await.unwrap_or_default();
-        let user = who.pointer("/status/userInfo/username").and_then(Value::as_str);
-        let user = user.unwrap_or("the control plane").to_owned();
-        let (plural, namespace) = (kind.plural.clone(), namespace.to_owned());
-        Ok(Some(Missing { user, verbs, plural, gvk: gvk.clone(), namespace }))
+/// The rights on a kind that the control plane does not have, if any.
+pub(super) async fn missing_rights(
+    cluster: &Cluster,
+    gvk: &GroupVersionKind,
+    namespace: &str,
+) -> Result<Option<Missing>> {
+    let kind = cluster.kind(gvk).await?;
+    let namespace = if kind.namespaced { namespace } else { "" };
+    let ask = async |verb: &str| -> Result<bool> {
+        let question = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "verb": verb, "group": gvk.group, "version": gvk.version, "resource": kind.plural,
+                "namespace": namespace,
+            }},
+        });
+        let answer = cluster.create(&question, owner::DEFAULT).await?;
+        Ok(answer["status"]["allowed"] == true)
+    };
+    if ask("*").await? {
+        return Ok(None);
     }
+    let mut verbs = Vec::new();
+    for verb in VERBS {
+        if !ask(verb).await? {
+            verbs.push(verb);
+        }
+    }
+    if verbs.is_empty() {
+        return Ok(None);
+    }
+    let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let who = cluster.create(&who, owner::DEFAULT).await.unwrap_or_default();
+    let user = who.pointer("/status/userInfo/username").and_then(Value::as_str);
+    let user = user.unwrap_or("the control plane").to_owned();
+    let (plural, namespace) = (kind.plural.clone(), namespace.to_owned());
+    Ok(Some(Missing { user, verbs, plural, gvk: gvk.clone(), namespace }))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

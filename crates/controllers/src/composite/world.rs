@@ -1,156 +1,52 @@
 //! The world that functions may read: the API, as one composite resource sees it.
 //!
-//! Whatever is read is noted twice: in the [`Dependencies`], before the read, so that a change to it wakes the
-//! composite resource; and in the [`RunLog`], so that this very version does not.
+//! Whatever is read is noted twice: as a dependency, before the read, so that a change to it causes a reconcile; and in
+//! the [`RunLog`](transom_engine::RunLog), so that this very version does not.
 
+use super::Run;
 use crate::catalog::kinds;
 use crate::openapi;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
-use transom_compose::{Kind, Lookup, World, WorldError};
-use transom_engine::{Cluster, Dependency, Error, Key, Mirror, RunLog, existing};
-use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_compose::{Lookup, World, WorldError};
+use transom_engine::{Dependency, Error};
+use transom_object::{GroupVersionKind, meta};
 use transom_xapi::connection;
-use transom_xapi::metadata::TypedReference;
 
-/// Starts to watch what is about to be read.
-pub(crate) trait Watching: Send + Sync {
-    fn depend(&self, key: &Key, dependency: Dependency);
-
-    /// What a watch shows of a kind that is depended upon, if anything watches it.
-    fn mirror(&self, gvk: &GroupVersionKind) -> Option<Arc<Mirror>>;
-}
-
-/// How long to wait for a watch that should show what was just written, before the server is asked.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a watch that should report what was just written, before the server is asked.
+const WATCH_LAG_TIMEOUT: Duration = Duration::from_secs(1);
 /// Objects that are read at the same time.
-const AT_ONCE: usize = 16;
+const MAX_PARALLEL_READS: usize = 16;
 
-pub(crate) struct Reading<'a> {
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) log: &'a RunLog,
-    pub(crate) key: &'a Key,
-    pub(crate) watching: &'a dyn Watching,
-    noted: Mutex<Noted>,
-    composed: BTreeSet<TypedReference>,
-    /// The same by kind, namespace and name.
-    composed_names: HashSet<(String, String, String)>,
-}
+/// Reads for one run of a composite resource.
+pub(super) struct LiveWorld<'a>(pub(super) &'a Run<'a>);
 
-/// What the composite resource turned out to depend on.
-#[derive(Default)]
-struct Noted {
-    /// What was looked up, and what was there.
-    looked_up: BTreeMap<Dependency, BTreeSet<TypedReference>>,
-    /// What it depends on whatever is looked up.
-    otherwise: BTreeSet<Dependency>,
-}
-
-impl<'a> Reading<'a> {
-    pub(crate) fn new(
-        cluster: &'a Cluster,
-        log: &'a RunLog,
-        key: &'a Key,
-        watching: &'a dyn Watching,
-    ) -> Self {
-        Self {
-            cluster,
-            log,
-            key,
-            watching,
-            noted: Mutex::default(),
-            composed: BTreeSet::new(),
-            composed_names: HashSet::new(),
-        }
-    }
-
-    /// What is read of these is composed, not required.
-    pub(crate) fn composing(mut self, references: BTreeSet<TypedReference>) -> Self {
-        let name = |r: &TypedReference| (r.kind.clone(), r.namespace.clone(), r.name.clone());
-        self.composed_names = references.iter().map(name).collect();
-        self.composed = references;
-        self
-    }
-
-    /// Everything that was read because a function is given it.
-    pub(crate) fn required(&self) -> BTreeSet<TypedReference> {
-        let noted = self.lock();
-        noted.looked_up.values().flatten().filter(|found| !self.composed.contains(found)).cloned().collect()
-    }
-
-    /// The composite resource does not depend on what these lookups found, unless it composes it.
-    pub(crate) fn forget(&self, lookups: &BTreeSet<Lookup>) {
-        for dependency in lookups.iter().cloned().filter_map(dependency) {
-            let composed = match &dependency {
-                Dependency::Named { gvk, namespace, name } => self.is_composed(gvk, namespace, name),
-                Dependency::Selected { .. } => false,
-            };
-            if !composed {
-                self.lock().looked_up.remove(&dependency);
-            }
-        }
-    }
-
-    fn is_composed(&self, gvk: &GroupVersionKind, namespace: &str, name: &str) -> bool {
-        self.composed_names.contains(&(gvk.kind.clone(), namespace.to_owned(), name.to_owned()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Everything that it depends on.
-    pub(crate) fn dependencies(&self) -> BTreeSet<Dependency> {
-        let noted = self.lock();
-        noted.looked_up.keys().chain(&noted.otherwise).cloned().collect()
-    }
-
-    /// Depends on what is about to be looked up.
-    fn look_up(&self, dependency: &Dependency) {
-        let is_new = {
-            let mut noted = self.lock();
-            let is_new = !noted.looked_up.contains_key(dependency);
-            noted.looked_up.entry(dependency.clone()).or_default();
-            is_new
-        };
-        if is_new {
-            self.watching.depend(self.key, dependency.clone());
-        }
-    }
-
-    /// This is what a lookup found.
-    fn saw<'o>(&self, dependency: &Dependency, objects: impl IntoIterator<Item = &'o Value>) {
-        for object in objects {
-            self.log.read(object);
-            if let Some(found) = self.lock().looked_up.get_mut(dependency) {
-                found.insert(TypedReference::to(object));
-            }
-        }
-    }
-
+impl LiveWorld<'_> {
     /// The objects that a watch shows to have these labels, each as it is now. Costs nothing for objects that do not
-    /// have them. The watch must have shown whatever was written here or read in this run before: a selection that is
-    /// older than that would go unnoticed, because nobody is woken by what they know. `None` when it has not.
+    /// have them. The watch must have reported whatever was written here or read in this run before: a change between
+    /// an older selection and those versions would be taken for known, and cause no reconcile. `None` when it has not.
     async fn select(
         &self,
-        gvk: &GroupVersionKind,
+        kind: &GroupVersionKind,
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Option<Vec<Value>>, Error> {
-        let Some(mirror) = self.watching.mirror(gvk) else { return Ok(None) };
-        let least = self.cluster.newest_written(gvk).max(self.log.newest(gvk));
-        if !mirror.reaches(least, PATIENCE).await {
+        let Run { composites, log, .. } = self.0;
+        let cluster = &composites.plane.cluster;
+        let Some(mirror) = composites.following.mirror(kind) else { return Ok(None) };
+        let least = cluster.newest_written(kind).max(log.newest(kind));
+        if !mirror.reaches(least, WATCH_LAG_TIMEOUT).await {
             return Ok(None);
         }
         let selected = mirror.select(namespace, labels);
-        self.log.listed(gvk, selected.version);
+        log.listed(kind, selected.version);
         let mut objects = Vec::with_capacity(selected.keys.len());
-        for keys in selected.keys.chunks(AT_ONCE) {
-            let reading = keys.iter().map(|key| self.cluster.get(gvk, &key.namespace, &key.name));
+        for keys in selected.keys.chunks(MAX_PARALLEL_READS) {
+            let reading = keys.iter().map(|key| cluster.get(kind, &key.namespace, &key.name));
             for object in try_join_all(reading).await?.into_iter().flatten() {
                 let own = meta::labels(&object);
                 if labels.iter().all(|(k, v)| own.get(k) == Some(v)) {
@@ -160,74 +56,77 @@ impl<'a> Reading<'a> {
         }
         Ok(Some(objects))
     }
-
-    /// Notes that the composite resource depends on something.
-    pub(crate) fn note(&self, dependency: Dependency) {
-        if self.lock().otherwise.insert(dependency.clone()) {
-            self.watching.depend(self.key, dependency);
-        }
-    }
 }
 
 /// What a lookup depends on.
-fn dependency(lookup: Lookup) -> Option<Dependency> {
-    let of = |api_version: &str, kind: &str| gvk(Kind { api_version, kind }).ok();
-    Some(match lookup {
-        Lookup::Named { api_version, kind, namespace, name } => {
-            Dependency::Named { gvk: of(&api_version, &kind)?, namespace, name }
-        }
-        Lookup::Labelled { api_version, kind, namespace, labels } => {
-            Dependency::Selected { gvk: of(&api_version, &kind)?, namespace, labels }
-        }
-    })
+pub(super) fn dependency(lookup: &Lookup) -> Dependency {
+    match lookup.clone() {
+        Lookup::Named { kind, namespace, name } => Dependency::Named { gvk: kind, namespace, name },
+        Lookup::Labelled { kind, namespace, labels } => Dependency::Selected { gvk: kind, namespace, labels },
+    }
 }
 
-pub(crate) fn gvk(kind: Kind<'_>) -> Result<GroupVersionKind, Error> {
-    let gv = GroupVersion::parse(kind.api_version).filter(|gv| !gv.version.is_empty());
-    let gv = gv.ok_or_else(|| Error::unfit(format!("{:?} is no apiVersion", kind.api_version)))?;
-    Ok(gv.with_kind(kind.kind))
+/// An error of the client, displayed together with its causes.
+#[derive(Debug)]
+struct ReadError(Error);
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chain().fmt(f)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+fn failed(error: Error) -> WorldError {
+    match error {
+        e if e.is_forbidden() => WorldError::Forbidden(ReadError(e).into()),
+        e if e.is_unknown_kind() => WorldError::UnknownKind(ReadError(e).into()),
+        e => WorldError::Failed(ReadError(e).into()),
+    }
 }
 
 #[async_trait]
-impl World for Reading<'_> {
-    async fn get(&self, kind: Kind<'_>, namespace: &str, name: &str) -> Result<Option<Value>, WorldError> {
-        let gvk = gvk(kind)?;
-        let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
-        let composed = self.is_composed(&gvk, namespace, name);
-        let dependency = Dependency::Named { gvk: gvk.clone(), namespace: namespace_, name: name_ };
-        self.look_up(&dependency);
-        let read = self.cluster.get(&gvk, namespace, name).await;
-        // What was composed went with its kind; a kind that a function asks for is more likely misspelled.
-        let object = if composed { existing(read)? } else { read? };
-        self.saw(&dependency, &object);
+impl World for LiveWorld<'_> {
+    async fn get(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, WorldError> {
+        let Run { composites, key, log, .. } = self.0;
+        let (within, named) = (namespace.to_owned(), name.to_owned());
+        composites.depend(key, Dependency::Named { gvk: kind.clone(), namespace: within, name: named });
+        let object = composites.plane.cluster.get(kind, namespace, name).await.map_err(failed)?;
+        object.iter().for_each(|object| log.read(object));
         Ok(object)
     }
 
     async fn list(
         &self,
-        kind: Kind<'_>,
+        kind: &GroupVersionKind,
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError> {
-        let gvk = gvk(kind)?;
-        let within = namespace.map(str::to_owned);
-        let dependency = Dependency::Selected { gvk: gvk.clone(), namespace: within, labels: labels.clone() };
-        self.look_up(&dependency);
-        let objects = match self.select(&gvk, namespace, labels).await? {
+        let Run { composites, key, log, .. } = self.0;
+        let (gvk, within) = (kind.clone(), namespace.map(str::to_owned));
+        composites.depend(key, Dependency::Selected { gvk, namespace: within, labels: labels.clone() });
+        let objects = match self.select(kind, namespace, labels).await.map_err(failed)? {
             Some(objects) => objects,
             None => {
-                let listed = self.cluster.list_at(&gvk, namespace.unwrap_or_default(), labels).await;
-                let (objects, version) = listed?;
-                self.log.listed(&gvk, version);
+                let cluster = &composites.plane.cluster;
+                let listed = cluster.list_at(kind, namespace.unwrap_or_default(), labels).await;
+                let (objects, version) = listed.map_err(failed)?;
+                log.listed(kind, version);
                 objects
             }
         };
-        self.saw(&dependency, &objects);
+        objects.iter().for_each(|object| log.read(object));
         Ok(objects)
     }
 
-    async fn schema(&self, kind: Kind<'_>) -> Result<Option<Value>, WorldError> {
-        Ok(openapi::schema(self.cluster, &gvk(kind)?).await?)
+    async fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Value>, WorldError> {
+        openapi::schema(&self.0.composites.plane.cluster, kind).await.map_err(failed)
     }
 
     async fn secret(
@@ -235,15 +134,25 @@ impl World for Reading<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<Option<BTreeMap<String, Vec<u8>>>, WorldError> {
-        let secret = kinds::secret();
-        let (namespace_, name_) = (namespace.to_owned(), name.to_owned());
-        self.note(Dependency::Named { gvk: secret.clone(), namespace: namespace_, name: name_ });
-        let Some(secret) = self.cluster.get(&secret, namespace, name).await? else { return Ok(None) };
-        self.log.read(&secret);
-        Ok(Some(connection::details(&secret)))
+        let secret = self.get(&kinds::secret(), namespace, name).await?;
+        Ok(secret.as_ref().map(connection::details))
     }
 
-    async fn is_namespaced(&self, kind: Kind<'_>) -> Result<bool, WorldError> {
-        Ok(self.cluster.kind(&gvk(kind)?).await?.namespaced)
+    async fn is_namespaced(&self, kind: &GroupVersionKind) -> Result<bool, WorldError> {
+        let kind = self.0.composites.plane.cluster.kind(kind).await.map_err(failed)?;
+        Ok(kind.namespaced)
+    }
+
+    async fn owner(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>, WorldError> {
+        self.0.composites.plane.cluster.get(kind, namespace, name).await.map_err(failed)
+    }
+
+    fn relies_on(&self, object: &Value) {
+        self.0.log.read(object);
     }
 }

@@ -2,37 +2,41 @@
 //! it. It ran the pipeline only: functions saw the composite resource as it is in its file, nothing was named, deleted
 //! or referenced.
 
-use super::documents::{TIME, classic_result, context, settle_times};
+use super::documents::{TIME, classic_result, context, freeze_times};
 use super::options::Render;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use transom_compose::{
-    Failure, FunctionRunner, Inputs, Kind, NamedBy, Objects, Observed, ObservedResource, Options, Plan,
-    Requirements, Schema, World, WorldError, compose,
+    Decision, Failure, FunctionRunner, Inputs, Layout, NamedBy, Objects, Observed, ObservedResource, Options,
+    Requirements, World, WorldError, compose,
 };
 use transom_function::async_trait;
 use transom_object::time::Timestamp;
-use transom_object::{meta, time};
+use transom_object::{GroupVersionKind, meta, time};
 use transom_xapi::composition::Composition;
 use transom_xapi::constants::{annotation, label};
 use transom_xapi::{Condition, conditions};
 
 pub(crate) struct Classic<'a> {
     pub(crate) xr: &'a Value,
-    pub(crate) schema: Schema,
+    pub(crate) layout: Layout,
     pub(crate) composition: &'a Composition,
     pub(crate) observed: &'a [Value],
     pub(crate) context: serde_json::Map<String, Value>,
 }
 
 impl Classic<'_> {
-    pub(crate) async fn run(&self, runner: &dyn FunctionRunner, world: &dyn World) -> Result<Plan, Failure> {
+    pub(crate) async fn run(
+        &self,
+        runner: &dyn FunctionRunner,
+        world: &dyn World,
+    ) -> Result<Decision, Failure> {
         let owner = owner(self.xr);
         let observed: Observed = self.observed.iter().map(by_name).collect();
         let inputs = Inputs {
             xr: &owner,
             shown: Some(self.xr),
-            schema: self.schema,
+            layout: self.layout,
             connection_details: Default::default(),
             composition: &self.composition.spec,
             observed: &observed,
@@ -54,10 +58,8 @@ pub(crate) struct Pool<'a> {
 }
 
 impl Pool<'_> {
-    fn of_kind(&self, kind: Kind<'_>) -> Vec<&Value> {
-        let is_of = |object: &&Value| {
-            meta::api_version(object) == kind.api_version && meta::kind(object) == kind.kind
-        };
+    fn of_kind(&self, kind: &GroupVersionKind) -> Vec<&Value> {
+        let is_of = |object: &&Value| meta::gvk(object).as_ref() == Some(kind);
         let mut found: Vec<&Value> = self.required.iter().filter(is_of).collect();
         found.sort_by_key(|object| meta::name(object));
         found
@@ -66,13 +68,13 @@ impl Pool<'_> {
 
 #[async_trait]
 impl World for Pool<'_> {
-    async fn get(&self, kind: Kind<'_>, _: &str, name: &str) -> Result<Option<Value>, WorldError> {
+    async fn get(&self, kind: &GroupVersionKind, _: &str, name: &str) -> Result<Option<Value>, WorldError> {
         Ok(self.of_kind(kind).into_iter().find(|object| meta::name(object) == name).cloned())
     }
 
     async fn list(
         &self,
-        kind: Kind<'_>,
+        kind: &GroupVersionKind,
         _: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError> {
@@ -80,7 +82,7 @@ impl World for Pool<'_> {
         Ok(self.of_kind(kind).into_iter().filter(selected).cloned().collect())
     }
 
-    async fn schema(&self, kind: Kind<'_>) -> Result<Option<Value>, WorldError> {
+    async fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Value>, WorldError> {
         self.rest.schema(kind).await
     }
 
@@ -92,7 +94,7 @@ impl World for Pool<'_> {
         self.rest.secret(namespace, name).await
     }
 
-    async fn is_namespaced(&self, kind: Kind<'_>) -> Result<bool, WorldError> {
+    async fn is_namespaced(&self, kind: &GroupVersionKind) -> Result<bool, WorldError> {
         self.rest.is_namespaced(kind).await
     }
 }
@@ -128,22 +130,22 @@ pub(crate) fn documents(
     options: &Render,
     composition: &Composition,
     input: &Value,
-    plan: Plan,
+    decision: Decision,
 ) -> Vec<Value> {
-    let mut documents = vec![composite(options, input, &plan)];
-    for application in plan.apply {
-        let mut object = application.object;
+    let mut documents = vec![composite(options, input, &decision)];
+    for application in decision.apply {
+        let mut object = application.object.clone();
         if application.named_by == NamedBy::Engine {
             meta::set(&mut object, "name", Value::Null);
         }
         documents.push(object);
     }
-    documents.iter_mut().for_each(settle_times);
+    documents.iter_mut().for_each(freeze_times);
     if options.include_function_results {
-        documents.extend(plan.events.iter().filter(|event| event.step.is_some()).map(classic_result));
+        documents.extend(decision.events.iter().filter(|event| event.step.is_some()).map(classic_result));
     }
     if options.include_context {
-        let mut context = context(plan.context);
+        let mut context = context(decision.context);
         // Go does not tell an empty map that came over the wire from none. Without a step, none did.
         let called = !composition.spec.pipeline.is_empty();
         if called && context["fields"].as_object().is_some_and(serde_json::Map::is_empty) {
@@ -155,14 +157,14 @@ pub(crate) fn documents(
 }
 
 /// What the pipeline wants of the composite resource, readiness first among the conditions.
-fn composite(options: &Render, input: &Value, plan: &Plan) -> Value {
-    let mut xr = plan.composite.clone().unwrap_or_default().into_value();
+fn composite(options: &Render, input: &Value, decision: &Decision) -> Value {
+    let mut xr = decision.composite.clone().unwrap_or_default().into_value();
     xr["apiVersion"] = meta::api_version(input).into();
     xr["kind"] = meta::kind(input).into();
     meta::set_name(&mut xr, meta::name(input));
     meta::set_namespace(&mut xr, meta::namespace(input));
-    let outcome = plan.conclude(&Default::default());
-    let all = || outcome.conditions.iter().map(|targeted| targeted.condition.clone());
+    let report = decision.conclude(&Default::default());
+    let all = || report.conditions.iter().map(|targeted| targeted.condition.clone());
     let ready = |condition: &Condition| condition.kind == "Ready";
     conditions::mark(&mut xr, all().filter(ready), now());
     conditions::mark(&mut xr, all().filter(|condition| !conditions::is_system(&condition.kind)), now());

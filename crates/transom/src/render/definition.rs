@@ -6,7 +6,7 @@ use super::manifests::{self, Manifest};
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
-use transom_compose::{Schema, child_name};
+use transom_compose::{Layout, child_name};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::claim::{self, CompositeName};
 use transom_xapi::composite::Composite;
@@ -82,7 +82,7 @@ impl Defined {
             }
         };
         let enforced = self.definition.spec.enforced_composition_ref.is_some();
-        let unbound = Composite::new(json!({}), Schema::Legacy);
+        let unbound = Composite::new(json!({}), Layout::Legacy);
         let bound = claim::bind(object, &unbound, of, &name, enforced)
             .map_err(|e| claim.wrong("/spec", format!("cannot render the claim {}: {e}", claim.title())))?;
         anstream::eprintln!(

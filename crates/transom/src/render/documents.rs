@@ -2,7 +2,8 @@
 
 use super::options::{Format, Render};
 use serde_json::{Map, Value, json};
-use transom_compose::{Event, Simulated};
+use transom_compose::Event;
+use transom_compose::offline::Reconciled;
 use transom_function::Struct;
 use transom_object::yaml;
 
@@ -12,21 +13,21 @@ pub(crate) const TIME: &str = "2024-01-01T00:00:00Z";
 const API_VERSION: &str = "render.crossplane.io/v1beta1";
 
 /// The documents for one composite resource, in order.
-pub(crate) fn documents(options: &Render, input: &Value, simulated: Simulated) -> Vec<Value> {
-    let mut xr = simulated.xr;
+pub(crate) fn documents(options: &Render, input: &Value, reconciled: Reconciled) -> Vec<Value> {
+    let mut xr = reconciled.xr;
     if options.include_full_xr {
         let mut full = input.clone();
         merge(&mut full, xr);
         xr = full;
     }
     let mut documents = vec![xr];
-    documents.extend(simulated.plan.apply.into_iter().map(|application| application.object));
-    documents.iter_mut().for_each(settle_times);
+    documents.extend(reconciled.decision.apply.iter().map(|application| application.object.clone()));
+    documents.iter_mut().for_each(freeze_times);
     if options.include_function_results {
-        documents.extend(simulated.events.iter().map(result));
+        documents.extend(reconciled.events.iter().map(result));
     }
     if options.include_context {
-        documents.push(context(simulated.plan.context));
+        documents.push(context(reconciled.decision.context));
     }
     documents
 }
@@ -44,7 +45,7 @@ fn merge(under: &mut Value, over: Value) {
 }
 
 /// Makes every condition have changed at the same time.
-pub(crate) fn settle_times(object: &mut Value) {
+pub(crate) fn freeze_times(object: &mut Value) {
     let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
         condition.insert("lastTransitionTime".to_owned(), TIME.into());

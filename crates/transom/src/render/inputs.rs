@@ -8,7 +8,8 @@ use super::runtime;
 use crate::failure::Failure;
 use serde_json::{Map, Value};
 use std::path::Path;
-use transom_compose::{Objects, Schema, schema_for};
+use transom_compose::offline::layout_for;
+use transom_compose::{Layout, Objects};
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::{Composition, constants};
@@ -70,13 +71,13 @@ impl Inputs {
             return Err(Failure::new("there is no Composition"));
         };
         self.check_type(xr, composition)?;
-        check_labels(xr, composition, self.schema_of(xr)?)?;
+        check_labels(xr, composition, self.layout_of(xr)?)?;
         Ok(chosen)
     }
 
-    pub(crate) fn schema_of(&self, xr: &Manifest) -> Result<Schema, Failure> {
+    pub(crate) fn layout_of(&self, xr: &Manifest) -> Result<Layout, Failure> {
         let definition = self.definition.as_ref().map(|definition| &definition.manifest);
-        schema_for(&xr.object, definition.map(|manifest| &manifest.object)).map_err(|why| match definition {
+        layout_for(&xr.object, definition.map(|manifest| &manifest.object)).map_err(|why| match definition {
             Some(manifest) => manifest.wrong("/spec/names/kind", why),
             None => Failure::new(why),
         })
@@ -176,11 +177,11 @@ fn check_composition(manifest: &Manifest) -> Result<(), Failure> {
 }
 
 /// A composite resource that selects its composition by labels would not have selected one without them.
-fn check_labels(xr: &Manifest, composition: &Composition, schema: Schema) -> Result<(), Failure> {
-    let selector = Composite::new(xr.object.clone(), schema).composition_selector().unwrap_or_default();
-    let pointer = match schema {
-        Schema::Legacy => "/spec/compositionSelector/matchLabels",
-        Schema::Modern => "/spec/crossplane/compositionSelector/matchLabels",
+fn check_labels(xr: &Manifest, composition: &Composition, layout: Layout) -> Result<(), Failure> {
+    let selector = Composite::new(xr.object.clone(), layout).composition_selector().unwrap_or_default();
+    let pointer = match layout {
+        Layout::Legacy => "/spec/compositionSelector/matchLabels",
+        Layout::Modern => "/spec/crossplane/compositionSelector/matchLabels",
     };
     let name = &composition.metadata.name;
     for (key, wanted) in &selector.match_labels {

@@ -1,7 +1,7 @@
 //! `transom render`: what a composition makes of a composite resource, without a control plane.
 //!
-//! The files are read and checked ([`inputs`]), the functions found ([`runtime`]), one reconcile is simulated with the
-//! very engine that controllers use, and its result is printed ([`documents`]; [`classic`] for the older form), or what
+//! The files are read and checked ([`inputs`]), the functions found ([`runtime`]), one reconcile is done offline with the very
+//! engine that controllers use, and its result is printed ([`documents`]; [`classic`] for the older form), or what
 //! went wrong is explained ([`explain`]). Only documents go to stdout.
 
 mod admission;
@@ -23,7 +23,7 @@ use manifests::Manifest;
 use runtime::Runtime;
 use serde_json::Value;
 use std::process::ExitCode;
-use transom_compose::{Plan, Simulation, SimulationError, simulate};
+use transom_compose::{Decision, offline};
 use transom_object::time;
 use transom_xapi::Composition;
 
@@ -83,40 +83,39 @@ impl<'a> Job<'a> {
 
     async fn render(&self) -> Result<Vec<Value>, Failure> {
         let Self { options, inputs, composition, xr, .. } = *self;
-        let schema = transom_compose::schema_for(xr, inputs.definition.as_ref().map(|d| &d.manifest.object));
-        let schema = schema.map_err(Failure::new)?;
+        let layout = offline::layout_for(xr, inputs.definition.as_ref().map(|d| &d.manifest.object));
+        let layout = layout.map_err(Failure::new)?;
         let (observed, context) = (&inputs.observed, inputs.context.clone());
         if options.classic_output {
-            let classic = Classic { xr, schema, composition, observed, context };
+            let classic = Classic { xr, layout, composition, observed, context };
             let pool = Pool { required: &inputs.required, rest: &inputs.world };
-            let plan = classic.run(&self.runtime.functions, &pool).await;
-            return match plan {
-                Ok(plan) => {
-                    warn(&plan);
-                    Ok(classic::documents(options, composition, xr, plan))
+            return match classic.run(&self.runtime.functions, &pool).await {
+                Ok(decision) => {
+                    warn(&decision);
+                    Ok(classic::documents(options, composition, xr, decision))
                 }
                 Err(failure) => Err(self.explain(&failure)),
             };
         }
         let now = time::parse(documents::TIME).unwrap_or_default();
-        let simulation = Simulation { xr, schema, composition, observed, context, now };
-        match simulate(&simulation, &self.runtime.functions, &inputs.world).await {
-            Ok(simulated) => {
+        let input = offline::Input { xr, layout, composition, observed, context, now };
+        match offline::reconcile(&input, &self.runtime.functions, &inputs.world).await {
+            Ok(reconciled) => {
                 for ignored in composition.spec.ignored() {
                     anstream::eprintln!("warning: {ignored}");
                 }
-                warn(&simulated.plan);
-                Ok(documents::documents(options, xr, simulated))
+                warn(&reconciled.decision);
+                Ok(documents::documents(options, xr, reconciled))
             }
-            Err(SimulationError::Compose { failure, .. }) => Err(self.explain(&failure)),
+            Err(offline::Error::Compose { failure, .. }) => Err(self.explain(&failure)),
             Err(other) => Err(Failure::new(other.to_string())),
         }
     }
 }
 
-/// Says on stderr what a plane reports in events that Crossplane does not have.
-fn warn(plan: &Plan) {
-    for remark in &plan.remarks {
+/// Prints on stderr what a control plane reports in events that Crossplane does not have.
+fn warn(decision: &Decision) {
+    for remark in &decision.remarks {
         anstream::eprintln!("warning: {}", remark.text());
     }
 }

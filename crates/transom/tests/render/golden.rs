@@ -6,7 +6,8 @@
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use transom_compose::{Objects, Requirements, Simulated, Simulation, SimulationError, schema_for, simulate};
+use transom_compose::offline::{Error, Input, Reconciled, layout_for, reconcile};
+use transom_compose::{Objects, Requirements};
 use transom_runner::{Options, Router};
 use transom_xapi::Composition;
 
@@ -38,7 +39,7 @@ fn objects(list: &Value) -> Vec<Value> {
     list.as_array().cloned().unwrap_or_default()
 }
 
-async fn run(input: &Value, functions: &Router) -> Result<Simulated, SimulationError> {
+async fn run(input: &Value, functions: &Router) -> Result<Reconciled, Error> {
     let composition: Composition =
         serde_json::from_value(input["composition"].clone()).expect("a composition");
     let observed = objects(&input["observedResources"]);
@@ -51,15 +52,15 @@ async fn run(input: &Value, functions: &Router) -> Result<Simulated, SimulationE
     }
     let xr = &input["compositeResource"];
     let definition = input.get("compositeResourceDefinition");
-    let simulation = Simulation {
+    let files = Input {
         xr,
-        schema: schema_for(xr, definition).expect("a definition for this kind"),
+        layout: layout_for(xr, definition).expect("a definition for this kind"),
         composition: &composition,
         observed: &observed,
         context: Map::new(),
         now: transom_object::time::parse("2024-01-01T00:00:00Z").expect("a time"),
     };
-    simulate(&simulation, functions, &world).await
+    reconcile(&files, functions, &world).await
 }
 
 /// Objects and events in an order that does not matter.
@@ -80,14 +81,14 @@ fn once(values: Vec<Value>) -> Vec<Value> {
     values
 }
 
-fn output(simulated: &Simulated, requirements: &Requirements) -> Value {
-    let events = simulated.events.iter();
+fn output(reconciled: &Reconciled, requirements: &Requirements) -> Value {
+    let events = reconciled.events.iter();
     let events =
         events.map(|e| json!({"type": e.r#type.as_str(), "reason": e.reason, "message": e.text()})).collect();
-    let composed = simulated.plan.apply.iter().map(|a| a.object.clone()).collect();
-    let deleted = simulated.plan.delete.iter().map(|d| d.object.clone()).collect();
+    let composed = reconciled.decision.apply.iter().map(|a| a.object.clone()).collect();
+    let deleted = reconciled.decision.delete.iter().map(|d| d.object.clone()).collect();
     json!({
-        "compositeResource": simulated.xr,
+        "compositeResource": reconciled.xr,
         "composedResources": sorted(composed),
         "deletedResources": sorted(deleted),
         "events": sorted(events),
@@ -141,8 +142,8 @@ fn difference(path: &str, ours: &Value, theirs: &Value) -> Option<String> {
 async fn check(golden: &Value, functions: &Router) -> Result<(), String> {
     let error = golden["error"].as_str();
     match (run(&golden["input"], functions).await, error) {
-        (Ok(simulated), None) => {
-            let ours = output(&simulated, &simulated.plan.requirements);
+        (Ok(reconciled), None) => {
+            let ours = output(&reconciled, &reconciled.decision.requirements);
             difference("", &ours, &expected(golden)).map_or(Ok(()), Err)
         }
         (Ok(_), Some(error)) => Err(format!("succeeds, but should fail: {error}")),
@@ -152,7 +153,7 @@ async fn check(golden: &Value, functions: &Router) -> Result<(), String> {
         {
             Err(format!("fails differently: {ours} instead of: {theirs}"))
         }
-        (Err(SimulationError::Compose { so_far, failure }), Some(_)) if !golden["expected"].is_null() => {
+        (Err(Error::Compose { so_far, failure }), Some(_)) if !golden["expected"].is_null() => {
             let ours = output(&so_far, &failure.requirements);
             difference("", &ours, &expected(golden)).map_or(Ok(()), Err)
         }

@@ -16,7 +16,7 @@ fn claim(spec: &Value) -> Value {
 }
 
 fn xr(object: Value) -> Composite {
-    Composite::new(object, Schema::Legacy)
+    Composite::new(object, Layout::Legacy)
 }
 
 fn bound(claim: &Value, observed: &Composite, enforced: bool) -> Binding {

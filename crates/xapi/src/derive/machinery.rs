@@ -1,7 +1,7 @@
 //! The properties and printer columns that composite resources and claims have because of Crossplane.
 
 use super::Extensions;
-use crate::composite::Schema;
+use crate::composite::Layout;
 use crate::definition::Scope;
 use serde_json::{Map, Value, json};
 
@@ -95,7 +95,7 @@ pub(super) fn composite_spec(scope: Scope, update_policy: Option<&str>) -> Map<S
         references,
     );
     fields.insert("resourceRefs".to_owned(), references);
-    if scope.schema() == Schema::Modern {
+    if scope.layout() == Layout::Modern {
         let description = "Configures how Crossplane will reconcile this composite resource";
         return map(
             json!({"crossplane": {"type": "object", "description": description, "properties": fields}}),
@@ -162,9 +162,9 @@ fn conditions() -> Value {
     })
 }
 
-pub(super) fn composite_status(schema: Schema, extensions: Extensions) -> Map<String, Value> {
+pub(super) fn composite_status(layout: Layout, extensions: Extensions) -> Map<String, Value> {
     let mut fields = map(json!({"conditions": conditions()}));
-    if schema == Schema::Legacy {
+    if layout == Layout::Legacy {
         let time = json!({"type": "string", "format": "date-time"});
         let published = json!({"lastPublishedTime": described("When they were last published.", time)});
         let details = described("Connection details.", json!({"type": "object", "properties": published}));
@@ -208,10 +208,10 @@ fn condition_column(name: &str, condition: &str) -> Value {
     column(name, "string", &format!(".status.conditions[?(@.type=='{condition}')].status"))
 }
 
-pub(super) fn composite_columns(schema: Schema) -> Vec<Value> {
-    let place = match schema {
-        Schema::Modern => ".spec.crossplane",
-        Schema::Legacy => ".spec",
+pub(super) fn composite_columns(layout: Layout) -> Vec<Value> {
+    let place = match layout {
+        Layout::Modern => ".spec.crossplane",
+        Layout::Legacy => ".spec",
     };
     let mut revision =
         column("COMPOSITIONREVISION", "string", &format!("{place}.compositionRevisionRef.name"));
@@ -246,5 +246,5 @@ pub fn claim_only_fields() -> impl Iterator<Item = String> {
 
 /// The fields of the status of a claim or its composite resource that belong to Crossplane.
 pub fn claim_status_fields() -> impl Iterator<Item = String> {
-    composite_status(Schema::Legacy, Extensions::ALL).into_iter().map(|(name, _)| name)
+    composite_status(Layout::Legacy, Extensions::ALL).into_iter().map(|(name, _)| name)
 }

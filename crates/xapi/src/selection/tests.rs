@@ -1,14 +1,14 @@
 //! Which Composition and which revision is chosen.
 
 use super::*;
-use crate::composite::Schema;
+use crate::composite::Layout;
 use serde_json::{Value, json};
 
 fn xr(machinery: &Value) -> Composite {
     let object = json!({
         "apiVersion": "example.org/v1", "kind": "XThing", "metadata": {"name": "x", "uid": "u"}, "spec": machinery,
     });
-    Composite::new(object, Schema::Legacy)
+    Composite::new(object, Layout::Legacy)
 }
 
 fn definition(spec: &Value) -> Definition {
@@ -140,23 +140,13 @@ fn the_default_selector_speaks_only_for_the_silent() {
 fn missing_configuration_is_found_once() {
     let revision = rev("c-1", "c", 1, &json!({}));
     let mut composite = xr(&json!({}));
-    let missing = configure(&composite, &revision).unwrap();
+    let missing = configure(&composite, &revision.spec.composition).unwrap();
     assert_eq!(missing.name_prefix.as_deref(), Some("x"));
     assert_eq!(missing.connection_secret, Some(SecretReference { name: "u".into(), namespace: "ns".into() }));
     missing.apply(&mut composite);
-    assert!(configure(&composite, &revision).unwrap().is_empty());
+    assert!(configure(&composite, &revision.spec.composition).unwrap().is_empty());
     composite.object["kind"] = "XOther".into();
-    assert_eq!(configure(&composite, &revision), Err(Error::NotCompatible));
-    let modern = Composite::new(xr(&json!({})).object, Schema::Modern);
-    assert_eq!(configure(&modern, &revision).unwrap().connection_secret, None);
-}
-
-#[test]
-fn automatic_users_of_the_composition_follow_its_revisions() {
-    let revision = rev("c-1", "c", 1, &json!({}));
-    assert!(follows(&xr(&json!({"compositionRef": {"name": "c"}})), &revision));
-    assert!(!follows(&xr(&json!({"compositionRef": {"name": "d"}})), &revision));
-    assert!(!follows(&xr(&json!({})), &revision));
-    let manual = json!({"compositionRef": {"name": "c"}, "compositionUpdatePolicy": "Manual"});
-    assert!(!follows(&xr(&manual), &revision));
+    assert_eq!(configure(&composite, &revision.spec.composition), Err(Error::NotCompatible));
+    let modern = Composite::new(xr(&json!({})).object, Layout::Modern);
+    assert_eq!(configure(&modern, &revision.spec.composition).unwrap().connection_secret, None);
 }

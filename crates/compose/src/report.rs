@@ -1,21 +1,21 @@
-//! What the composite resource is told in the end, once it is known what could be applied.
+//! Conditions and events of the composite resource, once it is known which composed resources could be applied.
 
 use crate::condition::{Event, EventType, Target, TargetedCondition};
+use crate::decision::Decision;
 use crate::failure::Failure;
-use crate::plan::{Application, Plan};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use transom_object::quote::quote;
 use transom_object::shorten::shorten;
 use transom_object::time::Timestamp;
-use transom_xapi::composite::Schema;
+use transom_xapi::composite::Layout;
 use transom_xapi::constants::{condition, event, reason};
 use transom_xapi::{Condition, conditions};
 
-/// The composed resources that the API server refused as invalid, each with its answer.
+/// The composed resources that the API server refused as invalid, each with its message.
 pub type Unsynced = BTreeMap<String, String>;
 
-/// Causes that a condition names, and how long each may be; events and the resources themselves have the rest.
+/// Causes that a condition names, and how many bytes each may have; events and the resources themselves have the rest.
 const CAUSES: usize = 3;
 const LONGEST_CAUSE: usize = 1 << 10;
 
@@ -23,8 +23,10 @@ const FATAL_MESSAGE: &str = "A fatal error occurred before the status of this co
 
 /// Events to record and conditions to set, both in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct Report {
+    /// Events to record.
     pub events: Vec<Event>,
+    /// Conditions to set.
     pub conditions: Vec<TargetedCondition>,
     /// The composed resources the API server refused.
     pub unsynced: Vec<String>,
@@ -32,37 +34,34 @@ pub struct Outcome {
     pub unready: Vec<String>,
 }
 
-impl Plan {
-    /// The outcome of a plan that was executed, in Crossplane's words.
-    pub fn conclude(&self, unsynced: &Unsynced) -> Outcome {
-        let mut outcome = Outcome {
-            events: self.events.clone(),
-            conditions: custom(&self.conditions),
-            ..Outcome::default()
-        };
-        for Application { name, ready, .. } in &self.apply {
+impl Decision {
+    /// The report of a decision that was carried out, with Crossplane's wording.
+    pub fn conclude(&self, unsynced: &Unsynced) -> Report {
+        let mut report =
+            Report { events: self.events.clone(), conditions: custom(&self.conditions), ..Report::default() };
+        for (name, ready) in self.apply.iter().map(|a| (&a.name, a.ready)) {
             if unsynced.contains_key(name) {
-                outcome.unsynced.push(name.clone());
-                outcome.events.extend(about(std::slice::from_ref(name), "valid"));
+                report.unsynced.push(name.clone());
+                report.events.extend(about(std::slice::from_ref(name), "valid"));
             }
             if !ready {
-                outcome.unready.push(name.clone());
-                outcome.events.extend(about(std::slice::from_ref(name), "ready"));
+                report.unready.push(name.clone());
+                report.events.extend(about(std::slice::from_ref(name), "ready"));
             }
         }
-        outcome.conditions.push(synced(&outcome.unsynced).into());
-        outcome.conditions.push(ready(&outcome.unready, self.ready).into());
-        outcome
+        report.conditions.push(synced(&report.unsynced).into());
+        report.conditions.push(ready(&report.unready, self.ready).into());
+        report
     }
 
-    /// The same outcome, whose conditions also name the causes, as far as they are known. Crossplane's words come first.
-    /// Composed resources that are not yet what they should be have one event for all of them: the cost of a reconcile
-    /// must not grow by a write for each.
-    pub fn explain(&self, mut outcome: Outcome, unsynced: &Unsynced) -> Outcome {
-        outcome.events.truncate(self.events.len());
-        outcome.events.extend(about(&outcome.unsynced, "valid"));
-        outcome.events.extend(about(&outcome.unready, "ready"));
-        let Outcome { conditions, unready, .. } = &mut outcome;
+    /// The same report, whose conditions also name the causes, as far as they are known. Crossplane's wording comes first.
+    /// All composed resources that are not yet valid or ready share one event: the cost of a reconcile must not grow by
+    /// a write for each.
+    pub fn explain(&self, mut report: Report, unsynced: &Unsynced) -> Report {
+        report.events.truncate(self.events.len());
+        report.events.extend(about(&report.unsynced, "valid"));
+        report.events.extend(about(&report.unready, "ready"));
+        let Report { conditions, unready, .. } = &mut report;
         for Condition { kind, status, message, .. } in conditions.iter_mut().map(|c| &mut c.condition) {
             match (kind.as_str(), status.as_str()) {
                 (condition::SYNCED, "False") => {
@@ -83,11 +82,11 @@ impl Plan {
                 _ => {}
             }
         }
-        outcome
+        report
     }
 
-    /// Why these resources are not ready: what functions warn of, and what the resources report of themselves. When the
-    /// pipeline says so of the composite resource as a whole, everything that functions said may be the cause.
+    /// Why these resources are not ready: warnings of functions, and errors that the resources report of themselves. When
+    /// the pipeline reports the composite resource as a whole as not ready, every result of a function may be the cause.
     fn causes(&self, unready: &[String]) -> Vec<String> {
         let said = |kind: EventType| {
             self.events.iter().filter(move |event| event.step.is_some() && event.r#type == kind)
@@ -122,8 +121,8 @@ fn append(message: &mut String, mut causes: Vec<String>) {
     }
 }
 
-/// A server's answer without addresses of its memory, as some of Kubernetes' messages have: they are others each time,
-/// and a condition that changes all the time is written all the time.
+/// A server's message without memory addresses, which some of Kubernetes' messages contain: they differ each time, and a
+/// condition that differs each time is written each time.
 fn without_addresses(answer: &str) -> String {
     let mut parts = answer.split("0x");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -136,12 +135,12 @@ fn without_addresses(answer: &str) -> String {
     text
 }
 
-/// What functions may set. They may not set the control plane's own conditions; those are dropped.
+/// The conditions that functions may set. The control plane's own conditions are dropped.
 fn custom(conditions: &[TargetedCondition]) -> Vec<TargetedCondition> {
     conditions.iter().filter(|c| !conditions::is_system(&c.condition.kind)).cloned().collect()
 }
 
-/// One event about composed resources that are not yet what they should be.
+/// One event about composed resources that are not yet valid or ready.
 fn about(names: &[String], what: &str) -> Option<Event> {
     let message = match names {
         [] => return None,
@@ -164,7 +163,7 @@ fn synced(unsynced: &[String]) -> Condition {
     }
 }
 
-/// What the pipeline says about the composite resource's readiness replaces what its composed resources say.
+/// The readiness of the composite resource. If the pipeline reports it, that of composed resources does not matter.
 fn ready(unready: &[String], explicit: Option<bool>) -> Condition {
     match (explicit, unready) {
         (Some(true), _) | (None, []) => Condition::available(),
@@ -187,38 +186,39 @@ pub fn first_few(names: &[String]) -> String {
 }
 
 impl Failure {
-    /// The outcome of a failure: the composite resource is not synced, and what functions had to say about it before
-    /// is unknown now, unless they said so again before one of them said stop. `message` is what the condition says.
-    pub fn conclude(&self, xr: &Value, message: &str) -> Outcome {
-        let mut outcome = Outcome::default();
-        outcome.conditions.push(Condition::reconcile_error(message).into());
+    /// The report of a failure: the composite resource is not synced, and conditions that functions set before are
+    /// unknown now, unless functions set them again before one of them returned a fatal result. `message` is that of the
+    /// condition.
+    pub fn conclude(&self, xr: &Value, message: &str) -> Report {
+        let mut report = Report::default();
+        report.conditions.push(Condition::reconcile_error(message).into());
         if self.is_fatal_result() {
-            outcome.events.clone_from(&self.events);
-            outcome.conditions.extend(custom(&self.conditions));
+            report.events.clone_from(&self.events);
+            report.conditions.extend(custom(&self.conditions));
         }
-        let known: BTreeSet<String> = outcome.conditions.iter().map(|c| c.condition.kind.clone()).collect();
+        let known: BTreeSet<String> = report.conditions.iter().map(|c| c.condition.kind.clone()).collect();
         for old in conditions::of(xr) {
             if !conditions::is_system(&old.kind) && !known.contains(&old.kind) {
                 let unknown = Condition::new(&old.kind, "Unknown", reason::FATAL_ERROR);
-                outcome.conditions.push(unknown.with_message(FATAL_MESSAGE).into());
+                report.conditions.push(unknown.with_message(FATAL_MESSAGE).into());
             }
         }
-        outcome
+        report
     }
 }
 
-impl Outcome {
-    /// Sets the conditions on a composite resource. A legacy one remembers those its claim shall have, too.
-    pub fn mark(&self, xr: &mut Value, schema: Schema, now: Timestamp) {
+impl Report {
+    /// Sets the conditions on a composite resource. A legacy one also lists those that its claim gets.
+    pub fn mark(&self, xr: &mut Value, layout: Layout, now: Timestamp) {
         for TargetedCondition { condition, target } in &self.conditions {
             let condition = condition.clone();
-            // Functions do not know generations; whatever the control plane itself says is about one.
+            // Functions do not know generations; conditions of the control plane itself are about one.
             if conditions::is_system(&condition.kind) || condition.reason == reason::FATAL_ERROR {
                 conditions::mark_observed(xr, [condition], now);
             } else {
                 let kind = condition.kind.clone();
                 conditions::mark(xr, [condition], now);
-                if schema == Schema::Legacy && *target == Target::CompositeAndClaim {
+                if layout == Layout::Legacy && *target == Target::CompositeAndClaim {
                     remember_for_claim(xr, &kind);
                 }
             }

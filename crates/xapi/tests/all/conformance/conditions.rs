@@ -1,6 +1,6 @@
 //! Conditions, and the capabilities and health of packages.
 
-use crate::{Case, Check, Outcome, equal, flag};
+use super::{Case, Check, Outcome, equal, flag};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transom_object::time::{self, Timestamp};

@@ -1,13 +1,13 @@
 //! The blocks of docs/concepts.md can be applied in the order in which it shows them: every manifest is accepted, without a
 //! warning that the page does not mention, and nothing of it is pruned.
 
-use crate::plane::Plane;
+use super::plane::Plane;
 use serde_json::Value;
 use transom_object::{meta, yaml};
 use transom_xapi::Definition;
 use transom_xapi::derive::{self, Extensions};
 
-const CONCEPTS: &str = include_str!("../../../../docs/concepts.md");
+const CONCEPTS: &str = include_str!("../../../../../docs/concepts.md");
 
 /// The manifests of each block.
 fn blocks() -> Vec<Vec<Value>> {

@@ -1,6 +1,6 @@
 //! XRD → CRD.
 
-use crate::{Case, Check, Outcome, equal, flag};
+use super::{Case, Check, Outcome, equal, flag};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transom_xapi::derive::{self, Extensions};

@@ -1,84 +1,55 @@
 //! Fields that the kind of a composed resource does not declare.
 //!
 //! Crossplane v1 wrote composed resources with patches, of which the API server drops what the schema of the kind does
-//! not have. Server-side apply refuses them instead, and names them all. So Compositions of mode `Resources` are
-//! applied again without what was named.
+//! not have. Server-side apply refuses such fields instead, and names all of them. So the composed resources of
+//! Compositions of mode `Resources` are applied again without the fields that were named.
 
-use super::Composites;
+use crate::condition::Event;
+use crate::decision::Application;
 use serde_json::Value;
-use transom_compose::{Application, Event, EventType, ObservedResource, Target};
-use transom_engine::{Error, Result, is_settled};
 use transom_object::meta;
 use transom_xapi::constants::event;
 
 const UNDECLARED: &str = ": field not declared in schema";
 
-/// What came of an apply.
-pub(super) struct Applied {
-    /// The object, unless it was as wanted already.
-    pub(super) object: Option<Value>,
-    /// Fields that were left out.
-    pub(super) undeclared: Vec<String>,
-}
-
-impl Composites {
-    /// Applies what is left of a resource without the fields that the server names as undeclared.
-    pub(super) async fn apply_declared(
-        &self,
-        application: &Application,
-        owner: &str,
-        observed: Option<&ObservedResource>,
-        mut refused: Error,
-    ) -> Result<Applied> {
-        let (mut object, mut undeclared) = (application.object.clone(), Vec::new());
-        loop {
-            let named = undeclared_fields(&refused.chain().to_string());
-            let removed: Vec<String> = named.into_iter().filter(|path| remove(&mut object, path)).collect();
-            if removed.is_empty() {
-                return Err(refused);
-            }
-            undeclared.extend(removed);
-            if observed.is_some_and(|o| is_settled(&o.object, &object, owner, "")) {
-                return Ok(Applied { object: None, undeclared });
-            }
-            match self.plane.cluster.apply(&object, owner).await {
-                Ok(object) => return Ok(Applied { object: Some(object), undeclared }),
-                Err(e) => refused = e,
-            }
-        }
+/// What is left of a composed resource without the fields that a refusal names as undeclared; `None` if it names none
+/// that can be left out.
+pub(crate) fn without(application: &Application, refusal: &str) -> Option<Application> {
+    let mut undeclared = application.undeclared.clone()?;
+    let mut object = application.object.clone();
+    let named = undeclared_fields(refusal);
+    let removed: Vec<String> = named.into_iter().filter(|path| remove(&mut object, path)).collect();
+    if removed.is_empty() {
+        return None;
     }
+    undeclared.extend(removed);
+    Some(Application { object, undeclared: Some(undeclared), ..application.clone() })
 }
 
-/// Tells whoever wrote the template what is wrong with it.
-pub(super) fn warning(application: &Application, undeclared: &[String]) -> Event {
+/// A warning to the author of the template.
+pub(crate) fn warning(application: &Application, undeclared: &[String]) -> Event {
     let object = &application.object;
     let (kind, version) = (meta::kind(object), meta::api_version(object));
-    Event {
-        r#type: EventType::Warning,
-        reason: event::composite::COMPOSE.to_owned(),
-        message: format!(
-            "composed resource {:?} was applied without {}: {kind} ({version}) does not declare this; remove it from \
-             the template",
-            application.name,
-            undeclared.join(", ")
-        ),
-        step: None,
-        target: Target::Composite,
-    }
+    let (name, fields) = (&application.name, undeclared.join(", "));
+    let message = format!(
+        "composed resource {name:?} was applied without {fields}: {kind} ({version}) does not declare this; remove it \
+         from the template"
+    );
+    Event::warning(event::composite::COMPOSE, message)
 }
 
-/// The paths of the fields that an answer of the server calls undeclared.
+/// The paths of the fields that a refusal calls undeclared.
 fn undeclared_fields(answer: &str) -> Vec<String> {
     let paths = answer.lines().filter_map(|line| line.strip_suffix(UNDECLARED));
     paths.map(|line| line.rsplit_once("): ").map_or(line, |(_, path)| path).trim().to_owned()).collect()
 }
 
-/// Removes the field at a path like `.spec.ports[name="http"].colour`. Says whether it was there.
+/// Removes the field at a path like `.spec.ports[name="http"].colour`. Returns whether it was there.
 fn remove(object: &mut Value, path: &str) -> bool {
     match object {
         Value::Object(fields) => {
             let Some(path) = path.strip_prefix('.') else { return false };
-            // Names may hold dots themselves, so the longest that fits is meant.
+            // Names may hold dots themselves, so the longest name that fits is meant.
             let fits = |name: &&String| {
                 path.strip_prefix(name.as_str()).is_some_and(|r| r.is_empty() || r.starts_with(['.', '[']))
             };
@@ -104,7 +75,7 @@ fn remove(object: &mut Value, path: &str) -> bool {
     }
 }
 
-/// An item of a list, by its place or by the values of its keys.
+/// An item of a list, by its index or by the values of its keys.
 enum Element {
     Index(usize),
     Keyed(Vec<(String, Value)>),

@@ -1,9 +1,9 @@
 //! Composite resources and claims as dynamic objects, and their connection secrets.
 
-use crate::{Case, Check, Outcome, equal};
+use super::{Case, Check, Outcome, equal};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transom_xapi::composite::{Composite, Schema, UpdatePolicy};
+use transom_xapi::composite::{Composite, Layout, UpdatePolicy};
 use transom_xapi::composition::{LabelMatch, SecretReference};
 use transom_xapi::metadata::TypedReference;
 use transom_xapi::{claim, connection};
@@ -39,7 +39,7 @@ pub const TABLES: &[(&str, Check)] = &[
 
 /// The recording lost which schema a composite resource has; the name of the case tells it where it matters.
 fn composite(case: &Case<'_>) -> Composite {
-    let schema = if case.name().contains("Modern") { Schema::Modern } else { Schema::Legacy };
+    let schema = if case.name().contains("Modern") { Layout::Modern } else { Layout::Legacy };
     Composite::new(case.input("u").clone(), schema)
 }
 
@@ -165,14 +165,14 @@ fn with_secret(owner: &Value) -> Value {
 }
 
 fn propagate(case: &Case<'_>) -> Outcome {
-    let xr = Composite::new(with_secret(case.input("from")), Schema::Legacy);
+    let xr = Composite::new(with_secret(case.input("from")), Layout::Legacy);
     let claim = with_secret(case.input("to"));
     equal(&connection::source(&claim, &xr), &None)?;
     equal(&connection::propagated(&claim, &xr, &json!({})), &Ok(None))
 }
 
 fn publish(case: &Case<'_>) -> Outcome {
-    let xr = Composite::new(with_secret(case.input("o")), Schema::Legacy);
+    let xr = Composite::new(with_secret(case.input("o")), Layout::Legacy);
     equal(&connection::published(&xr, &connection::Details::default(), &[]), &None)
 }
 

@@ -1,7 +1,7 @@
 //! Definitions that cannot work are refused when they are applied, and environments are served in both versions.
 
-use crate::plane::Plane;
-use crate::{APIEXTENSIONS, xrd};
+use super::plane::Plane;
+use super::{APIEXTENSIONS, xrd};
 use serde_json::{Value, json};
 
 fn version(name: &str, referenceable: bool) -> Value {

@@ -2,7 +2,8 @@
 
 use crate::script::{Script, now, resource};
 use serde_json::{Map, Value, json};
-use transom_compose::{Objects, Schema, Simulated, Simulation, SimulationError, simulate};
+use transom_compose::offline::{Error, Input, Reconciled, reconcile};
+use transom_compose::{Layout, Objects};
 use transom_xapi::Composition;
 
 fn xr() -> Value {
@@ -21,17 +22,11 @@ fn composition() -> Composition {
     .expect("a composition")
 }
 
-async fn run(
-    xr: &Value,
-    schema: Schema,
-    observed: &[Value],
-    script: &Script,
-) -> Result<Simulated, SimulationError> {
+async fn run(xr: &Value, layout: Layout, observed: &[Value], script: &Script) -> Result<Reconciled, Error> {
     let composition = composition();
-    let simulation =
-        Simulation { xr, schema, composition: &composition, observed, context: Map::new(), now: now() };
+    let input = Input { xr, layout, composition: &composition, observed, context: Map::new(), now: now() };
     let world: Objects = observed.iter().cloned().collect();
-    simulate(&simulation, script, &world).await
+    reconcile(&input, script, &world).await
 }
 
 fn wanting_a() -> Script {
@@ -44,14 +39,14 @@ fn wanting_a() -> Script {
 
 #[tokio::test]
 async fn names_and_uids_are_those_of_crossplane() {
-    let simulated = run(&xr(), Schema::Modern, &[], &wanting_a()).await.unwrap();
-    let composed = &simulated.plan.apply[0].object["metadata"];
+    let reconciled = run(&xr(), Layout::Modern, &[], &wanting_a()).await.unwrap();
+    let composed = &reconciled.decision.apply[0].object["metadata"];
     assert_eq!(composed["name"], "test-render-75c6998e2569");
     assert_eq!(composed["ownerReferences"][0]["uid"], "a74e9307-4996-5956-bedc-750d5e1d3f4d");
     let types: Vec<&Value> =
-        simulated.xr["status"]["conditions"].as_array().unwrap().iter().map(|c| &c["type"]).collect();
+        reconciled.xr["status"]["conditions"].as_array().unwrap().iter().map(|c| &c["type"]).collect();
     assert_eq!(types, ["Responsive", "Synced", "Ready"]);
-    let said: Vec<String> = simulated.events.iter().map(transom_compose::Event::text).collect();
+    let said: Vec<String> = reconciled.events.iter().map(transom_compose::Event::text).collect();
     assert_eq!(
         said,
         ["Successfully selected composition: comp", r#"Composed resource "resource-a" is not yet ready"#]
@@ -61,7 +56,7 @@ async fn names_and_uids_are_those_of_crossplane() {
 #[tokio::test]
 async fn functions_see_what_a_control_plane_would_have_added() {
     let script = wanting_a();
-    run(&xr(), Schema::Legacy, &[], &script).await.unwrap();
+    run(&xr(), Layout::Legacy, &[], &script).await.unwrap();
     let request = &script.calls()[0].request;
     let seen = request.observed_composite().object();
     assert_eq!(seen["metadata"]["resourceVersion"], "999");
@@ -78,13 +73,13 @@ async fn observed_resources_are_referred_to_and_deleted_when_unwanted() {
         "metadata": {"name": "b", "namespace": "default", "annotations": {"crossplane.io/composition-resource-name": "b"}},
     });
     let script = wanting_a();
-    let simulated = run(&xr(), Schema::Modern, std::slice::from_ref(&observed), &script).await.unwrap();
+    let reconciled = run(&xr(), Layout::Modern, std::slice::from_ref(&observed), &script).await.unwrap();
     assert!(script.calls()[0].request.observed_composed("b").is_some());
-    assert_eq!(simulated.plan.delete[0].object, observed);
+    assert_eq!(reconciled.decision.delete[0].object, observed);
     let mut elsewhere = observed.clone();
     elsewhere["metadata"]["namespace"] = "elsewhere".into();
     elsewhere["metadata"]["ownerReferences"] = json!([{"uid": "x", "controller": true}]);
-    let error = run(&xr(), Schema::Modern, &[elsewhere], &script).await.unwrap_err();
+    let error = run(&xr(), Layout::Modern, &[elsewhere], &script).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "invalid observed resources: [observed resource b has a controller ref but is not controlled by the XR, observed resource b is not in the same namespace as the XR]"
@@ -99,17 +94,17 @@ async fn a_failure_shows_the_whole_composite_resource() {
         response.fatal("no");
         response
     });
-    let error = run(&xr(), Schema::Modern, &[], &script).await.unwrap_err();
+    let error = run(&xr(), Layout::Modern, &[], &script).await.unwrap_err();
     let text = r#"cannot compose resources: pipeline step "a" returned a fatal result: no"#;
     assert_eq!(error.to_string(), text);
-    let SimulationError::Compose { so_far, .. } = error else { panic!("a failure to compose") };
+    let Error::Compose { so_far, .. } = error else { panic!("a failure to compose") };
     assert_eq!(so_far.xr["status"]["conditions"][1]["message"], text);
     let said: Vec<String> = so_far.events.iter().map(transom_compose::Event::text).collect();
     assert_eq!(said, ["Successfully selected composition: comp", text, r#"Pipeline step "a": careful"#]);
-    let broken = run(&xr(), Schema::Modern, &[], &Script::new().then_fail("gone")).await.unwrap_err();
+    let broken = run(&xr(), Layout::Modern, &[], &Script::new().then_fail("gone")).await.unwrap_err();
     assert!(broken.to_string().starts_with("reconcile failed: cannot compose resources: "), "{broken}");
     let mut other = xr();
     other["kind"] = "Other".into();
-    let error = run(&other, Schema::Modern, &[], &wanting_a()).await.unwrap_err();
-    assert!(matches!(error, SimulationError::Incompatible));
+    let error = run(&other, Layout::Modern, &[], &wanting_a()).await.unwrap_err();
+    assert!(matches!(error, Error::Reconcile(_)));
 }

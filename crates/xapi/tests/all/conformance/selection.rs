@@ -1,12 +1,12 @@
 //! Choosing Compositions and revisions, configuring composite resources, resolving usages.
 
-use crate::{Case, Check, Outcome, equal, flag};
+use super::{Case, Check, Outcome, equal, flag};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transom_xapi::composite::{Composite, Schema};
+use transom_xapi::composite::{Composite, Layout};
 use transom_xapi::constants::label;
 use transom_xapi::selection::{self, CompositionChoice};
-use transom_xapi::{CompositionRevision, Definition, Usage, definition, revision};
+use transom_xapi::{CompositionRevision, CompositionSpec, Definition, Usage, definition, revision};
 
 pub const TABLES: &[(&str, Check)] = &[
     ("core/apis_apiextensions_v1/composition_revision/TestLatestRevision", latest),
@@ -35,7 +35,7 @@ fn composite(case: &Case<'_>) -> Composite {
     if given["Sel"].is_object() {
         spec["compositionSelector"] = given["Sel"].clone();
     }
-    Composite::new(json!({"spec": spec}), Schema::Legacy)
+    Composite::new(json!({"spec": spec}), Layout::Legacy)
 }
 
 fn default() -> Definition {
@@ -54,8 +54,8 @@ fn resolved(case: &Case<'_>) -> Outcome {
 
 fn named(case: &Case<'_>) -> Outcome {
     let metadata = json!({"name": case.input("cp")["name"], "labels": case.input("cp")["labels"]});
-    let mut xr = Composite::new(json!({"metadata": metadata}), Schema::Legacy);
-    selection::configure(&xr, &CompositionRevision::default()).unwrap().apply(&mut xr);
+    let mut xr = Composite::new(json!({"metadata": metadata}), Layout::Legacy);
+    selection::configure(&xr, &CompositionSpec::default()).unwrap().apply(&mut xr);
     equal(
         &xr.object["metadata"]["labels"][label::COMPOSITE],
         &case.expected()["cp"]["labels"][label::COMPOSITE],
@@ -69,9 +69,9 @@ fn configure(case: &Case<'_>) -> Outcome {
     if given["Ref"].is_object() {
         object["spec"]["writeConnectionSecretToRef"] = given["Ref"].clone();
     }
-    let mut xr = Composite::new(object, Schema::Legacy);
+    let mut xr = Composite::new(object, Layout::Legacy);
     let revision = CompositionRevision::deserialize(case.input("rev")).unwrap();
-    let got = selection::configure(&xr, &revision);
+    let got = selection::configure(&xr, &revision.spec.composition);
     equal(&got.as_ref().err().map(ToString::to_string).as_deref(), &case.error())?;
     if let Ok(configuration) = got {
         configuration.apply(&mut xr);

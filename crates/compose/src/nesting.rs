@@ -1,22 +1,23 @@
 //! How deep composite resources are nested.
 //!
 //! A Composition that composes its own kind, directly, through a claim or through other composite resources, would never
-//! end. So a composite resource with [`DEEPEST`] objects above it composes nothing.
+//! end. So a composite resource with [`MAX_ABOVE`] objects above it composes nothing.
 
+use crate::world::World;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use transom_engine::{Cluster, Error, Result};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_xapi::constants::label;
 
 /// The most objects that a composite resource may have above it: composite resources and claims.
-pub(crate) const DEEPEST: usize = 32;
+const MAX_ABOVE: usize = 32;
 
-/// How many objects are above those that were looked at, by uid. What is above an object does not change, so each is
-/// read once; a composite resource that has neither controller nor claim is not looked up at all.
-#[derive(Default)]
-pub(crate) struct Nesting(Mutex<HashMap<String, usize>>);
+/// A cache of the number of objects above each object, by uid. What is above an object does not change, so each is read
+/// once; a composite resource that has neither controller nor claim is not looked up at all.
+#[derive(Debug, Default)]
+pub struct Nesting(Mutex<HashMap<String, usize>>);
 
 impl Nesting {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
@@ -24,27 +25,27 @@ impl Nesting {
     }
 
     /// Removes what is cached of an object that is deleted.
-    pub(crate) fn forget(&self, object: &Value) {
-        self.lock().remove(meta::uid(object));
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
     }
 
     /// Fails for a composite resource that is nested too deeply.
-    pub(crate) async fn check(&self, cluster: &Cluster, xr: &Value) -> Result<()> {
-        let depth = self.depth(cluster, xr).await;
-        if depth < DEEPEST {
+    pub(crate) async fn check(&self, world: &dyn World, xr: &Value) -> Result<(), String> {
+        let depth = self.depth(world, xr).await;
+        if depth < MAX_ABOVE {
             return Ok(());
         }
-        let (kind, top) = (meta::kind(xr), meta::label(xr, transom_xapi::constants::label::COMPOSITE));
-        Err(Error::unfit(format!(
-            "composite resources are nested {depth} levels deep, and {DEEPEST} is the limit: does a Composition of {kind} \
-             compose a {kind} again, directly or through other composite resources? Correct it, then delete the topmost \
-             one, {:?}",
+        let (kind, top) = (meta::kind(xr), meta::label(xr, label::COMPOSITE));
+        Err(format!(
+            "composite resources are nested {depth} levels deep, and {MAX_ABOVE} is the limit: does a Composition of \
+             {kind} compose a {kind} again, directly or through other composite resources? Correct it, then delete the \
+             topmost one, {:?}",
             top.unwrap_or_default()
-        )))
+        ))
     }
 
     /// The number of objects above an object, at most one more than the limit.
-    async fn depth(&self, cluster: &Cluster, object: &Value) -> usize {
+    async fn depth(&self, world: &dyn World, object: &Value) -> usize {
         let mut visited: Vec<String> = Vec::new();
         let mut current = Cow::Borrowed(object);
         // The depth of the object that was visited last, unless it may be another one next time.
@@ -58,13 +59,13 @@ impl Nesting {
             }
             visited.push(uid);
             let Some(above) = Above::of(&current) else { break Some(0) };
-            if visited.len() > DEEPEST {
+            if visited.len() > MAX_ABOVE {
                 return visited.len();
             }
             if let Some(depth) = above.uid.as_deref().and_then(|uid| self.cached(uid)) {
                 break Some(depth + 1);
             }
-            match cluster.get(&above.gvk, &above.namespace, &above.name).await {
+            match world.owner(&above.kind, &above.namespace, &above.name).await {
                 Ok(Some(parent)) if above.uid.as_deref().is_none_or(|uid| uid == meta::uid(&parent)) => {
                     current = Cow::Owned(parent);
                 }
@@ -89,7 +90,7 @@ impl Nesting {
 
 /// What an object exists for: the object that controls it, or the claim that a composite resource was made for.
 struct Above {
-    gvk: GroupVersionKind,
+    kind: GroupVersionKind,
     namespace: String,
     name: String,
     uid: Option<String>,
@@ -97,12 +98,12 @@ struct Above {
 
 impl Above {
     fn of(object: &Value) -> Option<Self> {
-        let gvk = |api_version: &str, kind: &str| {
+        let kind = |api_version: &str, kind: &str| {
             GroupVersion::parse(api_version).unwrap_or_default().with_kind(kind)
         };
         if let Some(owner) = meta::controller_of(object) {
             return Some(Self {
-                gvk: gvk(&owner.api_version, &owner.kind),
+                kind: kind(&owner.api_version, &owner.kind),
                 namespace: meta::namespace(object).to_owned(),
                 name: owner.name,
                 uid: Some(owner.uid),
@@ -111,10 +112,51 @@ impl Above {
         let claim = object.pointer("/spec/claimRef")?;
         let field = |name: &str| claim.get(name).and_then(Value::as_str);
         Some(Self {
-            gvk: gvk(field("apiVersion")?, field("kind")?),
+            kind: kind(field("apiVersion")?, field("kind")?),
             namespace: field("namespace")?.to_owned(),
             name: field("name")?.to_owned(),
             uid: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::Objects;
+    use serde_json::json;
+
+    fn nested(level: usize) -> Value {
+        let mut object = json!({
+            "apiVersion": "e/v1", "kind": "X",
+            "metadata": {"name": format!("x{level}"), "uid": format!("u{level}"), "labels": {"crossplane.io/composite": "x0"}},
+        });
+        if let Some(above) = level.checked_sub(1) {
+            object["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "e/v1", "kind": "X", "name": format!("x{above}"), "uid": format!("u{above}"),
+                "controller": true,
+            }]);
+        }
+        object
+    }
+
+    #[tokio::test]
+    async fn a_composite_resource_that_is_nested_too_deeply_is_refused() {
+        let world: Objects = (0..50).map(nested).collect();
+        let nesting = Nesting::default();
+        assert_eq!(nesting.check(&world, &nested(0)).await, Ok(()));
+        assert_eq!(nesting.check(&world, &nested(31)).await, Ok(()));
+        let why = nesting.check(&world, &nested(32)).await.unwrap_err();
+        assert!(
+            why.starts_with("composite resources are nested 32 levels deep, and 32 is the limit"),
+            "{why}"
+        );
+        assert!(why.ends_with("delete the topmost one, \"x0\""), "{why}");
+        assert!(Nesting::default().check(&world, &nested(49)).await.is_err(), "without a cache, too");
+    }
+
+    #[tokio::test]
+    async fn an_owner_that_cannot_be_read_counts_as_the_topmost_one() {
+        assert_eq!(Nesting::default().depth(&Objects::new(), &nested(40)).await, 1);
     }
 }

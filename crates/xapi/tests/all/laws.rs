@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use transom_object::{GroupVersionKind, time};
-use transom_xapi::composite::{Composite, Schema};
+use transom_xapi::composite::{Composite, Layout};
 use transom_xapi::constants::label;
 use transom_xapi::derive::{self, Extensions};
 use transom_xapi::metadata::controller_reference;
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn binding_twice_is_binding_once(spec in object(), observed in object(), enforced: bool) {
         let claim = json!({"apiVersion": "g/v1", "kind": "C", "metadata": {"name": "c", "namespace": "n"}, "spec": spec});
-        let xr = Composite::new(observed, Schema::Legacy);
+        let xr = Composite::new(observed, Layout::Legacy);
         let of = GroupVersionKind::new("g", "v1", "X");
         let once = claim::bind(&claim, &xr, &of, "x", enforced).unwrap();
         let twice = claim::bind(&once.claim, &xr, &of, "x", enforced).unwrap();

@@ -1,7 +1,7 @@
 //! What Crossplane notes in metadata.
 
-use crate::conditions::recorded;
-use crate::{Case, Check, Outcome, equal, flag};
+use super::conditions::recorded;
+use super::{Case, Check, Outcome, equal, flag};
 use serde_json::{Value, json};
 use transom_object::{meta, time};
 use transom_xapi::constants::annotation;
