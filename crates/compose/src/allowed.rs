@@ -47,7 +47,7 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// One entry of a list. It says nothing about namespaces: what it allows, it allows in all of them.
+/// One entry of a list. It does not depend on namespaces: what it allows, it allows in all of them.
 struct Entry<'a> {
     api_version: &'a str,
     kind: &'a str,
@@ -109,7 +109,7 @@ enum Pattern {
 
 impl Pattern {
     /// The pattern, or what is wrong with it. It must be a regular expression as it is written: put between brackets
-    /// before that is known, `a)|(?:.*` would become one that matches everything.
+    /// before that is known, `a)|(?:.*` would become a pattern that matches everything.
     fn of(text: &str) -> Result<Self, String> {
         if text == "*" {
             return Ok(Self::Any);

@@ -1,7 +1,6 @@
 //! What is decided from a pipeline's desired state: what to delete, what to refer to, what to apply, and what to report.
 //!
-//! A [`Decision`] says nothing about how and in which order the API server is asked for it; see
-//! [`Plan`](crate::Plan) for that.
+//! A [`Decision`] is independent of the requests that carry it out and of their order; see [`Plan`](crate::Plan).
 
 use crate::condition::{Event, TargetedCondition};
 use crate::inputs::Requirements;

@@ -1,4 +1,4 @@
-//! The decision itself: run the pipeline, then compare what it wants with what exists.
+//! The decision itself: run the pipeline, then compare its desired state with what exists.
 
 use crate::composite::{identity, references, with_references};
 use crate::decision::{Decision, References};
@@ -51,7 +51,7 @@ fn steps(composition: &CompositionSpec) -> Result<Cow<'_, [PipelineStep]>, Cause
     Ok(steps)
 }
 
-/// What every step is told exists.
+/// The observed state that every step is given.
 fn observed_state(inputs: &Inputs<'_>) -> Result<State, Cause> {
     let not_an_object = |e: transom_function::NotAnObject| Cause::Resources(e.to_string());
     let composite = resource(inputs.shown.unwrap_or(inputs.xr).clone(), inputs.connection_details.clone())

@@ -81,7 +81,7 @@ fn fields(composite: &Resource, inputs: &Inputs<'_>) -> Vec<String> {
 fn differing(path: &str, wanted: &Value, observed: &Value, found: &mut Vec<String>) {
     let nothing = Map::new();
     match (wanted, observed) {
-        // Null is as good as absent.
+        // Null counts as absent.
         (Value::Null, _) => {}
         (Value::Object(wanted), Value::Object(_) | Value::Null) => {
             let observed = observed.as_object().unwrap_or(&nothing);

@@ -1,5 +1,5 @@
 //! Decides everything about one reconcile of a composite resource: which Composition it uses, what should exist, what is
-//! deleted, kept and watched, what its status says, and when it is reconciled again.
+//! deleted, kept and watched, its final status, and when it is reconciled again.
 //!
 //! [`Reconcile`] is the whole, as a state machine: it returns [`Plan`]s, which the caller executes, and decides from their
 //! [`Outcome`]s what comes next. Controllers execute plans against an API server; [`offline`] keeps what would have been
@@ -15,6 +15,8 @@
 //! start ──▶ prepare ──▶ observe ──▶ compose ┴─▶ Decision ──▶ Plan ──▶ (execute) ──▶ Outcomes ──▶ conclude ──▶ Plan …
 //!                                        └────▶ Failure ────────────────────────────────────▶ fail ─────────▶ Plan …
 //! ```
+
+#![warn(missing_docs)]
 
 mod allowed;
 mod catalog;

@@ -1,7 +1,7 @@
 //! What a run read, and so depends on.
 //!
 //! [`Recorder`] stands between the engine and the world of the caller. It notes every lookup and what was found, from
-//! which [`Reads`] tells what to watch from now on, and what the status lists as watched.
+//! which [`Reads`] derives what to watch from now on, and what the status lists as watched.
 
 use crate::lookup::Lookup;
 use crate::world::{World, WorldError};

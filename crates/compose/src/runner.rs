@@ -18,7 +18,7 @@ pub trait FunctionRunner: Send + Sync {
 pub struct StepRef<'a> {
     /// The step's name in its Composition.
     pub name: &'a str,
-    /// Its place in the pipeline, from zero.
+    /// Its index in the pipeline, from zero.
     pub index: usize,
     /// How often the step called before, in this run of the pipeline.
     pub iteration: usize,
@@ -26,23 +26,35 @@ pub struct StepRef<'a> {
     pub function: &'a str,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// No function of that name can be called.
     #[error("there is no function {function:?}: {reason}")]
-    Unknown { function: String, reason: String },
+    Unknown {
+        /// Its name.
+        function: String,
+        /// Why.
+        reason: String,
+    },
     /// The call took longer than it may.
     #[error("function {function:?} did not answer within {} s", .after.as_secs_f64())]
-    Deadline { function: String, after: std::time::Duration },
-    /// The call failed: nothing listens, the connection broke, the answer is garbage or too large, the function
-    /// panicked.
+    Deadline {
+        /// Its name.
+        function: String,
+        /// How long it was given.
+        after: std::time::Duration,
+    },
+    /// The call failed: no server at the address, a broken connection, a response that is malformed or too large, a
+    /// panic of the function.
     #[error("cannot run function {function:?}: {code}: {message}")]
     Failed {
+        /// Its name.
         function: String,
         /// The gRPC code, or where it went wrong.
         code: String,
+        /// What went wrong.
         message: String,
     },
 }

@@ -114,25 +114,4 @@ impl Rng {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         u32::try_from((z ^ (z >> 31)) >> 32).unwrap_or_default()
     }
-
-    /// The duration, plus or minus up to a tenth, and at most `Duration::MAX`.
-    pub(crate) fn jitter(&self, duration: Duration) -> Duration {
-        let factor = 0.9 + 0.2 * f64::from(self.draw()) / f64::from(u32::MAX);
-        Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(Duration::MAX)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jitter_stays_within_a_tenth() {
-        let rng = Rng::new(1);
-        let minute = Duration::from_secs(60);
-        let draws: Vec<Duration> = (0..1000).map(|_| rng.jitter(minute)).collect();
-        assert!(draws.iter().all(|d| (54.0..=66.0).contains(&d.as_secs_f64())));
-        assert!(draws.iter().any(|d| *d < minute) && draws.iter().any(|d| *d > minute));
-        assert!((0..100).all(|_| rng.jitter(Duration::MAX) > minute), "the longest, too");
-    }
 }

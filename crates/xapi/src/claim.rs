@@ -2,7 +2,7 @@
 //!
 //! A claim is written before the composite resource it creates, so that a crash in between leaks nothing. User fields
 //! flow from the claim's spec to the composite resource and from the composite resource's status to the claim;
-//! Crossplane's own fields flow where [`bind`] says.
+//! [`bind`] determines where Crossplane's own fields go.
 
 use crate::composite::{Composite, Layout, UpdatePolicy, last_published_time};
 use crate::conditions::{self, Condition};
@@ -14,7 +14,9 @@ use serde_json::{Map, Value, json};
 use transom_object::quote::quote;
 use transom_object::{GroupVersionKind, meta};
 
+/// Why a claim cannot be bound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum Error {
     #[error("claim spec was not an object")]
     Spec,
@@ -38,7 +40,7 @@ const REVISION_SELECTOR: &str = "compositionRevisionSelector";
 /// What is called to find the composite resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompositeName {
-    /// The claim says so.
+    /// The claim refers to it.
     Bound(String),
     /// The claim does not say: a name with this prefix is to be generated.
     Generate(String),
@@ -88,12 +90,12 @@ pub fn is_bound(claim: &Value, xr: &Composite) -> bool {
 pub struct Binding {
     /// The claim to write first; equal to the one given when there is nothing to write.
     pub claim: Value,
-    /// The composite resource to apply, forcing ownership: what the claim says and nothing else.
+    /// The composite resource to apply, forcing ownership: the fields of the claim and nothing else.
     pub composite: Value,
 }
 
 /// Binds a claim to its composite resource of this type and name, and lets each tell the other what it must.
-/// `observed` is the composite resource as it is, or an empty object. `enforced` says that the definition enforces a
+/// `observed` is the composite resource as it is, or an empty object. `enforced` is whether the definition enforces a
 /// Composition, so that the claim has no say.
 pub fn bind(
     claim: &Value,
@@ -154,7 +156,7 @@ fn stripped_fields(observed: &Composite, enforced: bool) -> Vec<String> {
         .collect()
 }
 
-/// The claim with what its composite resource tells it.
+/// The claim with the fields of its composite resource.
 fn told(claim: &Value, observed: &Composite, of: &GroupVersionKind, name: &str, enforced: bool) -> Value {
     let mut told = claim.clone();
     if let Some(external) = external_name(&observed.object) {
@@ -185,7 +187,7 @@ fn told(claim: &Value, observed: &Composite, of: &GroupVersionKind, name: &str, 
     told
 }
 
-/// Gives the claim the status of its composite resource, except what Crossplane keeps there for either; says whether
+/// Gives the claim the status of its composite resource, except what Crossplane keeps there for either; returns whether
 /// anything changed.
 pub fn copy_status(claim: &mut Value, xr: &Value) -> Result<bool, Error> {
     let Some(theirs) = xr.get("status") else { return Ok(false) };

@@ -1,7 +1,7 @@
 //! Composite resources: dynamic objects with a known place for what belongs to Crossplane.
 //!
 //! A legacy composite resource keeps Crossplane's fields right in its spec, a modern one in `spec.crossplane`. What is
-//! malformed reads as absent: a field of the wrong type says nothing.
+//! malformed reads as absent: a field of the wrong type has no value.
 
 use crate::composition::{LabelMatch, NameReference, SecretReference};
 use crate::conditions;
@@ -30,7 +30,7 @@ impl Layout {
         }
     }
 
-    /// The fields that belong to Crossplane, made if they are not there. `None` when a part of the way is no object.
+    /// The fields that belong to Crossplane, made if they are not there. `None` when a part of the path is not an object.
     pub fn machinery_mut(self, xr: &mut Value) -> Option<&mut Map<String, Value>> {
         let spec = entry(xr.as_object_mut()?, "spec")?;
         match self {
@@ -47,11 +47,14 @@ pub(crate) fn entry<'a>(map: &'a mut Map<String, Value>, key: &str) -> Option<&'
 /// When a composite resource takes up a new revision of its Composition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdatePolicy {
+    /// At once.
     Automatic,
+    /// When its reference to the revision is changed.
     Manual,
 }
 
 impl UpdatePolicy {
+    /// The policy of a name.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "Automatic" => Some(Self::Automatic),
@@ -60,6 +63,7 @@ impl UpdatePolicy {
         }
     }
 
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Automatic => "Automatic",
@@ -68,18 +72,22 @@ impl UpdatePolicy {
     }
 }
 
-/// A system condition type cannot be handed on to a claim.
+/// A system condition cannot be a condition of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot set system condition {0} as a claim condition")]
 pub struct SystemCondition(pub String);
 
+/// A composite resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Composite {
+    /// The whole object.
     pub object: Value,
+    /// Where it keeps Crossplane's fields.
     pub layout: Layout,
 }
 
 impl Composite {
+    /// A composite resource with this layout.
     pub fn new(object: Value, layout: Layout) -> Self {
         Self { object, layout }
     }
@@ -99,38 +107,47 @@ impl Composite {
         }
     }
 
+    /// The Composition it uses.
     pub fn composition_ref(&self) -> Option<NameReference> {
         self.read("compositionRef")
     }
 
+    /// Sets the Composition it uses.
     pub fn set_composition_ref(&mut self, name: &str) {
         self.write("compositionRef", json!({"name": name}));
     }
 
+    /// The labels by which its Composition is chosen.
     pub fn composition_selector(&self) -> Option<LabelMatch> {
         self.read("compositionSelector")
     }
 
+    /// The revision it uses.
     pub fn composition_revision_ref(&self) -> Option<NameReference> {
         self.read("compositionRevisionRef")
     }
 
+    /// Sets the revision it uses.
     pub fn set_composition_revision_ref(&mut self, name: &str) {
         self.write("compositionRevisionRef", json!({"name": name}));
     }
 
+    /// The labels by which its revision is chosen.
     pub fn composition_revision_selector(&self) -> Option<LabelMatch> {
         self.read("compositionRevisionSelector")
     }
 
+    /// Sets the labels by which its revision is chosen.
     pub fn set_composition_revision_selector(&mut self, selector: &LabelMatch) {
         self.write("compositionRevisionSelector", json!(selector));
     }
 
+    /// When it takes up new revisions.
     pub fn composition_update_policy(&self) -> Option<UpdatePolicy> {
         UpdatePolicy::parse(self.read::<String>("compositionUpdatePolicy")?.as_str())
     }
 
+    /// Sets when it takes up new revisions.
     pub fn set_composition_update_policy(&mut self, policy: UpdatePolicy) {
         self.write("compositionUpdatePolicy", policy.as_str().into());
     }
@@ -151,6 +168,7 @@ impl Composite {
         self.read_legacy("claimRef")
     }
 
+    /// Binds it to a claim.
     pub fn set_claim_ref(&mut self, claim: &TypedReference) {
         if self.layout == Layout::Legacy {
             self.write("claimRef", json!(claim));
@@ -162,6 +180,7 @@ impl Composite {
         self.read_legacy("writeConnectionSecretToRef")
     }
 
+    /// Sets where the connection details go.
     pub fn set_connection_secret_ref(&mut self, secret: &SecretReference) {
         if self.layout == Layout::Legacy {
             self.write("writeConnectionSecretToRef", json!(secret));
@@ -173,6 +192,7 @@ impl Composite {
         (self.layout == Layout::Legacy).then(|| last_published_time(&self.object)).flatten()
     }
 
+    /// Sets when the connection details were last published.
     pub fn set_last_published_time(&mut self, time: &str) {
         if self.layout == Layout::Legacy {
             set_last_published_time(&mut self.object, time);
@@ -184,13 +204,14 @@ impl Composite {
         self.object.pointer("/status/lastHandledReconcileAt").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Sets the token of the last request to reconcile that was handled.
     pub fn set_last_handled_reconcile_at(&mut self, token: &str) {
         if let Some(status) = self.object.as_object_mut().and_then(|o| entry(o, "status")) {
             status.insert("lastHandledReconcileAt".to_owned(), token.into());
         }
     }
 
-    /// The types of conditions that the claim gets to see.
+    /// The types of conditions that the claim gets.
     pub fn claim_condition_types(&self) -> Vec<String> {
         if self.layout == Layout::Modern {
             return Vec::new();
@@ -199,7 +220,7 @@ impl Composite {
         list.and_then(|list| Vec::deserialize(list).ok()).unwrap_or_default()
     }
 
-    /// Adds to the types of conditions that the claim gets to see; none is ever removed.
+    /// Adds to the types of conditions that the claim gets; none is ever removed.
     pub fn add_claim_condition_types(&mut self, types: &[&str]) -> Result<(), SystemCondition> {
         if self.layout == Layout::Modern {
             return Ok(());

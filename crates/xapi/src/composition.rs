@@ -4,6 +4,8 @@
 //! a pipeline step that Crossplane designed but never shipped (`functionRevisionRef`, `functionRevisionSelector`,
 //! `allowedExtraResources`, `maxIterations`, `inputRef`) carry the names the designs gave them.
 
+#![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
+
 use crate::conditions::Condition;
 use crate::metadata::Metadata;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -1,6 +1,6 @@
 //! Conditions as Crossplane sets them.
 //!
-//! Unlike the API server's own conditions, one that changes in anything but its time replaces the old entry wholesale:
+//! Unlike the API server's own conditions, a condition that changes in anything but its time replaces the old entry:
 //! the transition time moves with reason, message and generation too. One that is equal leaves the old entry, time
 //! included, untouched — otherwise controllers would wake themselves.
 
@@ -16,9 +16,11 @@ use transom_object::time::{self, Timestamp};
 /// large cannot be written at all: of a longer message the middle is left out.
 pub const LONGEST_MESSAGE: usize = 16 << 10;
 
+/// A condition of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
@@ -26,9 +28,12 @@ pub struct Condition {
     /// Empty until the condition is set.
     #[serde(deserialize_with = "nullable")]
     pub last_transition_time: String,
+    /// A word for programs.
     pub reason: String,
+    /// A sentence for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The generation of the object that it is about.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
 }
@@ -38,6 +43,7 @@ fn is_zero(n: &i64) -> bool {
 }
 
 impl Condition {
+    /// A condition without a message.
     pub fn new(kind: &str, status: &str, reason: &str) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -47,18 +53,22 @@ impl Condition {
         }
     }
 
+    /// `Ready`: it is.
     pub fn available() -> Self {
         Self::new(condition::READY, "True", reason::AVAILABLE)
     }
 
+    /// `Ready`: it is not, and was before.
     pub fn unavailable() -> Self {
         Self::new(condition::READY, "False", reason::UNAVAILABLE)
     }
 
+    /// `Ready`: it is not yet.
     pub fn creating() -> Self {
         Self::new(condition::READY, "False", reason::CREATING)
     }
 
+    /// `Ready`: it is being deleted.
     pub fn deleting() -> Self {
         Self::new(condition::READY, "False", reason::DELETING)
     }
@@ -68,42 +78,52 @@ impl Condition {
         Self::new(condition::READY, "False", reason::WAITING).with_message(message::CLAIM_WAITING)
     }
 
+    /// `Synced`: the last reconcile succeeded.
     pub fn reconcile_success() -> Self {
         Self::new(condition::SYNCED, "True", reason::RECONCILE_SUCCESS)
     }
 
+    /// `Synced`: the last reconcile failed.
     pub fn reconcile_error(error: impl Into<String>) -> Self {
         Self::new(condition::SYNCED, "False", reason::RECONCILE_ERROR).with_message(error)
     }
 
+    /// `Synced`: reconciliation is paused.
     pub fn reconcile_paused() -> Self {
         Self::new(condition::SYNCED, "False", reason::RECONCILE_PAUSED).with_message(message::PAUSED)
     }
 
+    /// `Established` of a definition: composite resources are reconciled.
     pub fn watching_composite() -> Self {
         Self::new(condition::ESTABLISHED, "True", reason::WATCHING_COMPOSITE)
     }
 
+    /// `Established` of a definition: it is being deleted.
     pub fn terminating_composite() -> Self {
         Self::new(condition::ESTABLISHED, "False", reason::TERMINATING_COMPOSITE)
     }
 
+    /// `Offered` of a definition: claims are reconciled.
     pub fn watching_claim() -> Self {
         Self::new(condition::OFFERED, "True", reason::WATCHING_CLAIM)
     }
 
+    /// `Offered` of a definition: it is being deleted.
     pub fn terminating_claim() -> Self {
         Self::new(condition::OFFERED, "False", reason::TERMINATING_CLAIM)
     }
 
+    /// `ValidPipeline` of a revision: its functions can run in it.
     pub fn valid_pipeline() -> Self {
         Self::new(condition::VALID_PIPELINE, "True", reason::VALID_PIPELINE)
     }
 
+    /// `ValidPipeline` of a revision: a function lacks a capability.
     pub fn missing_capabilities(message: impl Into<String>) -> Self {
         Self::new(condition::VALID_PIPELINE, "False", reason::MISSING_CAPABILITIES).with_message(message)
     }
 
+    /// `Responsive`: changes of this object come too often to act on each of them.
     pub fn watch_circuit_open(triggered_by: &str) -> Self {
         Self::new(condition::RESPONSIVE, "False", reason::WATCH_CIRCUIT_OPEN)
             .with_message(format!("Too many watch events from {triggered_by}. Allowing events periodically."))
@@ -117,6 +137,7 @@ impl Condition {
         ))
     }
 
+    /// `Responsive`: changes are acted on at once.
     pub fn watch_circuit_closed() -> Self {
         Self::new(condition::RESPONSIVE, "True", reason::WATCH_CIRCUIT_CLOSED)
     }
@@ -158,23 +179,26 @@ impl Condition {
         condition.with_message(message)
     }
 
+    /// The same with a message.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
+    /// The same, about a generation.
     #[must_use]
     pub fn with_generation(mut self, generation: i64) -> Self {
         self.observed_generation = generation;
         self
     }
 
+    /// Whether its status is `True`.
     pub fn is_true(&self) -> bool {
         self.status == "True"
     }
 
-    /// Whether both say the same, whenever they said it. A generation counts only if both have one.
+    /// Whether both are equal, apart from their times. A generation counts only if both have one.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let generations = (self.observed_generation, other.observed_generation);
         (&self.kind, &self.status, &self.reason, &self.message)
@@ -193,12 +217,12 @@ pub fn is_core_system(kind: &str) -> bool {
     matches!(kind, condition::READY | condition::SYNCED | condition::HEALTHY | condition::UP_TO_DATE)
 }
 
-/// The condition of a type; one nobody has set is `Unknown`.
+/// The condition of a type; `Unknown` if it is not set.
 pub fn get(conditions: &[Condition], kind: &str) -> Condition {
     conditions.iter().find(|c| c.kind == kind).cloned().unwrap_or_else(|| Condition::new(kind, "Unknown", ""))
 }
 
-/// Sets a condition as of `now`, unless it brings its own time; says whether anything changed. A message that is too
+/// Sets a condition as of `now`, unless it has a time; returns whether anything changed. A message that is too
 /// long is shortened.
 pub fn set(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) -> bool {
     if new.message.len() > LONGEST_MESSAGE {
@@ -285,7 +309,7 @@ pub fn write(object: &mut Value, conditions: &[Condition]) {
     }
 }
 
-/// Sets conditions of a dynamic object as of `now`; says whether anything changed.
+/// Sets conditions of a dynamic object as of `now`; returns whether anything changed.
 pub fn mark(object: &mut Value, new: impl IntoIterator<Item = Condition>, now: Timestamp) -> bool {
     let mut conditions = of(object);
     let mut changed = false;
@@ -298,7 +322,7 @@ pub fn mark(object: &mut Value, new: impl IntoIterator<Item = Condition>, now: T
     changed
 }
 
-/// [`mark`], with every condition speaking of the object's current generation.
+/// [`mark`], with the object's current generation in every condition.
 pub fn mark_observed(object: &mut Value, new: impl IntoIterator<Item = Condition>, now: Timestamp) -> bool {
     let generation = transom_object::meta::generation(object);
     mark(object, new.into_iter().map(|c| c.with_generation(generation)), now)

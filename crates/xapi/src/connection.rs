@@ -1,4 +1,4 @@
-//! Connection secrets: who may write them and what is in them.
+//! Connection secrets: which owner may write them, and their contents.
 
 use crate::claim;
 use crate::composite::Composite;
@@ -14,7 +14,9 @@ use transom_object::quote::quote;
 /// Connection details: bytes by name.
 pub type Details = BTreeMap<String, Vec<u8>>;
 
+/// Why a connection secret may not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum Error {
     #[error("refusing to modify uncontrolled secret of type {}", quote(.0))]
     NotAConnectionSecret(String),
@@ -24,7 +26,7 @@ pub enum Error {
     NotTheComposites,
 }
 
-/// Whether the owner with this uid manages the secret, or may begin to because nobody does and it is a connection
+/// Whether the owner with this uid controls the secret, or may begin to because it has no controller and is a connection
 /// secret.
 pub fn must_be_controllable_by(secret: &Value, uid: &str) -> Result<(), Error> {
     let kind = secret.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -45,7 +47,7 @@ pub fn secret(owner: &Value, namespace: &str, name: &str) -> Value {
     })
 }
 
-/// The details in a secret. What is no base64 is left out.
+/// The details in a secret. Values that are not base64 are left out.
 pub fn details(secret: &Value) -> Details {
     let data = secret.get("data").and_then(Value::as_object);
     let decode =

@@ -1,6 +1,8 @@
 //! The words of Crossplane that others can see: finalizers, labels, annotations, field owners, condition types and
 //! reasons, event reasons.
 
+#![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
+
 /// API groups.
 pub mod group {
     pub const APIEXTENSIONS: &str = "apiextensions.crossplane.io";
@@ -66,7 +68,7 @@ pub mod owner {
     pub const COMPOSITE: &str = "apiextensions.crossplane.io/composite";
     /// Composed resources; followed by `/` and a hash of the composite resource.
     pub const COMPOSED_PREFIX: &str = "apiextensions.crossplane.io/composed";
-    /// What a claim says about its composite resource.
+    /// Conditions of a claim about its composite resource.
     pub const CLAIM: &str = "apiextensions.crossplane.io/claim";
     /// The manager of plain updates.
     pub const DEFAULT: &str = "crossplane";
@@ -113,7 +115,7 @@ pub mod reason {
     pub const MISSING_CAPABILITIES: &str = "MissingCapabilities";
     pub const WATCH_CIRCUIT_OPEN: &str = "WatchCircuitOpen";
     pub const WATCH_CIRCUIT_CLOSED: &str = "WatchCircuitClosed";
-    /// Ours: Crossplane says nothing until a function that does not answer is given up on.
+    /// Ours: Crossplane reports nothing until the call of a function times out.
     pub const WAITING_FOR_FUNCTION: &str = "WaitingForFunction";
     /// Of custom conditions whose truth is unknown because the pipeline failed.
     pub const FATAL_ERROR: &str = "FatalError";

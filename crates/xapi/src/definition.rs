@@ -4,6 +4,8 @@
 //! Versions v1 and v2 of the API differ in defaults and rules, not in shape, and nothing converts between them: both
 //! are read by the same type.
 
+#![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
+
 use crate::composite::{Layout, UpdatePolicy};
 use crate::composition::{ConditionedStatus, LabelMatch, NameReference, TypeReference, nullable, omit};
 use crate::conditions;
@@ -209,7 +211,7 @@ impl Definition {
     }
 }
 
-/// Whether a CRD was derived for composite resources rather than for claims or by someone else.
+/// Whether a CRD was derived for composite resources, rather than for claims or by another component.
 pub fn is_composite_crd(crd: &Value) -> bool {
     has_category(crd, crate::derive::CATEGORY_COMPOSITE)
 }

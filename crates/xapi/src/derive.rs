@@ -34,10 +34,13 @@ pub struct Extensions {
 }
 
 impl Extensions {
+    /// All of them.
     pub const ALL: Self = Self { watched_resources: true, handled_requests: true };
 }
 
+/// Why no CRD can be derived.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum Error {
     #[error("cannot generate CRD for {} {}: {source}", quote(what), quote(name))]
     Version { what: &'static str, name: String, source: SchemaError },
@@ -45,7 +48,9 @@ pub enum Error {
     ClaimNames(ClaimNamesError),
 }
 
+/// What is wrong with the schema of a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum SchemaError {
     #[error("custom resource validation cannot be nil")]
     Missing,
@@ -53,7 +58,9 @@ pub enum SchemaError {
     Malformed(String),
 }
 
+/// What is wrong with the names of the claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum ClaimNamesError {
     #[error("missing names")]
     Missing,

@@ -1,5 +1,7 @@
 //! Functions and their revisions: which revision answers for a step, and whether it can.
 
+#![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
+
 use crate::composition::{ConditionedStatus, LabelMatch, PipelineStep, nullable};
 use crate::conditions::{self, Condition};
 use crate::constants::{condition, label, reason};
@@ -27,7 +29,7 @@ pub struct FunctionSpec {
     pub package: String,
     pub revision_activation_policy: Option<String>,
     pub revision_history_limit: Option<i64>,
-    /// How many revisions may run at a time: 1 unless told.
+    /// How many revisions may run at a time: 1 by default.
     pub active_revision_limit: Option<i64>,
 }
 
@@ -135,7 +137,7 @@ pub fn check_capabilities(
     Ok(())
 }
 
-/// The condition that says whether the functions of a pipeline can run in it.
+/// The condition of whether the functions of a pipeline can run in it.
 pub fn pipeline_condition(functions: &[&str], revisions: &[FunctionRevision]) -> Condition {
     match check_capabilities(&[CAPABILITY_COMPOSITION], functions, revisions) {
         Ok(()) => Condition::valid_pipeline(),
@@ -181,7 +183,7 @@ pub fn revision_for<'a>(
     })
 }
 
-/// The health of a package, as its current revision tells it. Packages that run nothing have no runtime to be well.
+/// The health of a package, as its current revision reports it. Packages without a runtime have no runtime health.
 pub fn package_health(revision: &[Condition], has_runtime: bool) -> Condition {
     let active = conditions::get(revision, condition::RUNTIME_ACTIVE);
     let awaiting = active.reason == reason::AWAITING_ACTIVATION;

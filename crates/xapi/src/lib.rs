@@ -7,6 +7,8 @@
 //! ignored on reading, as a client would. Objects whose schema is born at run time (composite resources, claims) stay
 //! dynamic values.
 
+#![warn(missing_docs)]
+
 pub mod claim;
 pub mod composite;
 pub mod composition;

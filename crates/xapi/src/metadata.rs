@@ -15,13 +15,15 @@ use std::collections::BTreeMap;
 use transom_object::labels::Labels;
 use transom_object::{OwnerReference, meta};
 
-/// What the controllers read of `metadata`. Absent and empty maps are told apart, because the hash of a Composition
+/// What the controllers read of `metadata`. Absent and empty maps are distinguished, because the hash of a Composition
 /// does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "the fields are those of Kubernetes")]
 pub struct Metadata {
     pub name: String,
     pub namespace: String,
+    /// The uid of the owner that may not change it.
     pub uid: String,
     pub resource_version: String,
     pub generation: i64,
@@ -35,10 +37,12 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.as_ref()?.get(key).map(String::as_str)
     }
 
+    /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(key).map(String::as_str)
     }
@@ -48,6 +52,7 @@ impl Metadata {
         self.labels.clone().unwrap_or_default()
     }
 
+    /// Whether the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
@@ -66,6 +71,7 @@ impl Metadata {
 /// A reference to an object by type and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "the fields are those of Kubernetes")]
 pub struct TypedReference {
     #[serde(skip_serializing_if = "omit::text")]
     pub api_version: String,
@@ -120,12 +126,17 @@ pub fn add_owner(object: &mut Value, reference: Value) {
     }
 }
 
+/// Another object is the controller already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is already controlled by {kind} {owner} (UID {uid})")]
 pub struct AlreadyControlled {
+    /// The name of the object.
     pub name: String,
+    /// The kind of its controller.
     pub kind: String,
+    /// The name of its controller.
     pub owner: String,
+    /// The uid of its controller.
     pub uid: String,
 }
 
@@ -145,14 +156,15 @@ pub fn have_same_controller(a: &Value, b: &Value) -> bool {
     meta::controller_of(a).zip(meta::controller_of(b)).is_some_and(|(a, b)| a.uid == b.uid)
 }
 
-/// An object that is there and that someone else manages.
+/// An object that exists and has another controller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("existing object is not controlled by UID {}", transom_object::quote::quote(uid))]
 pub struct NotControllable {
+    /// The uid of the owner that may not change it.
     pub uid: String,
 }
 
-/// Whether the owner with this uid manages the object, or may begin to because nobody does.
+/// Whether the owner with this uid controls the object, or may begin to because it has no controller.
 pub fn must_be_controllable_by(object: &Value, uid: &str) -> Result<(), NotControllable> {
     match meta::controller_of(object) {
         Some(controller) if controller.uid != uid => Err(NotControllable { uid: uid.to_owned() }),

@@ -102,10 +102,22 @@ pub fn is_awaited<'a>(
 /// What to do so that the Composition has its revisions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Update a revision: number it, adopt it if nobody manages it (references to owners do not survive a backup).
-    Update { name: String, adopt: bool, number: i64 },
+    /// Update a revision: number it, adopt it if it has no controller (references to owners do not survive a backup).
+    Update {
+        /// Its name.
+        name: String,
+        /// Whether to adopt it.
+        adopt: bool,
+        /// Its new number.
+        number: i64,
+    },
     /// Create a revision.
-    Create { revision: Value, number: i64 },
+    Create {
+        /// The revision.
+        revision: Value,
+        /// Its number.
+        number: i64,
+    },
 }
 
 /// What to do about the revisions that carry the Composition's name. A revision that something else manages stops
@@ -133,7 +145,7 @@ pub fn plan(
         let mut number = revision.spec.revision;
         if is_current(revision) && !exists {
             exists = true;
-            // Of two with the same number nobody could tell which is the latest.
+            // Of two revisions with the same number neither is the latest.
             if number < 1 || latest_other.is_some_and(|other| number <= other) {
                 number = latest + 1;
             }
@@ -152,12 +164,14 @@ pub fn plan(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("selected CompositionRevision {name} does not have a valid function pipeline: {message}")]
 pub struct InvalidPipeline {
+    /// The name of the revision.
     pub name: String,
+    /// Why it is not valid.
     pub message: String,
 }
 
-/// Whether a revision may run: what its status says or, as long as that says nothing, `verdict`. A revision is there
-/// before its status is, and that alone is no failure.
+/// Whether a revision may run: its condition `ValidPipeline` or, as long as it has none, `verdict`. A revision exists
+/// before its status does, and that alone is not a failure.
 pub fn must_be_valid(
     revision: &CompositionRevision,
     verdict: impl FnOnce() -> Condition,

@@ -1,7 +1,7 @@
 //! Which Composition, and which revision of it, a composite resource uses.
 //!
-//! A reference that is there is never questioned, except by a Composition that the definition enforces. Decisions are
-//! values; who reads lists and writes objects is someone else.
+//! A reference that is set is never changed, except to a Composition that the definition enforces. Decisions are values:
+//! nothing is read or written here.
 
 use crate::composite::{Composite, UpdatePolicy};
 use crate::composition::{Composition, CompositionRevision, CompositionSpec, LabelMatch, SecretReference};
@@ -21,7 +21,9 @@ pub const DEFAULT_REVISION_SELECTOR: &str = "Default revision selector has been 
 pub const IGNORED_REVISION_SELECTOR: &str = "compositionRevisionSelector has no effect because compositionUpdatePolicy is Manual: \
      set the policy to Automatic, or name the revision in compositionRevisionRef";
 
+/// Why nothing can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum Error {
     #[error("no compatible Compositions found")]
     NoComposition,
@@ -36,9 +38,9 @@ pub enum Error {
 pub enum CompositionChoice {
     /// The composite resource refers to it already.
     Referenced,
-    /// The definition insists on it: the reference must be persisted at once.
+    /// The definition enforces it: the reference must be persisted at once.
     Enforced(String),
-    /// The definition suggests it: the reference is persisted with the next write.
+    /// It is the default of the definition: the reference is persisted with the next write.
     Default(String),
     /// One of the compatible Compositions with these labels is to be [`choose`]n and persisted.
     Search(LabelMatch),
@@ -83,7 +85,7 @@ fn composes(of: &crate::composition::TypeReference, xr: &Composite) -> bool {
     of.api_version == meta::api_version(&xr.object) && of.kind == meta::kind(&xr.object)
 }
 
-/// The definition's selector of revisions, for a composite resource that says nothing itself.
+/// The definition's selector of revisions, for a composite resource that has neither a selector nor a reference.
 pub fn default_revision_selector<'a>(xr: &Composite, definition: &'a Definition) -> Option<&'a LabelMatch> {
     let silent = xr.composition_revision_selector().is_none() && xr.composition_revision_ref().is_none();
     definition.spec.default_composition_revision_selector.as_ref().filter(|_| silent)
@@ -92,13 +94,13 @@ pub fn default_revision_selector<'a>(xr: &Composite, definition: &'a Definition)
 /// How the revision is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionChoice {
-    /// This very one.
+    /// The revision of this name.
     Pinned(String),
     /// The latest of the Composition that is referred to, among those with the labels: see [`latest`].
     Latest(LabelMatch),
 }
 
-/// How to choose the revision. Only an explicitly automatic policy heeds the selector.
+/// How to choose the revision. The selector has an effect only if the policy is explicitly automatic.
 pub fn revision(xr: &Composite) -> RevisionChoice {
     let policy = xr.composition_update_policy();
     match xr.composition_revision_ref() {
@@ -149,6 +151,7 @@ impl Configuration {
         *self == Self::default()
     }
 
+    /// Gives the composite resource what it lacks.
     pub fn apply(&self, xr: &mut Composite) {
         if let Some(name) = &self.name_prefix {
             meta::set_label(&mut xr.object, label::COMPOSITE, name);

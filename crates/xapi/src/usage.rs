@@ -3,6 +3,8 @@
 //! Three kinds differ in scope and namespaces but not in shape: `Usage` (namespaced), `ClusterUsage`, and the `Usage`
 //! of group `apiextensions.crossplane.io` that came first.
 
+#![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
+
 use crate::composition::{ConditionedStatus, nullable, omit};
 use crate::metadata::{Metadata, have_same_controller};
 use serde::{Deserialize, Serialize};
@@ -148,7 +150,7 @@ impl Usage {
         self.key().is_some_and(|key| key == of)
     }
 
-    /// What the usage says about itself in a table.
+    /// The details of the usage in a table.
     pub fn details(&self) -> String {
         if let Some(reason) = self.spec.reason.as_deref().filter(|r| !r.is_empty()) {
             return reason.to_owned();

@@ -89,8 +89,9 @@ impl Reconcile<'_> {
         events.extend(report.events.iter().cloned());
         let mut steps = Vec::from_iter(self.events(events));
         report.mark(&mut self.xr.object, self.setup.layout, moment.now);
-        let (watched, dependencies) = (self.reads().required(), self.reads().all());
+        let watched = self.reads().required();
         record_watched(&mut self.xr.object, watched);
+        let dependencies = self.reads().all();
         // What was read led to the failure: a change of it is a reason to try again, and nothing else is. That does not
         // depend on whether the status can be written.
         steps.push(Step::Follow(dependencies));

@@ -3,6 +3,7 @@
 use crate::script::{Script, now, object, resource};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::time::Duration;
 use transom_compose::{
     Layout, Mode, Moment, Nesting, Next, Objects, Outcome, Plan, Polling, Reconcile, Refusal, RefusalKind,
     Requirements, Selection, Setup, Step, Todo,
@@ -182,7 +183,8 @@ async fn what_was_applied_is_looked_at_once_more_before_the_status_is_written() 
         "apply status",
     ];
     assert_eq!(recorded.log(), expected);
-    assert_eq!(next, Next::Wait, "the second look changed nothing");
+    let ttl = Next::After(Duration::from_secs(54));
+    assert_eq!(next, ttl, "the second look changed nothing, and the response expires after a minute");
     assert_eq!(script.calls().len(), 2);
     let conditions: Vec<&Value> =
         recorded.status()["conditions"].as_array().unwrap().iter().map(|c| &c["status"]).collect();
@@ -196,7 +198,9 @@ fn with_old() -> (Value, Objects) {
         "compositionRef": {"name": "comp"},
         "resourceRefs": [{"apiVersion": "example.org/v1", "kind": "Part", "name": "old"}],
     });
-    (xr, [object("Part", "old", true)].into_iter().collect())
+    let mut old = object("Part", "old", true);
+    old["metadata"]["managedFields"] = json!([{"manager": "apiextensions.crossplane.io/composed/x"}]);
+    (xr, [old].into_iter().collect())
 }
 
 #[tokio::test]

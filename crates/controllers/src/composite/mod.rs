@@ -12,7 +12,7 @@
 //! | `deadline` | calls functions within the time of a run, and reports slow calls |
 //! | `followers` | which composite resources a new revision concerns |
 //! | `rights` | the rights that the control plane lacks |
-//! | `announcement` | tells the operator what became ready or failed |
+//! | `announcement` | announces to the operator what became ready or failed |
 
 mod announcement;
 mod catalog;

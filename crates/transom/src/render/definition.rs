@@ -36,8 +36,8 @@ impl Defined {
         Ok(Self { manifest, definition })
     }
 
-    /// A composite resource as an API server would store it. For a claim it is the one that the control plane would
-    /// create. What an API server would refuse is a warning: it is rendered all the same, as by Crossplane.
+    /// A composite resource as an API server would store it. For a claim it is the composite resource that the control
+    /// plane would create. What an API server would refuse is a warning: it is rendered all the same, as by Crossplane.
     pub(crate) fn admit(&self, manifest: Manifest) -> Result<Manifest, Failure> {
         let gv = GroupVersion::parse(meta::api_version(&manifest.object)).unwrap_or_default();
         let spec = &self.definition.spec;

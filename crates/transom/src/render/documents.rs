@@ -1,4 +1,4 @@
-//! What is printed: the composite resource, what it composes, and on demand what was said and the context.
+//! What is printed: the composite resource, what it composes, and on demand the results of functions and the context.
 
 use super::options::{Format, Render};
 use serde_json::{Map, Value, json};

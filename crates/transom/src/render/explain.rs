@@ -37,7 +37,7 @@ impl Job<'_> {
         let mistakes =
             refused.filter(|reviewed| reviewed.review.refused).map(|reviewed| self.mistakes(&reviewed));
         let mistakes = mistakes.unwrap_or_default();
-        // The classic form says what the original says.
+        // The classic form has the wording of the original.
         if self.options.classic_output || mistakes.is_empty() {
             return self.at_step(failure, index).and(mistakes);
         }

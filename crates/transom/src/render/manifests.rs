@@ -55,7 +55,7 @@ impl Manifest {
     }
 }
 
-/// The manifests in a file, in the YAML files directly in a directory, or on stdin (`-`). `what` says what they are.
+/// The manifests in a file, in the YAML files directly in a directory, or on stdin (`-`). `what` names them in errors.
 pub(crate) fn load(path: &Path, what: &str) -> Result<Vec<Manifest>, Failure> {
     let mut manifests = Vec::new();
     for source in sources(path, what)? {

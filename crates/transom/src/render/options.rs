@@ -70,7 +70,7 @@ pub(crate) struct Render {
     #[arg(short = 'a', long, value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) function_annotations: Vec<(String, String)>,
 
-    /// The XR's CompositeResourceDefinition: applies its defaults, and tells legacy XRs from modern ones
+    /// The XR's CompositeResourceDefinition: applies its defaults, and distinguishes legacy XRs from modern ones
     #[arg(long, value_name = "FILE")]
     pub(crate) xrd: Option<PathBuf>,
 

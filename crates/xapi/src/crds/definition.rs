@@ -13,7 +13,7 @@ const LOWER_PLURAL: (&str, &str) =
 const LOWER_SINGULAR: (&str, &str) =
     ("!has(self.singular) || self.singular == self.singular.lowerAscii()", "Singular name must be lowercase");
 
-/// Accepts an XRD that exists, so that one that was stored before there was this rule can still be deleted.
+/// Accepts an XRD that exists, so that an XRD that was stored before this rule existed can still be deleted.
 const NAMED_AFTER_ITS_KIND: &str = "oldSelf.hasValue() || !has(self.spec) || \
                                     self.metadata.name == self.spec.names.plural + '.' + self.spec.group";
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A CRD of which the first version is the one that is stored.
+/// A CRD whose first version is the stored one.
 pub(super) struct Crd {
     pub(super) group: &'static str,
     pub(super) kind: &'static str,
@@ -137,12 +137,12 @@ pub(super) fn atomic(list: Value) -> Value {
     with(list, json!({"x-kubernetes-list-type": "atomic"}))
 }
 
-/// A list whose items are told apart by one field.
+/// A list whose items are identified by one field.
 pub(super) fn list_by(key: &str, list: Value) -> Value {
     with(list, json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}))
 }
 
-/// A schema with rules, each with the message for those who break it.
+/// A schema with rules, each with the message of its violation.
 pub(super) fn ruled(schema: Value, rules: &[(&str, &str)]) -> Value {
     let rules: Vec<Value> =
         rules.iter().map(|(rule, message)| json!({"rule": rule, "message": message})).collect();

@@ -58,7 +58,7 @@ fn shape(field: &str) -> Option<Shape> {
     })
 }
 
-/// Reads a schema; the error says which field does not fit.
+/// Reads a schema; the error names the field that does not fit.
 pub(super) fn schema(value: &Value) -> Result<Map<String, Value>, String> {
     object_schema(value, "")
 }

@@ -5,18 +5,19 @@ use serde_json::{Map, Value};
 use transom_object::meta;
 use transom_object::time::{self, Timestamp};
 
-/// The annotation that tells when the creation of something external was about to happen.
+/// The annotation with the time at which an external resource was about to be created.
 pub const CREATE_PENDING: &str = annotation::EXTERNAL_CREATE_PENDING;
-/// The annotation that tells when something external was created.
+/// The annotation with the time at which an external resource was created.
 pub const CREATE_SUCCEEDED: &str = annotation::EXTERNAL_CREATE_SUCCEEDED;
-/// The annotation that tells when the creation of something external failed.
+/// The annotation with the time at which the creation of an external resource failed.
 pub const CREATE_FAILED: &str = annotation::EXTERNAL_CREATE_FAILED;
 
+/// Whether an object has a finalizer.
 pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     meta::finalizers(object).contains(&finalizer)
 }
 
-/// Says whether the finalizer was missing.
+/// Adds a finalizer; returns whether it was missing.
 pub fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     if has_finalizer(object, finalizer) {
         return false;
@@ -39,6 +40,7 @@ pub fn remove_finalizer(object: &mut Value, finalizer: &str) -> bool {
     true
 }
 
+/// Sets labels.
 pub fn add_labels<'a>(object: &mut Value, labels: impl IntoIterator<Item = (&'a str, &'a str)>) {
     for (key, value) in labels {
         meta::set_label(object, key, value);
@@ -80,7 +82,7 @@ pub fn is_paused(object: &Value) -> bool {
     meta::annotation(object, annotation::PAUSED) == Some("true")
 }
 
-/// How many nanoseconds to wait between two looks at this very object, if it says so and makes sense.
+/// The poll interval that an annotation of the object sets, in nanoseconds, if it is valid.
 pub fn poll_interval(object: &Value) -> Option<i64> {
     let text = meta::annotation(object, annotation::POLL_INTERVAL)?;
     time::parse_duration(text).ok().filter(|nanos| *nanos > 0)
@@ -96,16 +98,17 @@ pub fn reconcile_request(object: &Value) -> Option<&str> {
     meta::annotation(object, annotation::RECONCILE_REQUESTED_AT).filter(|token| !token.is_empty())
 }
 
-/// The time an annotation tells, if it tells one.
+/// The time in an annotation, if there is one.
 pub fn noted_time(object: &Value, key: &str) -> Option<Timestamp> {
     meta::annotation(object, key).and_then(|text| time::parse(text).ok())
 }
 
+/// Sets the time in an annotation.
 pub fn set_noted_time(object: &mut Value, key: &str, at: Timestamp) {
     meta::set_annotation(object, key, &time::format(at));
 }
 
-/// Whether the creation of something external began and nobody knows how it ended.
+/// Whether the creation of an external resource began and its outcome is unknown.
 pub fn create_incomplete(object: &Value) -> bool {
     let Some(pending) = noted_time(object, CREATE_PENDING) else { return false };
     [CREATE_SUCCEEDED, CREATE_FAILED]
@@ -113,7 +116,7 @@ pub fn create_incomplete(object: &Value) -> bool {
         .all(|key| noted_time(object, key).is_none_or(|ended| pending > ended))
 }
 
-/// Whether something external was created less than so many nanoseconds before `now`.
+/// Whether an external resource was created less than this many nanoseconds before `now`.
 pub fn created_within(object: &Value, nanos: i64, now: Timestamp) -> bool {
     noted_time(object, CREATE_SUCCEEDED)
         .is_some_and(|at| now.duration_since(at).as_nanos() < i128::from(nanos))
