@@ -6,9 +6,7 @@ use crate::plan::{Outcome, Plan, Step};
 use crate::report::Report;
 use crate::requeue::{Next, Requeue};
 use crate::selecting::Trouble;
-use crate::status::{
-    functions_see_the_same, intent, must_fit, record_watched, with_own_fields, without_leftovers,
-};
+use crate::status::{functions_see_the_same, intent, must_fit, with_own_fields, without_leftovers};
 use serde_json::{Value, json};
 use transom_object::{meta, time};
 use transom_xapi::composite::Layout;
@@ -155,8 +153,7 @@ impl Reconcile<'_> {
         }
         let old = self.xr.object.get("status").cloned().unwrap_or_default();
         self.xr.object["status"] = with_own_fields(&wanted, &old);
-        let watched = self.reads().required();
-        record_watched(&mut self.xr.object, watched);
+        self.record_watched();
     }
 
     /// Applies the status. From here on the composite resource of this run is the stored one.

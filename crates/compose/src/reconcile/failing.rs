@@ -6,7 +6,6 @@ use crate::failure::{Cause, Failure};
 use crate::plan::{Outcome, Plan, Refusal, RefusalKind, Step};
 use crate::requeue::Next;
 use crate::selecting::Trouble;
-use crate::status::record_watched;
 use serde_json::Value;
 use transom_object::meta;
 use transom_xapi::conditions::Condition;
@@ -89,8 +88,7 @@ impl Reconcile<'_> {
         events.extend(report.events.iter().cloned());
         let mut steps = Vec::from_iter(self.events(events));
         report.mark(&mut self.xr.object, self.setup.layout, moment.now);
-        let watched = self.reads().required();
-        record_watched(&mut self.xr.object, watched);
+        self.record_watched();
         let dependencies = self.reads().all();
         // What was read led to the failure: a change of it is a reason to try again, and nothing else is. That does not
         // depend on whether the status can be written.

@@ -38,6 +38,7 @@ use crate::reads::Reads;
 use crate::report::{Report, Unsynced};
 use crate::requeue::{Next, Polling};
 use crate::selecting::{Chosen, Selection, Trouble};
+use crate::status::record_watched;
 use failing::Failing;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -260,6 +261,14 @@ impl<'a> Reconcile<'a> {
 
     fn reads(&self) -> MutexGuard<'_, Reads> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists in the status what was read and is not composed.
+    fn record_watched(&mut self) {
+        if self.setup.mode == Mode::ControlPlane {
+            let watched = self.reads().required();
+            record_watched(&mut self.xr.object, watched);
+        }
     }
 
     /// Writes the configuration.
