@@ -105,7 +105,9 @@ async fn composite(cluster: &Cluster) -> (Value, Value) {
             "annotations": {"crossplane.io/composition-resource-name": "old"},
         },
     });
-    (xr, create(cluster, old).await)
+    // Without a field owner of ours it would be migrated to server-side apply first.
+    let old = cluster.create(&old, "apiextensions.crossplane.io/composed/test").await;
+    (xr, old.expect("it is created"))
 }
 
 /// The plan that deletes, refers and applies.
