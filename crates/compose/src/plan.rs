@@ -267,7 +267,9 @@ impl Step {
             Self::ReplaceStatus { object } if refusal.kind == RefusalKind::TooLarge => {
                 Some(Self::patch_conditions(object, false))
             }
-            Self::PatchConditions { object, system_only: false, .. } if refusal.kind == RefusalKind::TooLarge => {
+            Self::PatchConditions { object, system_only: false, .. }
+                if refusal.kind == RefusalKind::TooLarge =>
+            {
                 Some(Self::patch_conditions(object, true))
             }
             _ => None,

@@ -78,7 +78,8 @@ impl Executor<'_> {
             match step.instead(&refusal) {
                 Some(instead) => step = instead,
                 None => {
-                    if matches!(step, Step::ReplaceStatus { .. } | Step::PatchConditions { .. }) {
+                    let of_status = matches!(step, Step::ReplaceStatus { .. } | Step::PatchConditions { .. });
+                    if of_status && !refusal.is_conflict() {
                         tracing::warn!(controller = self.controller, error = %refusal, "cannot update status");
                     }
                     return Outcome::Refused(refusal);
