@@ -52,8 +52,8 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn new(reason: &'static str, message: impl ToString) -> Self {
-        Self { reason, message: message.to_string() }
+    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
     }
 }
 
@@ -130,7 +130,7 @@ fn from_catalog(
     let Some(revision) = selected else { return Ok(None) };
     configure(xr, &revision.spec.composition)?;
     revision::must_be_valid(&revision, || catalog.valid_pipeline(&revision))
-        .map_err(|e| Trouble::new(event::composite::COMPOSE, e))?;
+        .map_err(|e| Trouble::new(event::composite::COMPOSE, e.to_string()))?;
     Ok(Some(revision))
 }
 

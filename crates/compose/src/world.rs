@@ -30,8 +30,8 @@ pub enum WorldError {
 }
 
 impl WorldError {
-    pub(crate) fn malformed(what: impl ToString) -> Self {
-        Self::Malformed(what.to_string())
+    pub(crate) fn malformed(what: impl Into<String>) -> Self {
+        Self::Malformed(what.into())
     }
 }
 

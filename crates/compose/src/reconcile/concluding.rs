@@ -43,9 +43,9 @@ impl Reconcile<'_> {
         moment: &Moment,
     ) -> Todo {
         if let Some((_, refusal)) = plan.failed(&outcomes) {
-            let trouble = Trouble::new(event::composite::PUBLISH, refusal);
+            let trouble = Trouble::new(event::composite::PUBLISH, &*refusal.message);
             return match refusal.is_conflict() {
-                true => self.conclude_after_conflict(applied, moment),
+                true => self.conclude_after_conflict(&applied, moment),
                 false => self.conclude(applied, Err(trouble), moment),
             };
         }
@@ -81,7 +81,7 @@ impl Reconcile<'_> {
     ) -> Todo {
         match plan.failed(outcomes) {
             None => self.conclude(applied, Ok(true), moment),
-            Some((_, refusal)) if refusal.is_conflict() => self.conclude_after_conflict(applied, moment),
+            Some((_, refusal)) if refusal.is_conflict() => self.conclude_after_conflict(&applied, moment),
             Some((step, refusal)) => {
                 let trouble = Trouble::new(event::composite::PUBLISH, step.explain(refusal));
                 self.conclude(applied, Err(trouble), moment)
@@ -90,8 +90,8 @@ impl Reconcile<'_> {
     }
 
     /// Writes the status without a report: another client wrote the Secret first, and the reconcile is repeated.
-    fn conclude_after_conflict(&mut self, applied: Applied, moment: &Moment) -> Todo {
-        self.set_final_status(&applied);
+    fn conclude_after_conflict(&mut self, applied: &Applied, moment: &Moment) -> Todo {
+        self.set_final_status(applied);
         self.mark([moment.responsive.clone()], moment.now);
         let steps = self.write_status();
         self.end(Next::Conflict, steps, moment)
