@@ -280,7 +280,7 @@ async fn fetch(
     let mut found = look_up(Lookup::of(selector)?, world, looked).await?;
     found.sort_by_cached_key(|object| format!("{}/{}", meta::namespace(object), meta::name(object)));
     let items = found.into_iter().map(|object| resource(object, BTreeMap::new()));
-    Ok(Resources { items: items.collect::<Result<_, _>>().map_err(not_an_object)? })
+    Ok(Resources { items: items.collect::<Result<_, _>>()? })
 }
 
 /// The objects that a lookup finds, which is noted.
@@ -298,13 +298,9 @@ pub(crate) async fn look_up(
     })
 }
 
-fn not_an_object(e: transom_function::NotAnObject) -> WorldError {
-    WorldError::malformed(e.to_string())
-}
-
 async fn fetch_schema(selector: &SchemaSelector, world: &dyn World) -> Result<Schema, WorldError> {
     let schema = world.schema(&kind(&selector.api_version, &selector.kind)?).await?;
-    Ok(Schema { openapi_v3: schema.map(Struct::try_from).transpose().map_err(not_an_object)? })
+    Ok(Schema { openapi_v3: schema.map(Struct::try_from).transpose()? })
 }
 
 /// An object as functions see it.

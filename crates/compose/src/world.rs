@@ -24,6 +24,9 @@ pub enum WorldError {
     /// What was read cannot be used.
     #[error("{0}")]
     Malformed(String),
+    /// What was read is not an object.
+    #[error(transparent)]
+    NotAnObject(#[from] transom_function::NotAnObject),
     /// The request failed in any other way.
     #[error(transparent)]
     Failed(ClientError),
