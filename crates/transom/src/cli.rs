@@ -1,13 +1,14 @@
-//! The command line.
+//! The command line: which commands there are. The flags of a command are beside the command.
 
+use crate::db::Db;
 use crate::failure::Failure;
+use crate::function::Function;
 use crate::render::Render;
-use crate::up::Listen;
+use crate::up::Up;
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,9 +20,9 @@ use std::time::Duration;
     about,
     after_help = "\
 Examples:
-  transom render xr.yaml composition.yaml   show what a Composition makes of a composite resource
   transom up                                run a control plane, to be used with kubectl
-  transom function list                     list the functions that are built in"
+  transom render xr.yaml composition.yaml   print the resources that a Composition composes
+  transom function list                     list the built-in functions"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -30,8 +31,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    Render(Box<Render>),
     Up(Box<Up>),
+    Render(Box<Render>),
     #[command(subcommand)]
     Function(Function),
     #[command(subcommand)]
@@ -63,164 +64,25 @@ pub(crate) enum Composition {
     Render(Box<Render>),
 }
 
-/// Where commands were before they were finished.
+/// The former names of commands that were in beta.
 #[derive(Subcommand)]
 pub(crate) enum Beta {
     Render(Box<Render>),
 }
 
-/// Work with the functions that are built in.
-#[derive(Subcommand)]
-#[command(after_help = "\
-Examples:
-  transom function list
-  transom function serve function-auto-ready --insecure")]
-pub(crate) enum Function {
-    /// List the functions that are built in
-    #[command(after_help = "\
-Examples:
-  transom function list")]
-    List,
-    Serve(ServeFunction),
-}
+/// The exit code for a wrong command line, as of Crossplane's own.
+const USAGE_ERROR: u8 = 80;
 
-/// Serve a built-in function over gRPC, as its own image would
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  transom function serve function-auto-ready --insecure            in plain text on port 9443
-  transom function serve function-auto-ready --tls-certs-dir ./tls  with mutual TLS")]
-pub(crate) struct ServeFunction {
-    /// Which one; see `transom function list`
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-
-    #[command(flatten)]
-    pub(crate) options: transom_function::ServeOptions,
-}
-
-/// Run the control plane: an embedded Kubernetes API server on a durable store, controllers and functions.
-#[derive(Args)]
-#[command(after_help = "\
-Examples:
-  transom up                                   keep data in the default directory
-  transom up --data-dir ./plane                keep data and certificates in ./plane
-  transom up --in-memory --listen 127.0.0.1:0  a throw-away plane on a free port")]
-pub(crate) struct Up {
-    /// Where objects, certificates and the kubeconfig are kept [default: $XDG_DATA_HOME/transom or ~/.local/share/transom]
-    #[arg(long, env = "TRANSOM_DATA_DIR", value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
-
-    /// Address or name, and port, to serve HTTPS on; port 0 picks a free one, :PORT is on the loopback address
-    #[arg(long, default_value = "127.0.0.1:6443", value_parser = Listen::parse, value_name = "HOST:PORT")]
-    pub(crate) listen: Listen,
-
-    /// Keep everything in memory: nothing is written but the kubeconfig, and nothing survives
-    #[arg(long)]
-    pub(crate) in_memory: bool,
-
-    /// Serve the API alone: no controllers, and none of Crossplane's kinds
-    #[arg(long)]
-    pub(crate) api_server_only: bool,
-
-    /// Where to write the admin kubeconfig [default: DIR/kubeconfig]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// Another DNS name or IP address for the server's certificate; may be repeated
-    #[arg(long, value_name = "NAME")]
-    pub(crate) tls_san: Vec<String>,
-
-    /// Certificates (tls.crt, tls.key, ca.crt) to call functions with over mutual TLS; in plain text without
-    #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
-    pub(crate) tls_client_certs_dir: Option<PathBuf>,
-
-    /// Refuse what functions require in their answers; what a Composition gives them is given all the same
-    #[arg(long)]
-    pub(crate) disable_extra_resources: bool,
-
-    /// Cache the responses of functions for as long as they allow (their TTL)
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
-    pub(crate) enable_function_response_cache: bool,
-
-    /// The longest that a response is cached, whatever its TTL; 0 for no limit
-    #[arg(long, default_value = "24h", value_parser = duration, value_name = "DURATION")]
-    pub(crate) xfn_cache_max_ttl: Duration,
-
-    /// The most memory that cached responses may take, in MiB
-    #[arg(long, default_value_t = 64, value_name = "MIB")]
-    pub(crate) xfn_cache_max_size: usize,
-
-    /// Watch what composite resources compose and require; =false polls instead
-    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set, value_name = "BOOL")]
-    pub(crate) enable_realtime_compositions: bool,
-
-    /// Without realtime compositions: how often a composite resource that is ready is reconciled
-    #[arg(long, default_value = "1m", value_parser = duration, value_name = "DURATION")]
-    pub(crate) poll_interval: Duration,
-
-    /// The shortest interval that the annotation crossplane.io/poll-interval or a function's TTL may ask for
-    #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
-    pub(crate) min_poll_interval: Duration,
-
-    /// How long past changes are kept for watches to resume from
-    #[arg(long, default_value = "5m", value_parser = duration, value_name = "DURATION")]
-    pub(crate) history_window: Duration,
-
-    /// How log lines look
-    #[arg(long, default_value = "text", value_name = "FORMAT")]
-    pub(crate) log_format: LogFormat,
-
-    /// Log more: -v every reconcile and debug messages, -vv everything
-    #[arg(short, long, action = clap::ArgAction::Count)]
-    pub(crate) verbose: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
-}
-
-/// Look after a data directory while no server uses it.
-#[derive(Subcommand)]
-#[command(after_help = "\
-Examples:
-  transom db verify --data-dir ./plane
-  transom db repair --data-dir ./plane")]
-pub(crate) enum Db {
-    /// Read everything and report damage; fails if there is any
-    #[command(after_help = "\
-Examples:
-  transom db verify --data-dir ./plane")]
-    Verify(DbPlace),
-    /// Write a damaged store anew: without loss where it still opens, else up to the first damage. Keeps the old files
-    #[command(after_help = "\
-Examples:
-  transom db repair --data-dir ./plane")]
-    Repair(DbPlace),
-}
-
-#[derive(Args)]
-pub(crate) struct DbPlace {
-    /// The data directory of `transom up`
-    #[arg(long, env = "TRANSOM_DATA_DIR", value_name = "DIR")]
-    pub(crate) data_dir: Option<PathBuf>,
-}
-
-/// What the wrong use of a command exits with, as Crossplane's own command line does.
-const USAGE: u8 = 80;
-
-/// Prints help to stdout, and what is wrong with the command line to stderr.
+/// Prints help to stdout, and errors of the command line to stderr.
 pub(crate) fn explain(mut usage: clap::Error) -> ExitCode {
-    suggest_only_what_is_shown(&mut usage);
+    remove_hidden_suggestions(&mut usage);
     // If printing fails there is nowhere left to report that.
     let _ = usage.print();
-    if usage.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+    if usage.use_stderr() { ExitCode::from(USAGE_ERROR) } else { ExitCode::SUCCESS }
 }
 
 /// Removes commands that the help does not list from the suggestions of an error.
-fn suggest_only_what_is_shown(usage: &mut clap::Error) {
+fn remove_hidden_suggestions(usage: &mut clap::Error) {
     let suggested = match usage.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(names)) => names.clone(),
         Some(ContextValue::String(name)) => vec![name.clone()],
@@ -231,21 +93,21 @@ fn suggest_only_what_is_shown(usage: &mut clap::Error) {
         .filter(|command| command.is_hide_set())
         .map(|command| command.get_name().to_owned())
         .collect();
-    let shown: Vec<String> = suggested.into_iter().filter(|name| !hidden.contains(name)).collect();
-    match shown.is_empty() {
+    let listed: Vec<String> = suggested.into_iter().filter(|name| !hidden.contains(name)).collect();
+    match listed.is_empty() {
         true => drop(usage.remove(ContextKind::SuggestedSubcommand)),
-        false => drop(usage.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown))),
+        false => drop(usage.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(listed))),
     }
 }
 
 pub(crate) fn complete(shell: Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut shown(), "transom", &mut script);
+    clap_complete::generate(shell, &mut without_hidden(), "transom", &mut script);
     print(&script)
 }
 
 /// The command line without commands that the help does not list.
-fn shown() -> clap::Command {
+fn without_hidden() -> clap::Command {
     let all = Cli::command();
     let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     clap::Command::new("transom").version(env!("CARGO_PKG_VERSION")).subcommands(commands)
@@ -255,7 +117,7 @@ pub(crate) fn print_version() -> Result<ExitCode, Failure> {
     print(Cli::command().render_version().as_bytes())
 }
 
-/// Prints the result of a command. A reader that has seen enough, such as `head`, is no failure.
+/// Prints the result of a command. A reader that closes the pipe early, such as `head`, is not a failure.
 pub(crate) fn print(text: &[u8]) -> Result<ExitCode, Failure> {
     match std::io::stdout().lock().write_all(text) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -281,22 +143,22 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// What a wrong command line is answered with.
-    fn said(arguments: &[&str]) -> String {
+    /// The error for a wrong command line.
+    fn error(arguments: &[&str]) -> String {
         let mut usage = match Cli::try_parse_from([&["transom"], arguments].concat()) {
             Ok(_) => panic!("{arguments:?} is understood"),
             Err(usage) => usage,
         };
-        suggest_only_what_is_shown(&mut usage);
+        remove_hidden_suggestions(&mut usage);
         usage.render().to_string()
     }
 
     #[test]
     fn hidden_commands_are_not_suggested() {
-        assert!(said(&["rendr"]).contains("'render'"), "{}", said(&["rendr"]));
+        assert!(error(&["rendr"]).contains("'render'"), "{}", error(&["rendr"]));
         for hidden in ["compositon", "bets"] {
-            let said = said(&[hidden]);
-            assert!(!said.contains("'composition'") && !said.contains("'beta'"), "{said}");
+            let error = error(&[hidden]);
+            assert!(!error.contains("'composition'") && !error.contains("'beta'"), "{error}");
         }
     }
 
@@ -314,7 +176,7 @@ mod tests {
             let examples: Vec<&str> = help.lines().filter(|line| line.starts_with("  transom ")).collect();
             assert!(help.starts_with("Examples:"), "{command}: {help}");
             for example in examples {
-                // What an example is for stands after two spaces.
+                // The explanation of an example starts after two spaces.
                 let words = example.trim().split("  ").next().unwrap_or_default().split_whitespace();
                 let words: Vec<&str> = words.take_while(|word| *word != ">").collect();
                 if let Err(usage) = Cli::try_parse_from(&words) {
@@ -329,7 +191,11 @@ mod tests {
         let page = include_str!("../../../docs/flags.md");
         let command = Cli::command();
         let up = command.find_subcommand("up").unwrap();
-        let flags: Vec<&str> = up.get_arguments().filter_map(|flag| flag.get_long()).collect();
+        let flags: Vec<&str> = up
+            .get_arguments()
+            .filter(|flag| !flag.is_hide_set())
+            .filter_map(|flag| flag.get_long())
+            .collect();
         assert!(flags.len() > 15, "{flags:?}");
         for flag in &flags {
             let row = |line: &str| {

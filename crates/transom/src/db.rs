@@ -1,17 +1,43 @@
-//! `transom db`: looking after a store while no server uses it.
+//! `transom db`: checks and repairs a store that no server uses.
 
-use crate::cli::{Db, DbPlace};
 use crate::failure::Failure;
-use crate::up::{default_data_dir, explain};
+use crate::plane::{default_data_dir, explain};
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Check and repair a data directory that no server uses.
+#[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  transom db verify --data-dir ./plane
+  transom db repair --data-dir ./plane")]
+pub(crate) enum Db {
+    /// Read everything and report damage; fails if there is any
+    #[command(after_help = "\
+Examples:
+  transom db verify --data-dir ./plane")]
+    Verify(DataDir),
+    /// Rewrite a damaged store: without loss where it still opens, otherwise up to the first damage. Keeps the old files
+    #[command(after_help = "\
+Examples:
+  transom db repair --data-dir ./plane")]
+    Repair(DataDir),
+}
+
+#[derive(Args)]
+pub(crate) struct DataDir {
+    /// The data directory of `transom up`
+    #[arg(long, env = "TRANSOM_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
 pub(crate) fn run(command: Db) -> Result<ExitCode, Failure> {
-    let (place, repair) = match command {
-        Db::Verify(place) => (place, false),
-        Db::Repair(place) => (place, true),
+    let (DataDir { data_dir }, repair) = match command {
+        Db::Verify(dir) => (dir, false),
+        Db::Repair(dir) => (dir, true),
     };
-    let dir = data_dir(place)?;
+    let dir = data_dir.map_or_else(default_data_dir, Ok)?;
     // The hint of a damaged store names its own directory; users name the data directory.
     let store = Some(dir.join("store")).filter(|d| d.is_dir()).unwrap_or_else(|| dir.clone());
     let report = if repair { transom_store::repair(&store) } else { transom_store::verify(&store) }
@@ -43,8 +69,4 @@ pub(crate) fn run(command: Db) -> Result<ExitCode, Failure> {
     };
     anstream::println!("{opens}");
     Ok(if intact { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn data_dir(place: DbPlace) -> Result<PathBuf, Failure> {
-    place.data_dir.map_or_else(default_data_dir, Ok)
 }

@@ -1,13 +1,38 @@
 //! Log lines, on stderr.
 
-use crate::cli::LogFormat;
+use clap::{ArgAction, Args, ValueEnum};
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
-/// `RUST_LOG` wins over `-v`.
-pub(crate) fn init(format: LogFormat, verbose: u8) {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// The flags of commands that log.
+#[derive(Args)]
+#[command(next_help_heading = "Logging")]
+pub(crate) struct LogArgs {
+    /// The format of log lines
+    #[arg(long, default_value = "text", value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+
+    /// Log more: -v every reconcile and debug messages, -vv everything
+    #[arg(short, long, action = ArgAction::Count)]
+    verbose: u8,
+}
+
+impl LogArgs {
+    /// Starts logging to stderr. `RUST_LOG` takes precedence over `-v`.
+    pub(crate) fn init(&self) {
+        init(self.log_format, self.verbose);
+    }
+}
+
+fn init(format: LogFormat, verbose: u8) {
     let level = match verbose {
-        // A line for every reconcile would bury the sentences for people.
+        // A line for every reconcile would hide the sentences for people.
         0 => "warn,transom=info,transom_controllers=warn,transom_engine=warn",
         1 => "info,transom=debug,transom_apiserver=debug,transom_store=debug",
         _ => "debug,transom=trace,transom_apiserver=trace,transom_store=trace",

@@ -1,10 +1,11 @@
-//! The `transom` binary: commands, and the one place that sees every crate.
+//! The `transom` binary: dispatches commands. The only crate that depends on all others.
 
 mod cli;
 mod db;
 mod failure;
 mod function;
 mod logging;
+mod plane;
 mod render;
 mod up;
 
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
         Err(usage) => return cli::explain(usage),
     };
     let outcome = match cli.command {
-        cli::Command::Up(options) => up::run(*options),
+        cli::Command::Up(options) => up::run(&options),
         cli::Command::Db(command) => db::run(command),
         cli::Command::Render(options)
         | cli::Command::Composition(cli::Composition::Render(options))

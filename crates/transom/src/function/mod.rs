@@ -1,11 +1,41 @@
-//! `transom function`: the functions that are built in, for others to use.
+//! `transom function`: lists the built-in functions, and serves them to other control planes.
 
-use crate::cli::{Function, ServeFunction};
 use crate::failure::Failure;
+use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
 use transom_function::serve;
 use transom_object::suggest;
+
+/// Work with the built-in functions.
+#[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  transom function list
+  transom function serve function-auto-ready --insecure")]
+pub(crate) enum Function {
+    /// List the built-in functions
+    #[command(after_help = "\
+Examples:
+  transom function list")]
+    List,
+    Serve(ServeFunction),
+}
+
+/// Serve a built-in function over gRPC, as its own image would
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom function serve function-auto-ready --insecure            in plain text on port 9443
+  transom function serve function-auto-ready --tls-certs-dir ./tls  with mutual TLS")]
+pub(crate) struct ServeFunction {
+    /// The function; see `transom function list`
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    #[command(flatten)]
+    options: transom_function::ServeOptions,
+}
 
 pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
     match command {

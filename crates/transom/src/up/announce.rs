@@ -1,8 +1,8 @@
-//! What `transom up` says to whoever started it: sentences, or objects where every line of stderr is one.
+//! The messages of `transom up` to the user: sentences, or JSON objects with `--log-format json`.
 
-use super::place::Place;
-use crate::cli::LogFormat;
 use crate::failure::Failure;
+use crate::logging::LogFormat;
+use crate::plane::DataLocation;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Display;
 use std::io::Write;
@@ -21,9 +21,9 @@ pub(super) struct Announcer {
 
 impl Announcer {
     /// The plane answers requests. The line on stdout is for programs.
-    pub(super) fn serving(self, address: SocketAddr, place: &Place) {
-        let kubeconfig = place.kubeconfig.display();
-        let data = place.data_dir.display();
+    pub(super) fn serving(self, address: SocketAddr, location: &DataLocation) {
+        let kubeconfig = location.kubeconfig.display();
+        let data = location.data_dir.display();
         match (self.format, self.in_memory) {
             (LogFormat::Json, true) => {
                 tracing::info!(target: "transom", version = VERSION, %address, %kubeconfig, in_memory = true, "serving");
@@ -32,25 +32,25 @@ impl Announcer {
                 tracing::info!(target: "transom", version = VERSION, %address, %kubeconfig, data_dir = %data, "serving");
             }
             (LogFormat::Text, true) => {
-                say(format!(
+                print(format!(
                     "Transom {VERSION} serves https://{address}, data in memory (nothing survives a stop)."
                 ));
             }
             (LogFormat::Text, false) => {
-                say(format!("Transom {VERSION} serves https://{address}, data in {data}."));
+                print(format!("Transom {VERSION} serves https://{address}, data in {data}."));
             }
         }
         if self.format == LogFormat::Text {
-            say("In another terminal:");
+            print("In another terminal:");
         }
-        // Whoever started the process may not be interested.
+        // The parent process may have closed stdout.
         let _ = writeln!(anstream::stdout(), "export KUBECONFIG={kubeconfig}");
         if self.format == LogFormat::Text {
-            say("kubectl get namespaces");
+            print("kubectl get namespaces");
         }
     }
 
-    /// Something that users wait for became ready, or failed.
+    /// An object that users wait for became ready, or failed.
     pub(super) fn notice(self, notice: &Notice) {
         let Notice { kind, namespace, name, problem } = notice;
         match (self.format, problem) {
@@ -62,19 +62,19 @@ impl Announcer {
                 let slash = if namespace.is_empty() { "" } else { "/" };
                 let object = format!("{kind} {namespace}{slash}{name}");
                 match problem {
-                    None => say(format!("{GOOD}{object} is ready.{GOOD:#}")),
-                    Some(problem) => say(format!("{BAD}{object} does not work:{BAD:#} {problem}")),
+                    None => print(format!("{GOOD}{object} is ready.{GOOD:#}")),
+                    Some(problem) => print(format!("{BAD}{object} does not work:{BAD:#} {problem}")),
                 }
             }
         }
     }
 
-    /// The plane stopped because it was asked to.
+    /// The plane stopped on a signal.
     pub(super) fn stopped(self) {
         match (self.format, self.in_memory) {
             (LogFormat::Json, _) => tracing::info!(target: "transom", "stopped"),
-            (LogFormat::Text, true) => say("Stopped; nothing is kept."),
-            (LogFormat::Text, false) => say("Stopped; everything acknowledged is on disk."),
+            (LogFormat::Text, true) => print("Stopped; nothing is kept."),
+            (LogFormat::Text, false) => print("Stopped; everything acknowledged is on disk."),
         }
     }
 
@@ -84,12 +84,12 @@ impl Announcer {
             LogFormat::Json => {
                 tracing::error!(target: "transom", "{}", text.strip_prefix("error: ").unwrap_or(&text));
             }
-            LogFormat::Text => say(text),
+            LogFormat::Text => print(text),
         }
     }
 }
 
-/// A line for people. One that cannot be written, on a full disk for example, must not end the process.
-fn say(line: impl Display) {
+/// Prints a line for people. A failure to print, on a full disk for example, must not end the process.
+fn print(line: impl Display) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }

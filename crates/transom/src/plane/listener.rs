@@ -1,7 +1,10 @@
-//! HTTPS: accepts connections, vouches for client certificates, and hands requests to the server.
+//! The HTTPS endpoint: accepts connections, verifies client certificates, and hands requests to the server.
+//!
+//! The identity of a verified certificate travels in the request's extensions, never in a header that a client could set.
 
-use super::heads::{Heads, Heard};
+use super::args::ListenerArgs;
 use super::pki::Authority;
+use super::slow_headers::{HeaderProgress, ObservedStream};
 use crate::failure::Failure;
 use http::Request;
 use hyper::body::Incoming;
@@ -18,20 +21,69 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use transom_apiserver::{Identity, Server};
 
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// For the head of a request from its first byte, and for the first request of a connection.
-const HEADERS: Duration = Duration::from_secs(15);
-/// Between two requests on an HTTP/1 connection, as long as clients keep them.
-const IDLE: Duration = Duration::from_secs(180);
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
-const HEADER_BYTES: u32 = 64 * 1024;
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two requests on an HTTP/1 connection: as long as common clients keep idle connections.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+const MAX_HEADER_BYTES: u32 = 64 * 1024;
 /// Clients keep hundreds of watches on one connection.
-const STREAMS: u32 = 2_000;
+const MAX_CONCURRENT_STREAMS: u32 = 2_000;
+/// How long open requests may take to finish when the server stops.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) fn tls_config(
+/// A bound socket with its certificate. Nothing is accepted yet.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    tls: Arc<rustls::ServerConfig>,
+    header_timeout: Duration,
+}
+
+impl Listener {
+    pub(super) async fn bind(args: &ListenerArgs, authority: &Authority) -> Result<Self, Failure> {
+        let socket = args.listen.bind().await?;
+        let address = socket
+            .local_addr()
+            .map_err(|e| Failure::new(format!("cannot read the listening address: {e}")))?;
+        let tls = tls_config(authority, address, args.listen.host(), &args.tls_san)?;
+        Ok(Self { socket, address, tls, header_timeout: args.header_timeout })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Accepts connections on the runtime it is called on.
+    pub(super) fn serve(self, server: Server) -> Listening {
+        let (stop, stopped) = watch::channel(false);
+        Listening { address: self.address, stop, task: tokio::spawn(accept(self, server, stopped)) }
+    }
+}
+
+/// A listener that accepts connections.
+pub(crate) struct Listening {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Listening {
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Accepts no more, and waits until open requests are finished, up to a limit.
+    pub(super) async fn stop(self) {
+        self.stop.send_replace(true);
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.task).await;
+    }
+}
+
+fn tls_config(
     authority: &Authority,
     address: SocketAddr,
     host: &str,
@@ -81,13 +133,9 @@ fn build_config(
     Ok(Arc::new(config))
 }
 
-/// Accepts until told to stop, then lets open requests finish.
-pub(super) async fn serve(
-    socket: TcpListener,
-    tls: Arc<rustls::ServerConfig>,
-    server: Server,
-    mut stop: watch::Receiver<bool>,
-) {
+/// Accepts connections until `stop` is true, then waits until open requests are finished.
+async fn accept(listener: Listener, server: Server, mut stop: watch::Receiver<bool>) {
+    let Listener { socket, tls, header_timeout, .. } = listener;
     let acceptor = TlsAcceptor::from(tls);
     let graceful = GracefulShutdown::new();
     loop {
@@ -95,7 +143,7 @@ pub(super) async fn serve(
             accepted = socket.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(e) => {
-                    // Out of file descriptors, most likely: others will close.
+                    // Most likely the process is out of file descriptors: other connections will close.
                     tracing::warn!(error = %e, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -105,7 +153,7 @@ pub(super) async fn serve(
         };
         let (acceptor, server, watcher) = (acceptor.clone(), server.clone(), graceful.watcher());
         tokio::spawn(async move {
-            if let Err(e) = connection(stream, acceptor, server, watcher).await {
+            if let Err(e) = connection(stream, acceptor, server, header_timeout, watcher).await {
                 tracing::debug!(error = %e, "a connection ended");
             }
         });
@@ -117,18 +165,19 @@ async fn connection(
     stream: TcpStream,
     acceptor: TlsAcceptor,
     server: Server,
+    header_timeout: Duration,
     watcher: hyper_util::server::graceful::Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
-    let tls = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await??;
+    let tls = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await??;
     let identity =
         tls.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|c| identity_of(c));
     let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");
-    let heads = Heads::new();
+    let headers = HeaderProgress::new();
     let service = service_fn({
-        let heads = Arc::clone(&heads);
+        let headers = Arc::clone(&headers);
         move |mut request: Request<Incoming>| {
-            let serving = heads.complete();
+            let serving = headers.complete();
             if let Some(identity) = &identity {
                 request.extensions_mut().insert(identity.clone());
             }
@@ -141,35 +190,39 @@ async fn connection(
         }
     });
     let builder = http_builder(is_http2);
-    let stream = TokioIo::new(Heard { stream: tls, heads: Arc::clone(&heads) });
+    let stream = TokioIo::new(ObservedStream { stream: tls, headers: Arc::clone(&headers) });
     let serving = watcher.watch(builder.serve_connection(stream, service).into_owned());
     let mut serving = std::pin::pin!(serving);
-    if let Ok(ended) = tokio::time::timeout(HEADERS, &mut serving).await {
+    if let Ok(ended) = tokio::time::timeout(header_timeout, &mut serving).await {
         return ended;
     }
-    if !heads.any() {
-        return Err("no request came in time".into());
+    if !headers.any() {
+        return Err("no request arrived in time".into());
     }
     if is_http2 {
-        // Its frames come at any time; its library closes connections that do not answer.
+        // Its frames arrive at any time; its library closes connections that do not answer pings.
         return serving.await;
     }
     tokio::select! {
         ended = &mut serving => ended,
-        () = heads.overdue(HEADERS) => Err("a request did not come to its end in time".into()),
+        () = headers.overdue(header_timeout) => Err("the headers of a request were not complete in time".into()),
     }
 }
 
 fn http_builder(is_http2: bool) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE).max_buf_size(HEADER_BYTES as usize);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES as usize);
     builder
         .http2()
         .timer(TokioTimer::new())
-        // A peer that vanished without a word would keep its watches for ever.
-        .keep_alive_interval(KEEP_ALIVE)
-        .max_header_list_size(HEADER_BYTES)
-        .max_concurrent_streams(STREAMS);
+        // Without pings the watches of a peer that vanished would stay open indefinitely.
+        .keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .max_header_list_size(MAX_HEADER_BYTES)
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS);
     if is_http2 { builder.http2_only() } else { builder.http1_only() }
 }
 

@@ -1,12 +1,12 @@
-//! Where to listen: an address, a name, or a port alone.
+//! The flag `--listen`: an address, a name, or a port alone.
 
 use crate::failure::Failure;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
 
-/// `HOST:PORT`. Without a host it is the loopback address: everyone who can reach the port can try credentials, so
-/// other machines are let in only where an address says so.
+/// `HOST:PORT`. Without a host it is the loopback address: every machine that can reach the port can try credentials, so
+/// other machines have access only where the flag names an address for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listen {
     host: String,

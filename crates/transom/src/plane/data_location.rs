@@ -1,48 +1,67 @@
-//! Where a plane keeps things, and what is left of it when it does not start.
+//! The directories of a plane, and their removal when it does not start.
 
-use crate::cli::Up;
+use super::args::DataArgs;
 use crate::failure::Failure;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-pub(super) struct Place {
-    pub(super) data_dir: PathBuf,
-    pub(super) kubeconfig: PathBuf,
+pub(crate) struct DataLocation {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
     /// The directories that this process created for its data, the innermost first.
     created: Vec<PathBuf>,
-    /// The data directory is that of a plane in memory: of no use after it.
-    pub(super) temporary: bool,
+    in_memory: bool,
+    /// The data directory of a plane in memory that was given none: removed when the plane stops.
+    pub(crate) temporary: bool,
 }
 
-impl Place {
-    pub(super) fn create(options: &Up) -> Result<Self, Failure> {
-        let temporary = options.in_memory && options.data_dir.is_none();
+impl DataLocation {
+    /// Finds the directories and creates those that are missing.
+    pub(crate) fn resolve(args: &DataArgs) -> Result<Self, Failure> {
+        let temporary = args.in_memory && args.data_dir.is_none();
         let (data_dir, created) = if temporary {
             let dir = create_temporary()?;
             (dir.clone(), vec![dir])
         } else {
-            let dir = options.data_dir.clone().map_or_else(default_data_dir, Ok)?;
-            let needed = !options.in_memory || options.kubeconfig.is_none();
+            let dir = args.data_dir.clone().map_or_else(default_data_dir, Ok)?;
+            let needed = !args.in_memory || args.kubeconfig.is_none();
             let created = if needed { create_private(&dir)? } else { Vec::new() };
             (dir, created)
         };
-        let kubeconfig = options.kubeconfig.clone().unwrap_or_else(|| data_dir.join("kubeconfig"));
+        let kubeconfig = args.kubeconfig.clone().unwrap_or_else(|| data_dir.join("kubeconfig"));
         let kubeconfig = std::path::absolute(&kubeconfig).unwrap_or(kubeconfig);
-        Ok(Self { data_dir, kubeconfig, created, temporary })
+        Ok(Self { data_dir, kubeconfig, created, in_memory: args.in_memory, temporary })
+    }
+
+    pub(super) fn in_memory(&self) -> bool {
+        self.in_memory
+    }
+
+    pub(super) fn store_dir(&self) -> PathBuf {
+        self.data_dir.join("store")
+    }
+
+    pub(super) fn pki_dir(&self) -> PathBuf {
+        self.data_dir.join("pki")
+    }
+
+    /// Functions read templates from files below this directory only.
+    pub(super) fn templates_dir(&self) -> PathBuf {
+        self.data_dir.join("templates")
     }
 
     /// Whether this process created the data directory.
-    pub(super) fn is_new(&self) -> bool {
+    pub(crate) fn is_new(&self) -> bool {
         !self.created.is_empty()
     }
 
-    /// Removes the directories that this process created, with what is in the data directory. Not for one that
-    /// others may have put data in.
-    pub(super) fn discard(&self) {
+    /// Removes the directories that this process created, with the content of the data directory. The caller must know
+    /// that no other process has put data there.
+    pub(crate) fn discard(&self) {
         let Some((data_dir, above)) = self.created.split_first() else { return };
         let removed = std::fs::remove_dir_all(data_dir);
-        // Directories above it stay if others use them by now.
+        // Directories above it stay if they are no longer empty.
         let removed = removed.and_then(|()| above.iter().try_for_each(std::fs::remove_dir));
         if let Err(error) = removed {
             tracing::debug!(%error, dir = %data_dir.display(), "cannot remove a new data directory");
@@ -60,7 +79,8 @@ pub(crate) fn default_data_dir() -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new("no home directory to keep data in").remedy("pass --data-dir DIR"))
 }
 
-/// A new directory for temporary files. Others may create files there: one that exists is not ours.
+/// A new directory below the one for temporary files. Every user may create files there, so a directory that exists
+/// already is never used.
 fn create_temporary() -> Result<PathBuf, Failure> {
     let process = std::process::id();
     for attempt in 0..100 {
@@ -75,7 +95,8 @@ fn create_temporary() -> Result<PathBuf, Failure> {
     Err(Failure::new("cannot find a name for a temporary directory").remedy("pass --data-dir DIR"))
 }
 
-/// A directory only its owner can enter. Gives those that did not exist before, the innermost first.
+/// Creates a directory that only its owner can enter. Returns the directories that did not exist before, the
+/// innermost first.
 fn create_private(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut builder = std::fs::DirBuilder::new();
     builder.mode(0o700);

@@ -16,7 +16,7 @@ use time::{Duration, OffsetDateTime};
 
 const AUTHORITY_LIFETIME: Duration = Duration::days(3650);
 const LEAF_LIFETIME: Duration = Duration::days(365);
-/// A certificate that is kept in a file is renewed at a start when less than this is left of it.
+/// A certificate that is kept in a file is renewed at a start when less than this is left of its lifetime.
 const RENEWED_BEFORE: Duration = Duration::days(182);
 
 pub(crate) struct Authority {
@@ -31,7 +31,7 @@ pub(crate) struct Leaf {
 }
 
 impl Authority {
-    /// One that is forgotten with the process.
+    /// An authority that is not kept.
     pub(crate) fn ephemeral() -> Result<Self, Failure> {
         let (certificate, key) = new_authority().map_err(|e| failed(&e))?;
         Self::from_pem(certificate, &key).map_err(|e| failed(&e))
@@ -85,7 +85,7 @@ impl Authority {
         self.sign(&leaf(user, Some(group), ExtendedKeyUsagePurpose::ClientAuth))
     }
 
-    /// Whether a certificate in PEM is one of [`Self::client`] that need not be renewed yet.
+    /// Whether this is a certificate of [`Self::client`], in PEM, that need not be renewed yet.
     pub(crate) fn is_lasting(&self, certificate: &[u8], user: &str) -> bool {
         let Ok(certificate) = CertificateDer::from_pem_slice(certificate) else { return false };
         let Ok((_, parsed)) = x509_parser::parse_x509_certificate(&certificate) else { return false };
@@ -176,7 +176,7 @@ fn lifetime(params: &mut CertificateParams, lifetime: Duration) {
     params.not_after = now + lifetime;
 }
 
-/// A file only its owner can read, complete or absent: written aside and moved into place.
+/// Writes a file that only its owner can read, complete or not at all: written beside it and renamed.
 pub(crate) fn write_private(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     let aside = path.with_extension(format!("tmp-{}", std::process::id()));
     let written = (|| {
@@ -187,7 +187,7 @@ pub(crate) fn write_private(path: &Path, content: impl AsRef<[u8]>) -> std::io::
         fs::rename(&aside, path)
     })();
     if written.is_err() {
-        // Half a file is of no use, and takes room where there may be none.
+        // Half a file is useless, and the disk may be full.
         let _ = fs::remove_file(&aside);
     }
     written

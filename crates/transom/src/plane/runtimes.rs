@@ -1,8 +1,8 @@
-//! The threads of a plane: some serve requests, others do the work of the controllers.
+//! The threads of a plane: one runtime serves requests, another one runs the controllers.
 //!
-//! Composing thousands of resources keeps a processor busy for as long as it takes, and there may be as many composite
-//! resources of that size as there are processors. Requests and probes must not wait for that, so they have threads of
-//! their own. What controllers ask of the server in this process is computed on the controllers' threads.
+//! Composing thousands of resources keeps a processor busy for seconds, and there may be as many composite resources of
+//! that size as there are processors. Requests and probes must not wait for that, so they have threads of their own. The
+//! requests of the controllers to the server in this process are computed on the controllers' threads.
 
 use crate::failure::Failure;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 const WORKER_STACK: usize = 4 * 1024 * 1024;
 
-pub(super) struct Runtimes {
+pub(crate) struct Runtimes {
     serving: Runtime,
     working: Runtime,
 }
 
 impl Runtimes {
-    pub(super) fn start() -> Result<Self, Failure> {
+    pub(crate) fn start() -> Result<Self, Failure> {
         let failed = |e| Failure::new(format!("cannot start the runtime: {e}"));
         let serving = builder("serving").build().map_err(failed)?;
         let working = builder("controllers").build().map_err(failed)?;
         Ok(Self { serving, working })
     }
 
-    /// Runs until the future ends, then stops what is left of both. The future is given the controllers' runtime.
-    pub(super) fn run<T, F: Future<Output = T>>(self, main: impl FnOnce(Handle) -> F) -> T {
+    /// Runs until the future ends, then stops the remaining tasks of both. The future gets the controllers' runtime.
+    pub(crate) fn run<T, F: Future<Output = T>>(self, main: impl FnOnce(Handle) -> F) -> T {
         let outcome = self.serving.block_on(main(self.working.handle().clone()));
-        // Watches of clients that do not hang up must not keep the process alive.
+        // Clients that keep their watches open must not keep the process alive.
         for runtime in [self.working, self.serving] {
             runtime.shutdown_timeout(Duration::from_millis(200));
         }

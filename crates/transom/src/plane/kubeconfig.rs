@@ -11,8 +11,7 @@ use std::path::Path;
 
 const ADMIN: &str = "transom-admin";
 
-/// Writes the kubeconfig unless the file gives access already: on a full disk, which cannot take another, a plane must
-/// still come up.
+/// Writes the kubeconfig unless the file is current: a plane must start on a full disk, too.
 pub(super) fn write(path: &Path, address: SocketAddr, authority: &Authority) -> Result<(), Failure> {
     let server = format!("https://{}", reachable(address));
     if is_current(path, &server, authority) {
@@ -41,11 +40,11 @@ pub(super) fn write(path: &Path, address: SocketAddr, authority: &Authority) -> 
     });
     write_private(path, transom_object::yaml::write(&config)).map_err(|e| {
         Failure::new(format!("cannot write the kubeconfig {}: {e}", path.display()))
-            .remedy("pass another place with --kubeconfig FILE")
+            .remedy("pass another file with --kubeconfig FILE")
     })
 }
 
-/// Whether the file leads to this plane, is for its owner alone, and holds for long enough.
+/// Whether the file gives access to this plane, only its owner can read it, and its certificate need not be renewed yet.
 fn is_current(path: &Path, server: &str, authority: &Authority) -> bool {
     let private = std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 == 0);
     let Ok(text) = std::fs::read_to_string(path) else { return false };
@@ -59,7 +58,7 @@ fn is_current(path: &Path, server: &str, authority: &Authority) -> bool {
         && certificate.is_some_and(|certificate| authority.is_lasting(&certificate, ADMIN))
 }
 
-/// An address to connect to: listening everywhere is reached on loopback.
+/// An address to connect to: a plane that listens on all addresses is reached on loopback.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut address = address;
     if address.ip().is_unspecified() {

@@ -1,8 +1,8 @@
-//! Slow request heads on HTTP/1 connections.
+//! A deadline for the headers of HTTP/1 requests.
 //!
-//! A connection may rest for minutes between two requests, but once the first byte of a request has come, the rest
-//! of its head must follow soon. The HTTP library has one clock for both, so this one watches the bytes: a head is
-//! open from the first byte that comes while no request is served until the request is handed to the service.
+//! A connection may be idle for minutes between two requests, but once the first byte of a request has arrived, the rest
+//! of its headers must follow soon. The HTTP library has one timeout for both, so this module watches the bytes: headers
+//! are incomplete from the first byte that arrives while no request is served until the request is handed to the service.
 
 use std::io;
 use std::pin::Pin;
@@ -12,20 +12,22 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is known of one connection's requests.
-pub(super) struct Heads {
+/// The state of one connection.
+pub(super) struct HeaderProgress {
     started: Instant,
-    /// Milliseconds after `started` at which the open head began, plus one; 0 when none is open.
-    open_since: AtomicU64,
+    /// Milliseconds after `started` at which incomplete headers began, plus one; 0 when there are none.
+    incomplete_since: AtomicU64,
+    /// Requests that the service is working on.
     served: AtomicUsize,
     any: AtomicBool,
 }
 
-impl Heads {
+impl HeaderProgress {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             started: Instant::now(),
-            open_since: AtomicU64::new(0),
+            incomplete_since: AtomicU64::new(0),
+            /// Requests that the service is working on.
             served: AtomicUsize::new(0),
             any: AtomicBool::new(false),
         })
@@ -35,33 +37,33 @@ impl Heads {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1)
     }
 
-    fn bytes_came(&self) {
+    fn bytes_arrived(&self) {
         if self.served.load(Ordering::Relaxed) == 0 {
             let now = self.now() + 1;
-            // A head that is open already began earlier.
-            let _ = self.open_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            // Headers that are incomplete already began earlier.
+            let _ = self.incomplete_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// A head is complete: until the guard is dropped, what comes is the request's body.
+    /// Headers are complete: until the guard is dropped, arriving bytes are the request's body.
     pub(super) fn complete(self: &Arc<Self>) -> Serving {
         self.served.fetch_add(1, Ordering::Relaxed);
         self.any.store(true, Ordering::Relaxed);
-        self.open_since.store(0, Ordering::Relaxed);
+        self.incomplete_since.store(0, Ordering::Relaxed);
         Serving(Arc::clone(self))
     }
 
-    /// Whether any request has come.
+    /// Whether any request has been received.
     pub(super) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Returns when a head has been open for longer than `limit`.
+    /// Returns when headers have been incomplete for longer than `limit`.
     pub(super) async fn overdue(&self, limit: Duration) {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         loop {
             tokio::time::sleep(limit / 4).await;
-            let since = self.open_since.load(Ordering::Relaxed);
+            let since = self.incomplete_since.load(Ordering::Relaxed);
             if since > 0 && self.now().saturating_sub(since) >= limit_ms {
                 return;
             }
@@ -69,7 +71,7 @@ impl Heads {
     }
 }
 
-pub(super) struct Serving(Arc<Heads>);
+pub(super) struct Serving(Arc<HeaderProgress>);
 
 impl Drop for Serving {
     fn drop(&mut self) {
@@ -77,13 +79,13 @@ impl Drop for Serving {
     }
 }
 
-/// A stream that tells when bytes come.
-pub(super) struct Heard<S> {
+/// A stream that records when bytes arrive.
+pub(super) struct ObservedStream<S> {
     pub(super) stream: S,
-    pub(super) heads: Arc<Heads>,
+    pub(super) headers: Arc<HeaderProgress>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -92,13 +94,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         if buffer.filled().len() > before {
-            self.heads.bytes_came();
+            self.headers.bytes_arrived();
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }

@@ -1,13 +1,14 @@
-//! A disk at which the process dies: how tests kill a plane at a chosen write. Builds for release have no such thing.
+//! Lets tests kill a plane at a chosen write. Release builds do not contain this module.
 //!
-//! `TRANSOM_DIE_AT=PLACE:N` ends the process with SIGKILL at the N-th sync that makes something durable. What is
-//! written is held back until it is synced, so that each place is what a power cut could leave behind:
+//! `TRANSOM_DIE_AT=POINT:N` ends the process with SIGKILL at the N-th sync that makes data durable. Written data is held
+//! back until it is synced, so that each point leaves what a power cut could leave. No client has received a response
+//! for the write at any of the points:
 //!
-//! | place | on the disk | who was told |
-//! |---|---|---|
-//! | `lost` | nothing of it | nobody |
-//! | `torn` | half of it | nobody |
-//! | `durable` | all of it | nobody |
+//! | point | on the disk |
+//! |---|---|
+//! | `lost` | nothing of the write |
+//! | `torn` | half of it |
+//! | `durable` | all of it |
 
 use rustix::process::{Signal, getpid, kill_process};
 use std::io::{self, Read};
@@ -18,18 +19,18 @@ use transom_store::{Disk, DiskFile, Options, SystemDisk};
 
 const DIE_AT: &str = "TRANSOM_DIE_AT";
 
-/// Lets the store die where the environment says. Writes are synced one by one then, so that each has its own moment.
-pub(super) fn settle(mut options: Options) -> Options {
-    let asked = std::env::var(DIE_AT).ok();
-    if let Some(end) = asked.as_deref().and_then(End::parse) {
+/// Sets up the crash that the environment asks for. Writes are then synced one by one, so that each has its own sync.
+pub(super) fn apply(mut options: Options) -> Options {
+    let requested = std::env::var(DIE_AT).ok();
+    if let Some(crash) = requested.as_deref().and_then(Crash::parse) {
         options.batch.max_writes = 1;
-        options.disk = Arc::new(MortalDisk(Arc::new(end)));
+        options.disk = Arc::new(CrashingDisk(Arc::new(crash)));
     }
     options
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Point {
     Lost,
     Torn,
     Durable,
@@ -37,26 +38,27 @@ enum Place {
 
 /// When and how the process ends.
 #[derive(Debug)]
-struct End {
-    place: Place,
+struct Crash {
+    point: Point,
+    /// The number of the sync, from one.
     at: u64,
     synced: AtomicU64,
 }
 
-impl End {
+impl Crash {
     fn parse(text: &str) -> Option<Self> {
-        let (place, at) = text.split_once(':')?;
-        let place = match place {
-            "lost" => Place::Lost,
-            "torn" => Place::Torn,
-            "durable" => Place::Durable,
+        let (point, at) = text.split_once(':')?;
+        let point = match point {
+            "lost" => Point::Lost,
+            "torn" => Point::Torn,
+            "durable" => Point::Durable,
             _ => return None,
         };
-        Some(Self { place, at: at.parse().ok()?, synced: AtomicU64::new(0) })
+        Some(Self { point, at: at.parse().ok()?, synced: AtomicU64::new(0) })
     }
 
-    /// Whether this sync is the last one.
-    fn has_come(&self) -> bool {
+    /// Counts a sync. Whether it is the last one.
+    fn is_due(&self) -> bool {
         self.synced.fetch_add(1, Ordering::Relaxed) + 1 == self.at
     }
 }
@@ -69,9 +71,9 @@ fn die() -> ! {
 }
 
 #[derive(Debug)]
-struct MortalDisk(Arc<End>);
+struct CrashingDisk(Arc<Crash>);
 
-impl Disk for MortalDisk {
+impl Disk for CrashingDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         SystemDisk.list(dir)
     }
@@ -86,7 +88,7 @@ impl Disk for MortalDisk {
 
     fn append(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         let file = SystemDisk.append(path)?;
-        Ok(Box::new(MortalFile { file, held: Vec::new(), end: self.0.clone() }))
+        Ok(Box::new(CrashingFile { file, held: Vec::new(), crash: self.0.clone() }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -102,14 +104,14 @@ impl Disk for MortalDisk {
     }
 }
 
-struct MortalFile {
+struct CrashingFile {
     file: Box<dyn DiskFile>,
     held: Vec<u8>,
-    end: Arc<End>,
+    crash: Arc<Crash>,
 }
 
-impl MortalFile {
-    /// Writes the first so many of the bytes that were held back.
+impl CrashingFile {
+    /// Writes the first `bytes` of the data that was held back.
     fn release(&mut self, bytes: usize) -> io::Result<()> {
         let mut written = 0;
         while written < bytes {
@@ -123,7 +125,7 @@ impl MortalFile {
     }
 }
 
-impl DiskFile for MortalFile {
+impl DiskFile for CrashingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.held.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -133,10 +135,10 @@ impl DiskFile for MortalFile {
         if self.held.is_empty() {
             return self.file.sync();
         }
-        let last = self.end.has_come();
-        match self.end.place {
-            Place::Lost if last => die(),
-            Place::Torn if last => {
+        let last = self.crash.is_due();
+        match self.crash.point {
+            Point::Lost if last => die(),
+            Point::Torn if last => {
                 self.release(self.held.len() / 2)?;
                 die()
             }

@@ -1,0 +1,102 @@
+//! The flags of the stages, in groups. A command takes the groups of the stages that it starts.
+
+use super::listen::Listen;
+use crate::cli::duration;
+use clap::{ArgAction, Args};
+use std::path::PathBuf;
+use std::time::Duration;
+use transom_runner::CacheOptions;
+
+/// Where data is kept.
+#[derive(Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct DataArgs {
+    /// Directory for objects, certificates and the kubeconfig [default: $XDG_DATA_HOME/transom or ~/.local/share/transom]
+    #[arg(long, env = "TRANSOM_DATA_DIR", value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
+    /// Keep everything in memory: only the kubeconfig is written, and no data survives
+    #[arg(long)]
+    pub(crate) in_memory: bool,
+
+    /// File to write the admin kubeconfig to [default: DIR/kubeconfig]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// How long past changes are kept for watches to resume from
+    #[arg(long, default_value = "5m", value_parser = duration, value_name = "DURATION")]
+    pub(crate) history_window: Duration,
+}
+
+/// The HTTPS endpoint.
+#[derive(Args)]
+#[command(next_help_heading = "Serving")]
+pub(crate) struct ListenerArgs {
+    /// Address or name, and port, to serve HTTPS on; port 0 picks a free one, :PORT is on the loopback address
+    #[arg(long, default_value = "127.0.0.1:6443", value_parser = Listen::parse, value_name = "HOST:PORT")]
+    pub(crate) listen: Listen,
+
+    /// Another DNS name or IP address for the server's certificate; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tls_san: Vec<String>,
+
+    /// Deadline for the headers of a request. For tests
+    #[arg(long, hide = true, default_value = "15s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) header_timeout: Duration,
+}
+
+/// Controllers and functions.
+#[derive(Args)]
+#[command(next_help_heading = "Controllers and functions")]
+pub(crate) struct ControllerArgs {
+    /// Watch the resources that composite resources compose and require; =false polls instead
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
+    pub(crate) enable_realtime_compositions: bool,
+
+    /// Without realtime compositions: how often a composite resource that is ready is reconciled
+    #[arg(long, default_value = "1m", value_parser = duration, value_name = "DURATION")]
+    pub(crate) poll_interval: Duration,
+
+    /// The shortest interval that the annotation crossplane.io/poll-interval or a function's TTL may ask for
+    #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
+    pub(crate) min_poll_interval: Duration,
+
+    /// Refuse the resources that functions require in their responses; requirements of Compositions are still met
+    #[arg(long)]
+    pub(crate) disable_extra_resources: bool,
+
+    /// Certificates (tls.crt, tls.key, ca.crt) to call functions with over mutual TLS; plain text without
+    #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
+    pub(crate) tls_client_certs_dir: Option<PathBuf>,
+
+    /// Cache the responses of functions for as long as they allow (their TTL)
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
+    pub(crate) enable_function_response_cache: bool,
+
+    /// The longest that a response is cached, whatever its TTL; 0 for no limit
+    #[arg(long, default_value = "24h", value_parser = duration, value_name = "DURATION")]
+    pub(crate) xfn_cache_max_ttl: Duration,
+
+    /// The most memory that cached responses may take, in MiB
+    #[arg(long, default_value_t = 64, value_name = "MIB")]
+    pub(crate) xfn_cache_max_size: usize,
+}
+
+impl ControllerArgs {
+    /// The cache of function responses, if there is to be one.
+    pub(super) fn cache(&self) -> Option<CacheOptions> {
+        let max_bytes = self.xfn_cache_max_size.saturating_mul(1 << 20);
+        self.enable_function_response_cache
+            .then_some(CacheOptions { max_ttl: self.xfn_cache_max_ttl, max_bytes })
+    }
+
+    pub(super) fn options(&self) -> transom_controllers::Options {
+        transom_controllers::Options {
+            realtime: self.enable_realtime_compositions,
+            poll_interval: self.poll_interval,
+            min_poll_interval: self.min_poll_interval,
+            extra_resources: !self.disable_extra_resources,
+            ..transom_controllers::Options::default()
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The controllers and their functions, on any client: of the server in this process, or of a cluster.
+
+use super::args::ControllerArgs;
+use super::functions::Functions;
+use super::links::Links;
+use crate::failure::Failure;
+use std::path::Path;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use transom_controllers::{Announce, Context, Controllers, Options};
+use transom_engine::Clock;
+use transom_object::time::Timestamp;
+
+/// Running controllers, and the tasks that belong to them. They stop when dropped.
+pub(crate) struct ControllerManager {
+    _controllers: Controllers,
+    cache_expiry: Option<AbortHandle>,
+}
+
+impl Drop for ControllerManager {
+    fn drop(&mut self) {
+        if let Some(task) = &self.cache_expiry {
+            task.abort();
+        }
+    }
+}
+
+impl ControllerManager {
+    /// Starts the controllers and everything they do on `runtime`. Functions read templates below one directory only.
+    pub(crate) async fn start(
+        client: kube::Client,
+        args: &ControllerArgs,
+        templates: &Path,
+        links: &Links,
+        announce: Announce,
+        runtime: &Handle,
+    ) -> Result<Self, Failure> {
+        let certificates = args.tls_client_certs_dir.as_deref();
+        let mut functions = Functions::new(templates, certificates, links.metrics.clone())?;
+        if let Some(options) = args.cache() {
+            functions = functions.cached(options);
+        }
+        let cache = functions.cache();
+        let now = Timestamp::now();
+        let context = Context {
+            client,
+            runner: functions.runner(),
+            functions: functions.installer(),
+            clock: Clock::starting_at(now),
+            announce,
+            metrics: links.metrics.clone(),
+            protection: links.protection.clone(),
+            options: Options {
+                seed: u64::try_from(now.as_microsecond()).unwrap_or_default(),
+                ..args.options()
+            },
+        };
+        let failed = |e: String| Failure::new(format!("cannot start the controllers: {e}"));
+        let started = runtime.spawn(Controllers::start(context)).await;
+        let controllers =
+            started.map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.chain().to_string()))?;
+        links.set_readiness(controllers.readiness());
+        let cache_expiry =
+            cache.map(|cache| runtime.spawn(async move { cache.expire().await }).abort_handle());
+        Ok(Self { _controllers: controllers, cache_expiry })
+    }
+}

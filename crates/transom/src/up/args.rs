@@ -1,0 +1,30 @@
+//! The flags of `transom up`.
+
+use crate::logging::LogArgs;
+use crate::plane::{ControllerArgs, DataArgs, ListenerArgs};
+use clap::Args;
+
+/// Run the control plane: an embedded Kubernetes API server on a durable store, controllers and functions.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom up                                   keep data in the default directory
+  transom up --data-dir ./plane                keep data and certificates in ./plane
+  transom up --in-memory --listen 127.0.0.1:0  a throw-away plane on a free port")]
+pub(crate) struct Up {
+    /// Serve the API alone: no controllers, and none of Crossplane's kinds
+    #[arg(long)]
+    pub(super) api_server_only: bool,
+
+    #[command(flatten)]
+    pub(super) data: DataArgs,
+
+    #[command(flatten)]
+    pub(super) listener: ListenerArgs,
+
+    #[command(flatten)]
+    pub(super) controllers: ControllerArgs,
+
+    #[command(flatten)]
+    pub(super) log: LogArgs,
+}
