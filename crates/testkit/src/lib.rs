@@ -1,3 +1,17 @@
 //! What the tests of several crates share. Only dev-dependencies name this crate.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`tables`] | tables of test cases from upstream projects, and what happens where they are missing |
+//! | [`rng`] | the one source of pseudo-random choices, from a seed |
+//! | [`manifests`] | definitions, Compositions and Functions that tests apply |
+//! | `process` (feature) | a control plane as a process of the binary, and HTTPS clients for it |
+//!
+//! A failed expectation of the harness fails the test that uses it: this code panics on purpose.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
+pub mod manifests;
+#[cfg(feature = "process")]
+pub mod process;
+pub mod rng;
 pub mod tables;

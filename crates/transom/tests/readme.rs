@@ -1,10 +1,8 @@
 //! What the README tells a new user to do works: its manifests are applied, survive `kill -9`, and are listed.
 
-mod plane;
-
-use plane::{Home, Plane};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use transom_testkit::process::{Home, Plane, transom};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -68,7 +66,7 @@ fn documented_commands_are_ones_that_kubectl_accepts() {
 
 #[test]
 fn the_readmes_example_is_rendered_in_one_command() {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_transom"));
+    let mut command = transom(&[]);
     let output = command.arg("render").args(rendered()).current_dir(root()).output().expect("transom runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");

@@ -169,7 +169,7 @@ async fn connection(
     watcher: hyper_util::server::graceful::Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
-    let tls = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await??;
+    let tls = tokio::time::timeout(HANDSHAKE_TIMEOUT.min(header_timeout), acceptor.accept(stream)).await??;
     let identity =
         tls.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|c| identity_of(c));
     let is_http2 = tls.get_ref().1.alpn_protocol() == Some(b"h2");

@@ -27,7 +27,6 @@ impl HeaderProgress {
         Arc::new(Self {
             started: Instant::now(),
             incomplete_since: AtomicU64::new(0),
-            /// Requests that the service is working on.
             served: AtomicUsize::new(0),
             any: AtomicBool::new(false),
         })

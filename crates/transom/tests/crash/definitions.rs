@@ -2,9 +2,9 @@
 //! its objects.
 
 use crate::ledger::GROUP;
-use crate::plane::{Client, Gone, PATIENCE};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use transom_testkit::process::{Client, Gone, WAIT_LIMIT};
 
 pub fn definition(plural: &str, kind: &str) -> Value {
     json!({
@@ -123,7 +123,7 @@ impl Definition {
     async fn vanishes(&mut self, client: &Client) -> Result<(), Gone> {
         let started = Instant::now();
         while client.get(&self.path()).await?.status != 404 {
-            assert!(started.elapsed() < PATIENCE, "{} is not cleaned up after a restart", self.plural);
+            assert!(started.elapsed() < WAIT_LIMIT, "{} is not cleaned up after a restart", self.plural);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(client.get(&self.objects()).await?.status, 404);

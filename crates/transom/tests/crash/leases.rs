@@ -1,8 +1,8 @@
 //! A Lease through crashes. Its writes are relaxed: the newest may be lost, but none that is older than an
 //! acknowledged strict write of anything else.
 
-use crate::plane::{Client, Gone};
 use serde_json::json;
+use transom_testkit::process::{Client, Gone};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 

@@ -1,8 +1,8 @@
 //! What one object went through, as its only writer knows it: the acknowledged state, the step whose answer was
 //! cut off, and the changes that a watch must show.
 
-use crate::plane::Reply;
 use serde_json::{Value, json};
+use transom_testkit::process::Reply;
 
 pub const NAMESPACE: &str = "crash";
 pub const GROUP: &str = "crash.example.com";
@@ -70,12 +70,12 @@ impl Ledger {
         format!("{}/{}", Self::collection(self.kind), self.name)
     }
 
-    /// A step that makes sense now; `n` numbers a new content and `dice` chooses.
-    pub fn plan(&mut self, n: u64, dice: u64) -> Step {
+    /// A step that makes sense now; `n` numbers a new content and `choice` is random.
+    pub fn plan(&mut self, n: u64, choice: u64) -> Step {
         let step = match (self.state, self.kind) {
             (State::Absent, _) => Step::Create(n),
             (State::Marked { .. }, _) => Step::Release,
-            (State::Live { .. }, _) if dice.is_multiple_of(3) => Step::Delete,
+            (State::Live { .. }, _) if choice.is_multiple_of(3) => Step::Delete,
             (State::Live { .. }, _) => Step::Update(n),
         };
         self.pending = Some(step);

@@ -6,44 +6,27 @@
 mod definitions;
 mod leases;
 mod ledger;
-#[path = "../plane/mod.rs"]
-mod plane;
 mod watching;
 
 use definitions::{DEFINITIONS, Definition, definition};
 use leases::Lease;
 use ledger::{Kind, Ledger, NAMESPACE, Step};
-use plane::{Client, Gone, Home, PATIENCE, Plane, transom, up};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+use transom_testkit::process::{Client, Gone, Home, Plane, WAIT_LIMIT, transom, up};
+use transom_testkit::rng::Rng;
 use watching::Watching;
 
 /// Each writes objects of its own, so it knows what must be there.
 const WRITERS: usize = 4;
 const OBJECTS_EACH: usize = 6;
 
-/// xorshift64*: enough to choose steps and moments, and the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        (self.roll() >> 16) % limit
-    }
-}
-
 /// Everything the clients know, between two lives of the server.
 struct World {
     home: Home,
-    dice: Dice,
+    rng: Rng,
     writers: Vec<Vec<Ledger>>,
     definitions: Vec<Definition>,
     lease: Lease,
@@ -74,7 +57,7 @@ async fn nothing_acknowledged_is_lost_and_watches_resume_without_a_gap() {
     let mut plane = Plane::start(&world.home);
     world.census(&plane.client().await).await.expect("the server is up");
     plane.signal(rustix::process::Signal::TERM);
-    assert!(plane.ended_within(PATIENCE).await.is_some_and(|status| status.success()));
+    assert!(plane.ended_within(WAIT_LIMIT).await.is_some_and(|status| status.success()));
     let verified = transom(&["db", "verify", "--data-dir"]).arg(world.home.data()).status();
     assert!(verified.expect("the binary runs").success(), "db verify finds damage");
     world.home.assert_no_panic();
@@ -99,7 +82,7 @@ impl World {
         let ledger = |w: usize, i: usize| Ledger::new(kinds[i % kinds.len()], format!("w{w}-{i}"));
         Self {
             home,
-            dice: Dice(seed),
+            rng: Rng::new(seed),
             writers: (0..WRITERS).map(|w| (0..OBJECTS_EACH).map(|i| ledger(w, i)).collect()).collect(),
             definitions: (0..3).map(Definition::new).collect(),
             lease: Lease::default(),
@@ -113,7 +96,7 @@ impl World {
     }
 
     async fn live_and_die(&mut self) {
-        if self.dice.below(5) == 0 {
+        if self.rng.below(5) == 0 {
             self.die_while_starting();
         }
         let mut plane = Plane::start(&self.home);
@@ -122,7 +105,7 @@ impl World {
         self.census(&client).await.expect("the server is up");
         self.compare_watches().await;
         let load = self.load(&plane).await;
-        tokio::time::sleep(Duration::from_micros(self.dice.below(120_000))).await;
+        tokio::time::sleep(Duration::from_micros(self.rng.below(120_000))).await;
         plane.kill();
         self.kills += 1;
         self.collect(load).await;
@@ -140,7 +123,7 @@ impl World {
             .stderr(std::process::Stdio::null())
             .spawn()
             .expect("the binary runs");
-        std::thread::sleep(Duration::from_micros(self.dice.below(60_000)));
+        std::thread::sleep(Duration::from_micros(self.rng.below(60_000)));
         child.kill().expect("the process can be killed");
         child.wait().expect("the process can be waited for");
         self.kills += 1;
@@ -166,7 +149,7 @@ impl World {
             let mut mine: Vec<&mut Ledger> = self.writers.iter_mut().flatten().collect();
             mine.retain(|l| Ledger::collection(l.kind) == Ledger::collection(*kind));
             let started = Instant::now();
-            while started.elapsed() < PATIENCE
+            while started.elapsed() < WAIT_LIMIT
                 && !watch.has_caught_up(&mine.iter().map(|l| &**l).collect::<Vec<_>>())
             {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -183,7 +166,7 @@ impl World {
         for ledgers in self.writers.drain(..) {
             let writer = Writer {
                 client: plane.client().await,
-                dice: Dice(self.dice.roll() | 1),
+                rng: Rng::new(self.rng.next_u64() | 1),
                 numbers: Arc::clone(&self.numbers),
                 highest: Arc::clone(&self.highest),
                 durable: Arc::clone(&self.durable),
@@ -233,7 +216,7 @@ struct Load {
 
 struct Writer {
     client: Client,
-    dice: Dice,
+    rng: Rng,
     numbers: Arc<AtomicU64>,
     highest: Arc<AtomicU64>,
     durable: Arc<AtomicU64>,
@@ -247,9 +230,9 @@ impl Writer {
         let mut acknowledged = 0;
         let among = ledgers.len() as u64;
         loop {
-            let dice = self.dice.roll() >> 8;
-            let ledger = &mut ledgers[(dice % among) as usize];
-            let step = ledger.plan(self.numbers.fetch_add(1, Ordering::Relaxed), dice >> 16);
+            let choice = self.rng.next_u64() >> 8;
+            let ledger = &mut ledgers[(choice % among) as usize];
+            let step = ledger.plan(self.numbers.fetch_add(1, Ordering::Relaxed), choice >> 16);
             let (path, collection) = (ledger.path(), Ledger::collection(ledger.kind));
             let answer = match step {
                 Step::Create(n) => self.client.post(&collection, &ledger.object(n)).await,

@@ -1,10 +1,10 @@
 //! A watch that outlives the server: it resumes from the last revision it saw, and remembers what it was shown.
 
 use crate::ledger::{Change, Ledger};
-use crate::plane::Client;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::task::JoinHandle;
+use transom_testkit::process::Client;
 
 pub struct Watching {
     path: String,

@@ -1,58 +1,58 @@
-//! Killed with SIGKILL between any two durable writes in the life of a composite resource, the next process finishes the
-//! work: the world is the one that a calm life ends in, to the last object.
+//! A plane is killed with SIGKILL between any two durable writes of a scenario, and the next process finishes the work:
+//! every object is then as after a run without kills.
 //!
-//! A plane kills itself at the n-th sync of its log, see `src/up/mortal.rs`: before it (nothing of the write is left, or
-//! half of it) or after it, when nobody has been told yet. Two ways to go through a life:
+//! A plane kills itself at the n-th sync of its log, see `src/plane/crash_injection.rs`: before it (nothing of the write is
+//! left, or half of it) or after it, before any client has the response. There are two kinds of runs:
 //!
-//! - **each**: for every act and every n, a plane dies at the n-th write of the act, and the next one finishes.
-//! - **creeping**: planes die one after the other, each after so many writes, until the act is done.
+//! - **each**: for every step and every n, a plane dies at the n-th write of the step, and the next one finishes.
+//! - **repeatedly**: planes die one after the other, each at its n-th write, until the step is done.
 //!
-//! A plain run takes a sample: every fourth write, and two ways to creep. `TRANSOM_CRASH_MATRIX=full` takes all.
-//! `TRANSOM_CRASH_ONLY=claim` takes the lives whose name contains that.
+//! A plain run takes a sample: every fourth write, and two kinds of repeated kills. `TRANSOM_CRASH_MATRIX=full` takes all.
+//! `TRANSOM_CRASH_ONLY=claim` takes the runs whose name contains that.
 
 #![allow(clippy::panic, reason = "a test that cannot go on has failed")]
 
-mod life;
-#[path = "../plane/mod.rs"]
-mod plane;
 mod platform;
-mod story;
-mod world;
+mod run;
+mod scenario;
+mod snapshot;
 
-use life::{Death, Ended, Life};
+use run::{Crash, Ended, Run};
+use scenario::{Scenario, scenarios};
+use snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use story::{Story, stories};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use world::World;
 
-const PLACES: [&str; 2] = ["lost", "durable"];
-/// How planes creep: what is left of the last write of each, and how many it makes.
-const PACES: [(&str, u64); 6] =
+const POINTS: [&str; 2] = ["lost", "durable"];
+/// Repeated kills: what is left of the last write of each plane, and the number of that write.
+const REPEATED: [(&str, u64); 6] =
     [("durable", 1), ("durable", 2), ("durable", 3), ("lost", 2), ("lost", 3), ("torn", 2)];
-/// Lives at the same time: some of them always wait for something.
-const LANES: usize = 4;
-/// No act takes more writes than that.
-const MANY: u64 = 300;
+/// Runs at the same time: some of them are always waiting.
+const PARALLEL_RUNS: usize = 4;
+/// No step takes more writes than this.
+const MAX_WRITES: u64 = 300;
+
 /// How much of the matrix a run goes through.
 #[derive(Clone, Copy)]
 struct Extent {
     /// Every how many writes a plane dies in `each`.
     stride: u64,
-    paces: &'static [(&'static str, u64)],
+    /// Those of [`REPEATED`] that are run.
+    repeated: &'static [(&'static str, u64)],
     /// A run with fewer kills has left something out.
     kills: usize,
 }
 
-const SAMPLE: Extent = Extent { stride: 4, paces: &[("durable", 3), ("torn", 2)], kills: 150 };
-const FULL: Extent = Extent { stride: 1, paces: &PACES, kills: 1000 };
+const SAMPLE: Extent = Extent { stride: 4, repeated: &[("durable", 3), ("torn", 2)], kills: 150 };
+const FULL: Extent = Extent { stride: 1, repeated: &REPEATED, kills: 1000 };
 
 impl Extent {
-    fn asked() -> Self {
+    fn from_environment() -> Self {
         match std::env::var("TRANSOM_CRASH_MATRIX").as_deref() {
             Ok("full") => FULL,
             Ok(other) => panic!("TRANSOM_CRASH_MATRIX is `full` or not set, not {other:?}"),
@@ -61,64 +61,64 @@ impl Extent {
     }
 }
 
-/// A story, what the world is after each act, and the data to begin each act with.
-struct Rehearsed {
-    story: Story,
-    worlds: Vec<World>,
-    stages: TempDir,
+/// A scenario, the objects after each step, and the data directory before each step.
+struct Recorded {
+    scenario: Scenario,
+    snapshots: Vec<Snapshot>,
+    data: TempDir,
 }
 
-impl Rehearsed {
-    async fn new(story: Story) -> Self {
-        let stages = TempDir::new().expect("a temporary directory");
-        let life = Life::prepared(&story).await;
-        let mut worlds = Vec::new();
-        for (n, act) in story.acts.iter().enumerate() {
-            life.keep(&stages.path().join(n.to_string()));
-            worlds.push(life.calm(act).await);
+impl Recorded {
+    async fn new(scenario: Scenario) -> Self {
+        let data = TempDir::new().expect("a temporary directory");
+        let run = Run::prepared(&scenario).await;
+        let mut snapshots = Vec::new();
+        for (n, step) in scenario.steps.iter().enumerate() {
+            run.keep(&data.path().join(n.to_string()));
+            snapshots.push(run.undisturbed(step).await);
         }
-        life.must_rest().await;
-        Self { story, worlds, stages }
+        run.assert_idle().await;
+        Self { scenario, snapshots, data }
     }
 
-    fn stage(&self, act: usize) -> PathBuf {
-        self.stages.path().join(act.to_string())
+    fn data_before(&self, step: usize) -> PathBuf {
+        self.data.path().join(step.to_string())
     }
 
-    /// One act in which a plane dies at its n-th write. Says whether there was such a write.
-    async fn each(&self, act: usize, death: Death) -> bool {
-        let name = format!("{} {} {death:?}", self.story.name, self.story.acts[act].name);
-        let life = Life::from(&self.stage(act), name);
-        let ended = life.attempt(&self.story.acts[act], &self.worlds[act], Some(death)).await;
+    /// One step in which a plane dies at its n-th write. Returns whether there was such a write.
+    async fn each(&self, step: usize, crash: Crash) -> bool {
+        let name = format!("{} {} {crash:?}", self.scenario.name, self.scenario.steps[step].name);
+        let run = Run::from(&self.data_before(step), name);
+        let ended = run.attempt(&self.scenario.steps[step], &self.snapshots[step], Some(crash)).await;
         if ended == Ended::Killed {
-            life.attempt(&self.story.acts[act], &self.worlds[act], None).await;
-            life.must_rest().await;
+            run.attempt(&self.scenario.steps[step], &self.snapshots[step], None).await;
+            run.assert_idle().await;
         }
         ended == Ended::Killed
     }
 
-    /// A whole life in which every plane dies after so many writes. Says how many did.
-    async fn creep(&self, death: Death) -> usize {
-        let life = Life::from(&self.stage(0), format!("{} creeping {death:?}", self.story.name));
+    /// A whole scenario in which every plane dies at its n-th write. Returns the number of kills.
+    async fn repeatedly(&self, crash: Crash) -> usize {
+        let run = Run::from(&self.data_before(0), format!("{} repeatedly {crash:?}", self.scenario.name));
         let mut kills = 0;
-        for (act, wanted) in self.story.acts.iter().zip(&self.worlds) {
+        for (step, wanted) in self.scenario.steps.iter().zip(&self.snapshots) {
             let before = kills;
-            while life.attempt(act, wanted, Some(death)).await == Ended::Killed {
+            while run.attempt(step, wanted, Some(crash)).await == Ended::Killed {
                 kills += 1;
                 assert!(
-                    kills - before < MANY as usize,
-                    "{} {death:?}: {} does not end",
-                    self.story.name,
-                    act.name
+                    kills - before < MAX_WRITES as usize,
+                    "{} {crash:?}: {} does not end",
+                    self.scenario.name,
+                    step.name
                 );
             }
-            life.must_rest().await;
+            run.assert_idle().await;
         }
         kills
     }
 }
 
-/// Which lives are lived, in parallel, and how many planes died in them.
+/// Runs in parallel, and the number of kills in each.
 struct Matrix {
     lanes: Arc<Semaphore>,
     running: JoinSet<()>,
@@ -126,44 +126,47 @@ struct Matrix {
 }
 
 impl Matrix {
-    fn live(&mut self, name: String, life: impl Future<Output = usize> + Send + 'static) {
+    fn start(&mut self, name: String, run: impl Future<Output = usize> + Send + 'static) {
         if std::env::var("TRANSOM_CRASH_ONLY").is_ok_and(|only| !name.contains(&only)) {
             return;
         }
         let (lanes, kills) = (self.lanes.clone(), self.kills.clone());
         self.running.spawn(async move {
-            let _lane = lanes.acquire().await.expect("lanes are never closed");
-            let died = life.await;
-            kills.lock().expect("nobody panics with it").insert(name, died);
+            let _lane = lanes.acquire().await.expect("the semaphore is never closed");
+            let died = run.await;
+            kills.lock().expect("no holder panics").insert(name, died);
         });
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 6)]
-async fn a_life_in_which_any_write_is_the_last_ends_as_a_calm_one() {
-    let (started, extent) = (Instant::now(), Extent::asked());
-    let mut matrix =
-        Matrix { lanes: Arc::new(Semaphore::new(LANES)), running: JoinSet::new(), kills: Arc::default() };
-    for story in stories() {
-        let rehearsed = Arc::new(Rehearsed::new(story).await);
-        for (act, n) in rehearsed.story.acts.iter().map(|a| a.name).zip(0..) {
-            for (place, offset) in PLACES.into_iter().zip(0..) {
-                let rehearsed = rehearsed.clone();
-                matrix.live(format!("each {} {act} {place}", rehearsed.story.name), async move {
-                    // A sample begins at another write in every act and for every place.
+async fn a_run_with_kills_at_any_write_ends_as_one_without() {
+    let (started, extent) = (Instant::now(), Extent::from_environment());
+    let mut matrix = Matrix {
+        lanes: Arc::new(Semaphore::new(PARALLEL_RUNS)),
+        running: JoinSet::new(),
+        kills: Arc::default(),
+    };
+    for scenario in scenarios() {
+        let recorded = Arc::new(Recorded::new(scenario).await);
+        for (step, n) in recorded.scenario.steps.iter().map(|a| a.name).zip(0..) {
+            for (point, offset) in POINTS.into_iter().zip(0..) {
+                let recorded = recorded.clone();
+                matrix.start(format!("each {} {step} {point}", recorded.scenario.name), async move {
+                    // A sample begins at another write in every step and for every point.
                     let (mut at, mut kills) = (1 + (n as u64 + 2 * offset) % extent.stride, 0);
-                    while rehearsed.each(n, Death { place, at }).await {
+                    while recorded.each(n, Crash { point, at }).await {
                         (at, kills) = (at + extent.stride, kills + 1);
-                        assert!(at < MANY, "{act} does not end");
+                        assert!(at < MAX_WRITES, "{step} does not end");
                     }
                     kills
                 });
             }
         }
-        for &(place, at) in extent.paces {
-            let rehearsed = rehearsed.clone();
-            matrix.live(format!("creeping {} {place} {at}", rehearsed.story.name), async move {
-                rehearsed.creep(Death { place, at }).await
+        for &(point, at) in extent.repeated {
+            let recorded = recorded.clone();
+            matrix.start(format!("repeatedly {} {point} {at}", recorded.scenario.name), async move {
+                recorded.repeatedly(Crash { point, at }).await
             });
         }
     }
@@ -171,31 +174,31 @@ async fn a_life_in_which_any_write_is_the_last_ends_as_a_calm_one() {
     while let Some(ended) = matrix.running.join_next().await {
         failures += usize::from(ended.is_err());
     }
-    let kills = matrix.kills.lock().expect("nobody panics with it").clone();
-    for (life, kills) in &kills {
-        println!("{kills:4} {life}");
+    let kills = matrix.kills.lock().expect("no holder panics").clone();
+    for (run, kills) in &kills {
+        println!("{kills:4} {run}");
     }
     let total: usize = kills.values().sum();
     println!("{total} kills in {:?}", started.elapsed());
-    assert_eq!(failures, 0, "lives did not end well, see above");
+    assert_eq!(failures, 0, "runs did not end well, see above");
     if std::env::var_os("TRANSOM_CRASH_ONLY").is_none() {
         assert!(total >= extent.kills, "only {total} kills; does the binary have debug assertions?");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_calm_life_has_everything_that_is_compared() {
-    let story = stories().remove(0);
-    let life = Life::prepared(&story).await;
-    let created = life.calm(&story.acts[0]).await;
-    let count = |world: &World| {
-        ["ConfigMap", "Secret", "NopResource", "Store", "XStore", "Cell"].map(|kind| world.count(kind))
+async fn a_run_without_kills_has_everything_that_is_compared() {
+    let scenario = scenarios().remove(0);
+    let run = Run::prepared(&scenario).await;
+    let created = run.undisturbed(&scenario.steps[0]).await;
+    let count = |snapshot: &Snapshot| {
+        ["ConfigMap", "Secret", "NopResource", "Store", "XStore", "Cell"].map(|kind| snapshot.count(kind))
     };
     // Two of the store and one of the cell, beside the certificates of four namespaces.
     assert_eq!(count(&created), [3 + 4, 3, 1, 1, 1, 1], "{created:#?}");
     let mut deleted = created.clone();
-    for act in &story.acts[1..] {
-        deleted = life.calm(act).await;
+    for step in &scenario.steps[1..] {
+        deleted = run.undisturbed(step).await;
     }
     assert_eq!(count(&deleted), [4, 0, 0, 0, 0, 0], "{deleted:#?}");
     assert_eq!(deleted.count("CompositionRevision"), 5);

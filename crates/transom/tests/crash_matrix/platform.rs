@@ -1,32 +1,13 @@
-//! What is on the plane: kinds of every scope, composed by built-in functions, some of them nested, with a connection
+//! The manifests on the plane: kinds of every scope, composed by built-in functions, some of them nested, with a connection
 //! secret that goes all the way from a managed resource to a claim.
 
 use serde_json::Value;
+use transom_testkit::manifests::{self, Definition};
 
 /// A definition of a kind with `spec.size`, and `status.size` that functions write.
 pub fn definition(kind: &str, plural: &str, scope: &str, more: &str) -> String {
-    format!(
-        r"
-apiVersion: apiextensions.crossplane.io/v1
-kind: CompositeResourceDefinition
-metadata: {{name: {plural}.example.org}}
-spec:
-  group: example.org
-  scope: {scope}
-  names: {{kind: {kind}, plural: {plural}}}
-  {more}
-  versions:
-  - name: v1
-    served: true
-    referenceable: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec: {{type: object, properties: {{size: {{type: integer}}}}}}
-          status: {{type: object, properties: {{size: {{type: string}}}}}}
-"
-    )
+    let (spec, status) = ("size: {type: integer}", "size: {type: string}");
+    Definition { kind, plural, scope, spec, status, more }.yaml()
 }
 
 /// A Composition that renders a template and takes what exists for ready.
@@ -136,13 +117,10 @@ pub fn rooms(prefix: &str) -> String {
     composition("Room", "rooms", &(counted("Room", prefix, "") + &nested("Desk")))
 }
 
-/// Everything that stands before a life begins, in the order in which it is applied.
-pub fn standing() -> String {
-    let functions = ["function-go-templating", "function-auto-ready"].map(|name| {
-        format!(
-            "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\nspec: {{package: example.org/{name}:v1}}\n"
-        )
-    });
+/// The manifests that exist before a run begins, in the order in which they are applied.
+pub fn initial() -> String {
+    let functions =
+        ["function-go-templating", "function-auto-ready"].map(|name| manifests::function(name, ""));
     let claim = "claimNames: {kind: Store, plural: stores}\n  connectionSecretKeys: [password]";
     let definitions = [
         definition("XStore", "xstores", "LegacyCluster", claim),

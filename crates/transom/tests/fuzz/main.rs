@@ -14,11 +14,11 @@ mod requests;
 mod text;
 mod values;
 
-use mutate::Dice;
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use transom_testkit::rng::Rng;
 
 /// No input of a few kilobytes may take longer, unoptimised and on a busy machine.
 const SLOW: Duration = Duration::from_secs(10);
@@ -38,18 +38,18 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 }
 
 /// Runs the corpus, then mutations of it until the time is up.
-fn fuzz<T>(target: &str, corpus: &[T], mutate: impl Fn(&[T], &mut Dice) -> T, run: impl Fn(&T))
+fn fuzz<T>(target: &str, corpus: &[T], mutate: impl Fn(&[T], &mut Rng) -> T, run: impl Fn(&T))
 where
     T: AsInput,
 {
     for input in corpus {
         attempt(target, input, &run);
     }
-    let mut dice = Dice::new(number("TRANSOM_FUZZ_SEED", 1));
+    let mut rng = Rng::new(number("TRANSOM_FUZZ_SEED", 1));
     let until = Instant::now() + Duration::from_secs(number("TRANSOM_FUZZ_SECONDS", 1));
     let mut count = 0u64;
     while Instant::now() < until {
-        attempt(target, &mutate(corpus, &mut dice), &run);
+        attempt(target, &mutate(corpus, &mut rng), &run);
         count += 1;
     }
     assert!(count > 10, "only {count} inputs in the time given");

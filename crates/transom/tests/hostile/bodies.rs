@@ -1,8 +1,9 @@
 //! Bodies: too deep, too large, in no encoding, in the wrong one.
 
-use crate::{CONFIG_MAPS, DEFINITIONS, Dice, Siege};
+use super::{CONFIG_MAPS, DEFINITIONS, Target};
 use http::Method;
 use serde_json::json;
+use transom_testkit::rng::Rng;
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -21,7 +22,7 @@ fn nested(open: &str, middle: &str, close: &str) -> String {
 
 #[tokio::test]
 async fn bodies_that_are_too_deep_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let block: String = (0..2_000).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
     let bodies = [
         (JSON, around(&nested("[", "", "]"))),
@@ -36,43 +37,43 @@ async fn bodies_that_are_too_deep_are_refused() {
     ];
     for (i, (ty, body)) in bodies.into_iter().enumerate() {
         for path in [CONFIG_MAPS, DEFINITIONS] {
-            siege.refuses(&format!("deep body {i}"), Method::POST, path, ty, body.clone()).await;
+            target.refuses(&format!("deep body {i}"), Method::POST, path, ty, body.clone()).await;
         }
         let path = format!("{CONFIG_MAPS}/bystander");
         let apply = format!("{path}?fieldManager=m");
         let what = format!("deep patch {i}");
-        siege.refuses(&what, Method::PUT, &path, ty, body.clone()).await;
-        siege.refuses(&what, Method::PATCH, &apply, "application/apply-patch+yaml", body.clone()).await;
+        target.refuses(&what, Method::PUT, &path, ty, body.clone()).await;
+        target.refuses(&what, Method::PATCH, &apply, "application/apply-patch+yaml", body.clone()).await;
         if ty == JSON {
-            siege.refuses(&what, Method::PATCH, &path, "application/merge-patch+json", body.clone()).await;
+            target.refuses(&what, Method::PATCH, &path, "application/merge-patch+json", body.clone()).await;
             let strategic = "application/strategic-merge-patch+json";
-            siege.refuses(&what, Method::PATCH, &path, strategic, body.clone()).await;
-            siege.refuses(&what, Method::PATCH, &path, "application/json-patch+json", body).await;
+            target.refuses(&what, Method::PATCH, &path, strategic, body.clone()).await;
+            target.refuses(&what, Method::PATCH, &path, "application/json-patch+json", body).await;
         }
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn references_in_yaml_do_not_multiply() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let mut bomb = String::from("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\na0: &a0 [x, x, x]\n");
     for i in 1..60 {
         bomb.push_str(&format!("a{i}: &a{i} [*a{p}, *a{p}, *a{p}, *a{p}]\n", p = i - 1));
     }
-    siege.refuses("aliases that multiply", Method::POST, CONFIG_MAPS, YAML, bomb.into_bytes()).await;
+    target.refuses("aliases that multiply", Method::POST, CONFIG_MAPS, YAML, bomb.into_bytes()).await;
     let cycle = "apiVersion: v1\nkind: ConfigMap\nmetadata: &m {name: x, labels: *m}\n";
-    siege.refuses("an alias of itself", Method::POST, CONFIG_MAPS, YAML, cycle.into()).await;
+    target.refuses("an alias of itself", Method::POST, CONFIG_MAPS, YAML, cycle.into()).await;
     let merge = "a: &a {<<: *a}\n";
-    siege.refuses("a merge of itself", Method::POST, CONFIG_MAPS, YAML, merge.into()).await;
+    target.refuses("a merge of itself", Method::POST, CONFIG_MAPS, YAML, merge.into()).await;
     let two = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\na: b\n";
-    siege.refuses("two documents", Method::POST, CONFIG_MAPS, YAML, two.into()).await;
-    siege.survived().await;
+    target.refuses("two documents", Method::POST, CONFIG_MAPS, YAML, two.into()).await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn bodies_that_are_too_large_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let limit = 3 * 1024 * 1024;
     for len in [limit + 1, limit * 4] {
         let mut body = around("{}");
@@ -81,27 +82,27 @@ async fn bodies_that_are_too_large_are_refused() {
         for (method, path) in
             [(Method::POST, CONFIG_MAPS.to_owned()), (Method::PUT, format!("{CONFIG_MAPS}/bystander"))]
         {
-            let reply = siege.refuses(&what, method, &path, JSON, body.clone()).await;
+            let reply = target.refuses(&what, method, &path, JSON, body.clone()).await;
             assert_eq!(reply.status, 413, "{what}");
         }
         let path = format!("{CONFIG_MAPS}/bystander");
-        let reply = siege.refuses(&what, Method::PATCH, &path, "application/merge-patch+json", body).await;
+        let reply = target.refuses(&what, Method::PATCH, &path, "application/merge-patch+json", body).await;
         assert_eq!(reply.status, 413, "{what}");
     }
     let mut body = around("{}");
     body.resize(limit, b' ');
-    let reply = siege.try_send("just small enough", Method::POST, CONFIG_MAPS, JSON, body).await;
+    let reply = target.try_send("just small enough", Method::POST, CONFIG_MAPS, JSON, body).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     let value = "v".repeat(2 * 1024 * 1024);
     let big =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "big"}, "data": {"k": value}});
-    siege.refuses("too much data", Method::POST, CONFIG_MAPS, JSON, big.to_string().into()).await;
-    siege.survived().await;
+    target.refuses("too much data", Method::POST, CONFIG_MAPS, JSON, big.to_string().into()).await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn bodies_in_no_encoding_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let table: &[(&str, &str, &[u8])] = &[
         ("nothing", JSON, b""),
         ("white space", JSON, b" \n\t "),
@@ -139,16 +140,16 @@ async fn bodies_in_no_encoding_are_refused() {
         ("a protobuf with an endless length", PROTOBUF, b"k8s\0\x0A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F"),
     ];
     for (what, ty, body) in table {
-        siege.refuses(what, Method::POST, CONFIG_MAPS, ty, body.to_vec()).await;
-        siege.refuses(what, Method::PUT, &format!("{CONFIG_MAPS}/bystander"), ty, body.to_vec()).await;
+        target.refuses(what, Method::POST, CONFIG_MAPS, ty, body.to_vec()).await;
+        target.refuses(what, Method::PUT, &format!("{CONFIG_MAPS}/bystander"), ty, body.to_vec()).await;
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn random_protobuf_is_refused() {
-    let siege = Siege::begin().await;
-    let mut dice = Dice(7);
+    let target = Target::start().await;
+    let mut rng = Rng::new(7);
     // type meta {apiVersion "v1", kind "ConfigMap"} and a body of garbage
     let envelope = |garbage: &[u8]| {
         let mut body = b"k8s\0\x0A\x0F\x0A\x02v1\x12\x09ConfigMap\x12".to_vec();
@@ -157,48 +158,48 @@ async fn random_protobuf_is_refused() {
         body
     };
     for i in 0..300 {
-        let len = (dice.roll() % 100) as usize;
-        let garbage = dice.bytes(len);
+        let len = (rng.next_u64() % 100) as usize;
+        let garbage = rng.bytes(len);
         let body = if i % 2 == 0 { envelope(&garbage) } else { [b"k8s\0".to_vec(), garbage].concat() };
-        let reply = siege.try_send(&format!("garbage {i}"), Method::POST, CONFIG_MAPS, PROTOBUF, body).await;
+        let reply = target.try_send(&format!("garbage {i}"), Method::POST, CONFIG_MAPS, PROTOBUF, body).await;
         assert_ne!(reply.status, 201, "garbage {i} made an object: {}", reply.text());
     }
     let groups = envelope(&[0x0B; 100]);
-    siege.refuses("groups in groups", Method::POST, CONFIG_MAPS, PROTOBUF, groups).await;
-    siege.survived().await;
+    target.refuses("groups in groups", Method::POST, CONFIG_MAPS, PROTOBUF, groups).await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn duplicate_keys_are_told_or_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let body =
         br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"twice"},"data":{"a":"1","a":"2"}}"#;
     let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
-    let reply = siege.refuses("duplicates, strictly", Method::POST, &strict, JSON, body.to_vec()).await;
+    let reply = target.refuses("duplicates, strictly", Method::POST, &strict, JSON, body.to_vec()).await;
     assert!(reply.text().contains("duplicate field"), "{}", reply.text());
-    let reply = siege.try_send("duplicates", Method::POST, CONFIG_MAPS, JSON, body.to_vec()).await;
+    let reply = target.try_send("duplicates", Method::POST, CONFIG_MAPS, JSON, body.to_vec()).await;
     assert_eq!(reply.status, 201);
     assert!(reply.headers.contains_key("warning"), "{:?}", reply.headers);
     let name = r#""name":"twice","#.repeat(50_000);
     let body = format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{{name}"name":"many"}}}}"#);
-    let reply = siege.try_send("many duplicates", Method::POST, CONFIG_MAPS, JSON, body.into()).await;
+    let reply = target.try_send("many duplicates", Method::POST, CONFIG_MAPS, JSON, body.into()).await;
     assert_eq!(reply.status, 201);
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn other_content_types_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     for ty in
         ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "nonsense/"]
     {
-        let reply = siege.refuses(ty, Method::POST, CONFIG_MAPS, ty, around("{}")).await;
+        let reply = target.refuses(ty, Method::POST, CONFIG_MAPS, ty, around("{}")).await;
         assert_eq!(reply.status, 415, "{ty}: {}", reply.text());
     }
     let path = format!("{CONFIG_MAPS}/bystander");
     for ty in ["application/json", "application/yaml", "text/plain", "application/unknown-patch+json"] {
-        let reply = siege.refuses(ty, Method::PATCH, &path, ty, b"{}".to_vec()).await;
+        let reply = target.refuses(ty, Method::PATCH, &path, ty, b"{}".to_vec()).await;
         assert_eq!(reply.status, 415, "{ty}: {}", reply.text());
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }

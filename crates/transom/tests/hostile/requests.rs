@@ -1,6 +1,6 @@
 //! Paths, queries, methods and headers that no well-meaning client sends.
 
-use crate::{CONFIG_MAPS, Siege, config_map, shorten};
+use super::{CONFIG_MAPS, Target, config_map, shorten};
 use http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -8,28 +8,30 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Says exactly these bytes and returns the status of the answer with its text; 0 when the server just hangs up.
-async fn raw(siege: &Siege, bytes: &[u8]) -> (u16, String) {
-    let mut stream = siege.plane.access.dial("http/1.1").await.expect("it accepts connections");
+async fn raw(target: &Target, bytes: &[u8]) -> (u16, String) {
+    let mut stream = target.plane.access.dial("http/1.1").await.expect("it accepts connections");
     // The server may refuse before everything is said.
     let _ = stream.write_all(bytes).await;
     let _ = stream.flush().await;
     let mut answer = Vec::new();
-    let _ = tokio::time::timeout(crate::BUSY, stream.read_to_end(&mut answer)).await.expect("it answers");
+    let _ = tokio::time::timeout(super::REQUEST_LIMIT, stream.read_to_end(&mut answer))
+        .await
+        .expect("it answers");
     let text = String::from_utf8_lossy(&answer).into_owned();
     let status = text.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
     (status, text)
 }
 
-async fn raw_get(siege: &Siege, target: &str) -> (u16, String) {
-    raw(siege, format!("GET {target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).await
+async fn raw_get(target: &Target, path: &str) -> (u16, String) {
+    raw(target, format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).await
 }
 
 #[tokio::test]
 async fn no_spelling_of_a_path_reaches_another_object() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "gold"}, "stringData": {"a": "b"}});
-    let reply = siege.client.post("/api/v1/namespaces/default/secrets", &secret).await.unwrap();
+    let reply = target.client.post("/api/v1/namespaces/default/secrets", &secret).await.unwrap();
     assert_eq!(reply.status, 201, "{}", reply.text());
     let long = format!("/api/v1/namespaces/{}", "a".repeat(40_000));
     for path in [
@@ -59,21 +61,21 @@ async fn no_spelling_of_a_path_reaches_another_object() {
         "/api/v1/namespaces/default/secrets/g%6fld%2f..%2fgold",
         &long,
     ] {
-        let (status, text) = raw_get(&siege, path).await;
+        let (status, text) = raw_get(&target, path).await;
         assert!((400..500).contains(&status), "{path}: {}", shorten(&text));
         assert!(!text.contains("Yg=="), "{path} reached the secret");
     }
     // Empty segments are nothing; an encoded letter is that letter.
     for path in ["//api//v1/namespaces//default/secrets/gold/", "/api/v1/namespaces/default/secrets/g%6Fld"] {
-        let (status, text) = raw_get(&siege, path).await;
+        let (status, text) = raw_get(&target, path).await;
         assert!(status == 200 || status == 404, "{path}: {}", shorten(&text));
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn floods_of_headers_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let many: String = (0..5_000).map(|i| format!("x-{i}: y\r\n")).collect();
     let heads = [
         ("many headers", format!("GET /version HTTP/1.1\r\nhost: x\r\n{many}\r\n")),
@@ -94,35 +96,35 @@ async fn floods_of_headers_are_refused() {
         ("a header without a name", "GET /version HTTP/1.1\r\n: x\r\n\r\n".into()),
     ];
     for (what, head) in heads {
-        let (status, text) = raw(&siege, head.as_bytes()).await;
+        let (status, text) = raw(&target, head.as_bytes()).await;
         assert!(status == 0 || (400..500).contains(&status), "{what}: {}", shorten(&text));
     }
-    let mut request = siege.client.request(Method::GET, "/version");
+    let mut request = target.client.request(Method::GET, "/version");
     for i in 0..1_000 {
         request = request.header(format!("x-{i}"), "y".repeat(100));
     }
-    if let Ok(reply) = siege.client.send(request, "").await {
+    if let Ok(reply) = target.client.send(request, "").await {
         assert!((400..500).contains(&reply.status), "{}", reply.text());
     }
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,".repeat(1_000);
-    let request = siege.plane.client().await;
+    let request = target.plane.client().await;
     let reply = request.send(request.request(Method::GET, CONFIG_MAPS).header("accept", accept), "").await;
     assert!(reply.is_ok_and(|r| r.status < 500));
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn other_methods_are_not_allowed() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     for method in ["TRACE", "OPTIONS", "PROPFIND", "FOO", "get", "PRI"] {
         for path in [CONFIG_MAPS, "/api/v1/namespaces/default/configmaps/bystander"] {
             let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-            let (status, text) = raw(&siege, head.as_bytes()).await;
+            let (status, text) = raw(&target, head.as_bytes()).await;
             assert!((400..500).contains(&status), "{method} {path}: {}", shorten(&text));
         }
     }
     let (status, text) =
-        raw(&siege, b"CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        raw(&target, b"CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     assert!((400..500).contains(&status), "{}", shorten(&text));
     for (method, path) in [
         (Method::POST, "/api/v1/namespaces/default/configmaps/bystander"),
@@ -134,16 +136,16 @@ async fn other_methods_are_not_allowed() {
         (Method::GET, "/api/v1/namespaces/default/serviceaccounts/x/token"),
     ] {
         let what = format!("{method} {path}");
-        let request = siege.client.request(method, path).header("content-type", "application/json");
-        let reply = siege.client.send(request, "{}").await.unwrap();
+        let request = target.client.request(method, path).header("content-type", "application/json");
+        let reply = target.client.send(request, "{}").await.unwrap();
         assert!((400..500).contains(&reply.status), "{what}: {}", reply.text());
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn wrong_query_values_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     for query in [
         "limit=many",
         "limit=99999999999999999999",
@@ -172,7 +174,7 @@ async fn wrong_query_values_are_refused() {
         "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiXHUwMDAwLy8vLy8uLi8ifQ",
         "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6OTk5LCJzdGFydCI6MX0",
     ] {
-        let reply = siege.client.get(&format!("{CONFIG_MAPS}?{query}")).await.unwrap();
+        let reply = target.client.get(&format!("{CONFIG_MAPS}?{query}")).await.unwrap();
         assert!((400..500).contains(&reply.status), "{query}: {} {}", reply.status, shorten(&reply.text()));
         reply.assert_status(reply.status, query);
     }
@@ -180,19 +182,20 @@ async fn wrong_query_values_are_refused() {
     for query in
         ["dryRun=Maybe", "fieldValidation=Loose", &format!("fieldManager={long}"), "fieldManager=%00"]
     {
-        let reply = siege.client.post(&format!("{CONFIG_MAPS}?{query}"), &config_map("never")).await.unwrap();
+        let reply =
+            target.client.post(&format!("{CONFIG_MAPS}?{query}"), &config_map("never")).await.unwrap();
         assert!((400..500).contains(&reply.status), "{query}: {}", reply.text());
     }
     for query in ["propagationPolicy=Nearly", "gracePeriodSeconds=soon", "dryRun=Maybe"] {
-        let reply = siege.client.delete(&format!("{CONFIG_MAPS}/bystander?{query}")).await.unwrap();
+        let reply = target.client.delete(&format!("{CONFIG_MAPS}/bystander?{query}")).await.unwrap();
         assert!((400..500).contains(&reply.status), "{query}: {}", reply.text());
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn large_but_lawful_query_values_are_served() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let far = i64::MAX;
     for query in [
         format!("limit={far}"),
@@ -204,10 +207,10 @@ async fn large_but_lawful_query_values_are_served() {
         "%zz=%zz&=&&&=&a".to_owned(),
     ] {
         let started = Instant::now();
-        let client = siege.plane.client().await;
+        let client = target.plane.client().await;
         let reply = client.get(&format!("{CONFIG_MAPS}?{query}")).await.unwrap();
         assert_eq!(reply.status, 200, "{}: {}", shorten(&query), shorten(&reply.text()));
-        assert!(started.elapsed() < crate::BUSY, "{} took {:?}", shorten(&query), started.elapsed());
+        assert!(started.elapsed() < super::REQUEST_LIMIT, "{} took {:?}", shorten(&query), started.elapsed());
     }
     for query in [
         format!("timeoutSeconds={far}"),
@@ -215,20 +218,20 @@ async fn large_but_lawful_query_values_are_served() {
         "timeoutSeconds=0".to_owned(),
         "timeoutSeconds=1&allowWatchBookmarks=1".to_owned(),
     ] {
-        let mut lines = siege.client.watch(&format!("{CONFIG_MAPS}?watch=1&{query}")).await.unwrap();
+        let mut lines = target.client.watch(&format!("{CONFIG_MAPS}?watch=1&{query}")).await.unwrap();
         assert_eq!(lines.next().await.unwrap()["type"], "ADDED", "{query}");
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn generated_names_are_distinct_and_valid() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let mut names = BTreeSet::new();
     for i in 0..200 {
         let prefix = if i % 2 == 0 { "g-".to_owned() } else { "l".repeat(200) };
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
-        let reply = siege.client.post(CONFIG_MAPS, &object).await.unwrap();
+        let reply = target.client.post(CONFIG_MAPS, &object).await.unwrap();
         assert_eq!(reply.status, 201, "{}", reply.text());
         let name = reply.json()["metadata"]["name"].as_str().unwrap().to_owned();
         assert!(name.len() <= 63, "{name}");
@@ -244,10 +247,10 @@ async fn generated_names_are_distinct_and_valid() {
         Value::from(7),
     ] {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": prefix}});
-        let reply = siege.client.post(CONFIG_MAPS, &object).await.unwrap();
+        let reply = target.client.post(CONFIG_MAPS, &object).await.unwrap();
         assert!((400..500).contains(&reply.status), "{prefix}: {}", reply.text());
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 /// The frames of one HTTP/2 request for `/version?` with a query of `len` bytes, in frames of the usual size.
@@ -291,13 +294,15 @@ fn http2_request(len: usize) -> Vec<u8> {
 }
 
 /// What answers a request on stream 1: the first bytes of its head, or `None` when the connection ends without.
-async fn http2_answer(siege: &Siege, request: &[u8]) -> Option<Vec<u8>> {
-    let mut stream = siege.plane.access.dial("h2").await.expect("it accepts connections");
+async fn http2_answer(target: &Target, request: &[u8]) -> Option<Vec<u8>> {
+    let mut stream = target.plane.access.dial("h2").await.expect("it accepts connections");
     let _ = stream.write_all(request).await;
     let _ = stream.flush().await;
     loop {
         let mut head = [0; 9];
-        let read = tokio::time::timeout(crate::BUSY, stream.read_exact(&mut head)).await.expect("it answers");
+        let read = tokio::time::timeout(super::REQUEST_LIMIT, stream.read_exact(&mut head))
+            .await
+            .expect("it answers");
         read.ok()?;
         let len = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let mut payload = vec![0; usize::try_from(len).expect("a short frame")];
@@ -312,17 +317,17 @@ async fn http2_answer(siege: &Siege, request: &[u8]) -> Option<Vec<u8>> {
 
 #[tokio::test]
 async fn a_url_that_is_too_long_is_refused_over_http2_as_over_http1() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     // Static table: 0x88 is `:status: 200`; 431 is a literal, compressed.
-    assert_eq!(http2_answer(&siege, &http2_request(60_000)).await.map(|head| head[0]), Some(0x88));
+    assert_eq!(http2_answer(&target, &http2_request(60_000)).await.map(|head| head[0]), Some(0x88));
     for len in [65_600, 70_000, 100_000] {
-        let head = http2_answer(&siege, &http2_request(len)).await;
+        let head = http2_answer(&target, &http2_request(len)).await;
         let head = head.unwrap_or_else(|| panic!("no answer to a URL of {len} bytes"));
         assert!(head.windows(3).any(|bytes| bytes == [0x69, 0x90, 0xff]), "{len}: {head:x?}");
-        let (status, text) = raw_get(&siege, &format!("/version?{}", "q".repeat(len))).await;
+        let (status, text) = raw_get(&target, &format!("/version?{}", "q".repeat(len))).await;
         assert!(matches!(status, 414 | 431), "{len}: {}", shorten(&text));
     }
     // Far more is not worth reading.
-    assert_eq!(http2_answer(&siege, &http2_request(1 << 20)).await, None);
-    siege.survived().await;
+    assert_eq!(http2_answer(&target, &http2_request(1 << 20)).await, None);
+    target.assert_intact().await;
 }

@@ -1,6 +1,6 @@
 //! Definitions whose schemas, patterns and rules cost more than they look.
 
-use crate::{DEFINITIONS, Siege, shorten};
+use super::{DEFINITIONS, Target, shorten};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -23,9 +23,9 @@ fn kind(plural: &str) -> String {
 }
 
 /// Defines a kind and, where that was allowed, makes an object of it. Returns both codes.
-async fn define_and_use(siege: &Siege, plural: &str, schema: &Value, spec: &Value) -> (u16, Option<u16>) {
+async fn define_and_use(target: &Target, plural: &str, schema: &Value, spec: &Value) -> (u16, Option<u16>) {
     let body = definition(plural, schema).to_string().into_bytes();
-    let defined = siege.try_send(plural, Method::POST, DEFINITIONS, "application/json", body).await;
+    let defined = target.try_send(plural, Method::POST, DEFINITIONS, "application/json", body).await;
     if defined.status != 201 {
         return (defined.status, None);
     }
@@ -34,13 +34,13 @@ async fn define_and_use(siege: &Siege, plural: &str, schema: &Value, spec: &Valu
     });
     let path = format!("/apis/hostile.example.com/v1/namespaces/default/{plural}");
     let body = object.to_string().into_bytes();
-    let used = siege.try_send(plural, Method::POST, &path, "application/json", body).await;
+    let used = target.try_send(plural, Method::POST, &path, "application/json", body).await;
     (201, Some(used.status))
 }
 
 #[tokio::test]
 async fn expensive_patterns_cost_little() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let near_miss = format!("{}!", "a".repeat(100_000));
     for (plural, pattern) in [
         ("nesteds", "^(a+)+$"),
@@ -54,18 +54,18 @@ async fn expensive_patterns_cost_little() {
         ("lookarounds", "(?=a)(?!b)\\1"),
     ] {
         let schema = json!({"type": "string", "pattern": pattern});
-        let (defined, used) = define_and_use(&siege, plural, &schema, &json!(near_miss)).await;
+        let (defined, used) = define_and_use(&target, plural, &schema, &json!(near_miss)).await;
         match used {
             Some(code) => assert_eq!(code, 422, "{pattern}"),
             None => assert_eq!(defined, 422, "{pattern}"),
         }
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn rules_that_burn_their_budget_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let list = json!({"type": "array", "items": {"type": "integer"}});
     let with_rule = |rule: &str| json!({"type": "object", "properties": {"l": list, "s": {"type": "string"}}, "x-kubernetes-validations": [{"rule": rule}]});
     let numbers: Vec<u32> = (0..20_000).collect();
@@ -77,15 +77,15 @@ async fn rules_that_burn_their_budget_are_refused() {
         ("matches", "self.l.all(a, self.s.matches('^(a+)+$'))"),
         ("joins", "self.l.all(a, (self.s + self.s + self.s + self.s).contains('b'))"),
     ] {
-        let (defined, used) = define_and_use(&siege, plural, &with_rule(rule), &spec).await;
+        let (defined, used) = define_and_use(&target, plural, &with_rule(rule), &spec).await;
         assert_eq!(used.unwrap_or(defined), 422, "{rule}");
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn rules_that_are_none_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let deep = format!("{}1 == 1{}", "(".repeat(10_000), ")".repeat(10_000));
     let nots = format!("{}true", "!".repeat(20_000));
     let sums = format!("{} > 0", vec!["1"; 20_000].join(" + "));
@@ -119,16 +119,16 @@ async fn rules_that_are_none_are_refused() {
         let schema = json!({
             "type": "object", "properties": {"s": {"type": "string"}}, "x-kubernetes-validations": [{"rule": rule}],
         });
-        let (defined, _) = define_and_use(&siege, &plural, &schema, &json!({"s": "x"})).await;
+        let (defined, _) = define_and_use(&target, &plural, &schema, &json!({"s": "x"})).await;
         // The long ones may be lawful; what matters is that they are answered.
         assert!(defined == 422 || rule.len() > 1_000, "{}: {defined}", shorten(rule));
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn schemas_that_are_none_are_refused() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let mut deep = json!({"type": "string"});
     for _ in 0..60 {
         deep = json!({"type": "object", "properties": {"a": deep}});
@@ -155,22 +155,22 @@ async fn schemas_that_are_none_are_refused() {
     {
         let body = definition(&format!("schema{i}s"), &schema).to_string().into_bytes();
         let what = shorten(&schema.to_string());
-        let reply = siege.try_send(&what, Method::POST, DEFINITIONS, "application/json", body).await;
+        let reply = target.try_send(&what, Method::POST, DEFINITIONS, "application/json", body).await;
         assert!(reply.status == 422 || reply.status == 400 || i == 8, "{what}: {}", shorten(&reply.text()));
     }
     let wide = json!({"type": "object", "properties": wide});
-    assert_eq!(define_and_use(&siege, "wides", &wide, &json!({})).await, (201, Some(201)));
+    assert_eq!(define_and_use(&target, "wides", &wide, &json!({})).await, (201, Some(201)));
     let (defined, _) =
-        define_and_use(&siege, "zeros", &json!({"type": "integer", "multipleOf": 0}), &json!(7)).await;
+        define_and_use(&target, "zeros", &json!({"type": "integer", "multipleOf": 0}), &json!(7)).await;
     assert!(defined < 500);
-    let (defined, _) = define_and_use(&siege, "deeps", &deep, &json!({})).await;
+    let (defined, _) = define_and_use(&target, "deeps", &deep, &json!({})).await;
     assert!(defined < 500);
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn printer_columns_cannot_hang_a_table() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let mut crd =
         definition("columns", &json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     let columns =
@@ -180,7 +180,7 @@ async fn printer_columns_cannot_hang_a_table() {
             .map(|(i, p)| json!({"name": format!("c{i}"), "type": "string", "jsonPath": p}));
     crd["spec"]["versions"][0]["additionalPrinterColumns"] = columns.collect();
     let body = crd.to_string().into_bytes();
-    let defined = siege.try_send("columns", Method::POST, DEFINITIONS, "application/json", body).await;
+    let defined = target.try_send("columns", Method::POST, DEFINITIONS, "application/json", body).await;
     assert!(defined.status == 201 || defined.status == 422, "{}", defined.text());
     if defined.status == 201 {
         let mut nested = json!(1);
@@ -192,23 +192,23 @@ async fn printer_columns_cannot_hang_a_table() {
         });
         let path = "/apis/hostile.example.com/v1/namespaces/default/columns";
         let body = object.to_string().into_bytes();
-        let created = siege.try_send("a nested object", Method::POST, path, "application/json", body).await;
+        let created = target.try_send("a nested object", Method::POST, path, "application/json", body).await;
         assert_eq!(created.status, 201, "{}", shorten(&created.text()));
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-        let request = siege.client.request(Method::GET, path).header("accept", table);
-        let reply = siege.client.send(request, "").await.unwrap();
+        let request = target.client.request(Method::GET, path).header("accept", table);
+        let reply = target.client.send(request, "").await.unwrap();
         assert_eq!(reply.status, 200, "{}", shorten(&reply.text()));
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 /// What is stored must be readable by everyone in every form, or it could not even be deleted.
 #[tokio::test]
 async fn whatever_is_accepted_can_be_read_changed_and_deleted() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let body = definition("frees", &free).to_string().into_bytes();
-    let defined = siege.try_send("frees", Method::POST, DEFINITIONS, "application/json", body).await;
+    let defined = target.try_send("frees", Method::POST, DEFINITIONS, "application/json", body).await;
     assert_eq!(defined.status, 201, "{}", defined.text());
     let collection = "/apis/hostile.example.com/v1/namespaces/default/frees";
     let mut accepted = 0;
@@ -222,7 +222,7 @@ async fn whatever_is_accepted_can_be_read_changed_and_deleted() {
             "apiVersion": "hostile.example.com/v1", "kind": kind("frees"), "metadata": {"name": name}, "spec": nested,
         });
         let body = object.to_string().into_bytes();
-        let created = siege.try_send(&name, Method::POST, collection, "application/json", body).await;
+        let created = target.try_send(&name, Method::POST, collection, "application/json", body).await;
         if created.status != 201 {
             continue;
         }
@@ -231,17 +231,17 @@ async fn whatever_is_accepted_can_be_read_changed_and_deleted() {
         for accept in ["application/json", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"]
         {
             for path in [&path, collection] {
-                let request = siege.client.request(Method::GET, path).header("accept", accept);
-                let reply = siege.client.send(request, "").await.unwrap();
+                let request = target.client.request(Method::GET, path).header("accept", accept);
+                let reply = target.client.send(request, "").await.unwrap();
                 assert_eq!(reply.status, 200, "{name} as {accept}: {}", shorten(&reply.text()));
             }
         }
-        let listed = siege.client.get(collection).await.unwrap();
+        let listed = target.client.get(collection).await.unwrap();
         assert!(!listed.json().is_null(), "a list with {name} is not readable by a common JSON reader");
         let label = json!({"metadata": {"labels": {"a": "b"}}});
-        assert_eq!(siege.client.merge(&path, &label).await.unwrap().status, 200, "{name} is not changed");
-        assert_eq!(siege.client.delete(&path).await.unwrap().status, 200, "{name} is not deleted");
+        assert_eq!(target.client.merge(&path, &label).await.unwrap().status, 200, "{name} is not changed");
+        assert_eq!(target.client.delete(&path).await.unwrap().status, 200, "{name} is not deleted");
     }
     assert!((3..15).contains(&accepted), "{accepted} were accepted");
-    siege.survived().await;
+    target.assert_intact().await;
 }

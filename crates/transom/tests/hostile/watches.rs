@@ -1,63 +1,63 @@
 //! Watches by the thousand, and watches that nobody reads.
 
-use crate::plane::{Client, PATIENCE};
-use crate::{CONFIG_MAPS, Siege, config_map};
+use super::{CONFIG_MAPS, Target, config_map};
 use http::Method;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transom_testkit::process::{Client, WAIT_LIMIT};
 
 const WATCHES: usize = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_watches_on_four_connections_cost_little() {
-    let siege = Siege::begin().await;
-    let revision = siege.client.get(CONFIG_MAPS).await.unwrap().revision();
+    let target = Target::start().await;
+    let revision = target.client.get(CONFIG_MAPS).await.unwrap().revision();
     let mut watching = Vec::new();
     for _ in 0..4 {
-        let client = siege.plane.client().await;
+        let client = target.plane.client().await;
         for _ in 0..WATCHES / 4 {
             let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={revision}");
             watching.push(client.watch(&path).await.unwrap());
         }
     }
-    let grown = siege.plane.resident_mib().saturating_sub(siege.resident_before);
+    let grown = target.plane.resident_mib().saturating_sub(target.resident_before);
     assert!(grown < 100, "{WATCHES} idle watches cost {grown} MiB");
     for i in 0..10 {
-        let reply = siege.client.post(CONFIG_MAPS, &config_map(&format!("w{i}"))).await.unwrap();
+        let reply = target.client.post(CONFIG_MAPS, &config_map(&format!("w{i}"))).await.unwrap();
         assert_eq!(reply.status, 201, "{}", reply.text());
     }
     for lines in &mut watching {
         for i in 0..10 {
-            let event = tokio::time::timeout(PATIENCE, lines.next()).await.unwrap().unwrap();
+            let event = tokio::time::timeout(WAIT_LIMIT, lines.next()).await.unwrap().unwrap();
             assert_eq!(event["object"]["metadata"]["name"], format!("w{i}"));
         }
     }
-    siege.survived().await;
+    target.assert_intact().await;
     // They go with their connections.
     drop(watching);
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watches_that_nobody_reads_hold_nobody_up() {
-    let siege = Siege::begin().await;
-    let revision = siege.client.get(CONFIG_MAPS).await.unwrap().revision();
+    let target = Target::start().await;
+    let revision = target.client.get(CONFIG_MAPS).await.unwrap().revision();
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={revision}");
     let mut unread = Vec::new();
     for _ in 0..40 {
-        let client = siege.plane.client().await;
+        let client = target.plane.client().await;
         unread.push((client.watch(&path).await.unwrap(), client));
     }
     let mut silent = Vec::new();
     for _ in 0..10 {
-        let mut stream = siege.plane.access.dial("http/1.1").await.unwrap();
+        let mut stream = target.plane.access.dial("http/1.1").await.unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         silent.push(stream);
     }
-    let mut attentive = siege.plane.client().await.watch(&path).await.unwrap();
+    let mut attentive = target.plane.client().await.watch(&path).await.unwrap();
     let reader = tokio::spawn(async move {
         let mut seen = 0;
         while seen < WRITES {
@@ -68,13 +68,13 @@ async fn watches_that_nobody_reads_hold_nobody_up() {
     });
     const WRITES: usize = 3_000;
     let started = Instant::now();
-    let writers: Vec<_> = (0..8).map(|w| tokio::spawn(write(siege.client.clone(), w, WRITES / 8))).collect();
+    let writers: Vec<_> = (0..8).map(|w| tokio::spawn(write(target.client.clone(), w, WRITES / 8))).collect();
     for writer in writers {
         writer.await.unwrap();
     }
     println!("{WRITES} writes in {:?}", started.elapsed());
-    tokio::time::timeout(PATIENCE, reader).await.expect("the reader sees it all").unwrap();
-    siege.survived().await;
+    tokio::time::timeout(WAIT_LIMIT, reader).await.expect("the reader sees it all").unwrap();
+    target.assert_intact().await;
     // Whoever reads again finds everything, or is told that it is too late.
     let (mut lines, _client) = unread.remove(0);
     let mut last = revision;
@@ -109,31 +109,31 @@ async fn write(client: Client, number: usize, times: usize) {
 
 #[tokio::test]
 async fn watches_opened_and_dropped_leave_nothing() {
-    let siege = Siege::begin().await;
+    let target = Target::start().await;
     for round in 0..10 {
-        let client = siege.plane.client().await;
+        let client = target.plane.client().await;
         for i in 0..200 {
             let request = client.request(Method::GET, &format!("{CONFIG_MAPS}?watch=1"));
             let answer = client.begin(request, "").await;
             assert!(answer.is_ok(), "watch {i} of round {round}");
         }
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }
 
 #[tokio::test]
 async fn a_list_that_nobody_reads_is_let_go_with_its_connection() {
-    let siege = Siege::begin().await;
-    write(siege.client.clone(), 0, 1).await;
+    let target = Target::start().await;
+    write(target.client.clone(), 0, 1).await;
     let filling = "x".repeat(900_000);
     for i in 0..10 {
         let mut object = config_map(&format!("large{i}"));
         object["data"]["filling"] = filling.as_str().into();
-        assert_eq!(siege.client.post(CONFIG_MAPS, &object).await.unwrap().status, 201);
+        assert_eq!(target.client.post(CONFIG_MAPS, &object).await.unwrap().status, 201);
     }
     let mut held = Vec::new();
     for _ in 0..50 {
-        let mut stream = siege.plane.access.dial("http/1.1").await.unwrap();
+        let mut stream = target.plane.access.dial("http/1.1").await.unwrap();
         let head = format!("GET {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
@@ -141,5 +141,5 @@ async fn a_list_that_nobody_reads_is_let_go_with_its_connection() {
         stream.read_exact(&mut first).await.unwrap();
         held.push(stream);
     }
-    siege.survived().await;
+    target.assert_intact().await;
 }

@@ -1,7 +1,8 @@
 //! What `transom render` prints for what it is given.
 
-use crate::fixtures::{Files, documents};
+use super::fixtures::{Files, documents};
 use serde_json::{Value, json};
+use transom_testkit::process::transom;
 
 fn kinds(documents: &[Value]) -> Vec<&str> {
     documents.iter().map(|document| document["kind"].as_str().unwrap_or_default()).collect()
@@ -171,7 +172,7 @@ fn results_of_other_commands_go_to_stdout() {
     }
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_transom"));
+    let mut command = transom(&[]);
     let run = command.args(["completion", "bash"]).stdout(writer).output().expect("transom runs");
     assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
 }
@@ -181,7 +182,7 @@ fn the_help_lists_what_users_need_first() {
     let help = String::from_utf8(Files::new().run(&["--help"]).stdout).expect("text");
     let place =
         |command: &str| help.find(&format!("\n  {command} ")).unwrap_or_else(|| panic!("{command}: {help}"));
-    let order = ["render", "up", "function", "db", "bench", "completion", "version"].map(place);
+    let order = ["up", "render", "function", "db", "completion", "version"].map(place);
     assert!(order.is_sorted(), "{help}");
 }
 

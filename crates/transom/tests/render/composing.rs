@@ -1,7 +1,7 @@
 //! The guide to composing, followed to the letter: its files are written, its commands run, and what they print holds
 //! what the page shows.
 
-use crate::fixtures::{Files, documents};
+use super::fixtures::{Files, documents};
 use serde_json::Value;
 
 const GUIDE: &str = include_str!("../../../../docs/composing.md");

@@ -1,6 +1,6 @@
 //! Rendering with the definition of the composite resource: claims, and what an API server would refuse.
 
-use crate::fixtures::{Files, documents};
+use super::fixtures::{Files, documents};
 
 const DEFINITION: &str = "\
 apiVersion: apiextensions.crossplane.io/v1

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use tempfile::TempDir;
+use transom_testkit::process::transom;
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/render")
@@ -45,10 +46,7 @@ impl Files {
 
     /// Runs with variables of the environment.
     pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_transom"));
-        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
-            command.env_remove(variable);
-        }
+        let mut command = transom(&[]);
         command.envs(variables.iter().copied()).args(arguments).current_dir(self.0.path());
         command.output().expect("transom runs")
     }

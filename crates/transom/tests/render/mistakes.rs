@@ -1,6 +1,6 @@
 //! Mistakes are pointed at, and a remedy is named.
 
-use crate::fixtures::Files;
+use super::fixtures::Files;
 
 const COMPOSITION: &str = "composition.yaml";
 

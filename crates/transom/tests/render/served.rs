@@ -1,9 +1,10 @@
 //! Built-in functions served over gRPC answer as they do in process.
 
-use crate::fixtures::Files;
+use super::fixtures::Files;
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
+use transom_testkit::process::transom;
 
 /// A served function, stopped at the end of its test.
 struct Served {
@@ -17,7 +18,7 @@ impl Served {
         let address = free.local_addr().expect("an address").to_string();
         drop(free);
         let arguments = ["function", "serve", name, "--insecure", "--address", &address];
-        let mut command = Command::new(env!("CARGO_BIN_EXE_transom"));
+        let mut command = transom(&[]);
         let child = command.args(arguments).spawn().expect("transom runs");
         let deadline = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(&address).is_err() {

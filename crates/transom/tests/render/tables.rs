@@ -1,7 +1,7 @@
 //! Tables of the real command line's own unit tests, when they are at hand: how `render` is called wrongly, and the
 //! defaults that a definition gives a composite resource.
 
-use crate::fixtures::Files;
+use super::fixtures::Files;
 use serde_json::{Value, json};
 
 /// The cases of a table; none when the tables are not at hand.

@@ -1,7 +1,7 @@
 //! Go templates through the command, with nothing said about functions: the example of the documentation, and what a
 //! mistake in a template looks like.
 
-use crate::fixtures::{Files, documents};
+use super::fixtures::{Files, documents};
 use serde_json::{Value, json};
 
 /// The example in the documentation: a step, what it is given, and what it answers.

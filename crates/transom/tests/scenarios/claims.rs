@@ -1,6 +1,6 @@
 //! Claims and their composite resources.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
 

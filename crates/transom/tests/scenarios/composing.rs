@@ -1,6 +1,6 @@
 //! From a Composition to a composite resource that is ready.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
 

@@ -1,6 +1,6 @@
 //! XRDs.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! Functions that keep others waiting.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

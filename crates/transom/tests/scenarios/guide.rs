@@ -1,6 +1,6 @@
 //! docs/composing.md on a control plane, and what a mistake in one of its Compositions is answered with there.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use transom_object::meta;
 
 const GUIDE: &str = include_str!("../../../../docs/composing.md");

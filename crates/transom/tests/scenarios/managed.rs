@@ -1,6 +1,6 @@
 //! With managed resources, which NopResources stand in for.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::json;
 use transom_object::meta;
 

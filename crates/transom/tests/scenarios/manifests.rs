@@ -1,47 +1,15 @@
 //! What users apply: definitions, compositions, what functions are asked for, and instances.
 
 use serde_json::{Value, json};
-
-pub fn function(name: &str, annotations: &str) -> String {
-    format!(
-        "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}, annotations: {{{annotations}}}}}\n\
-         spec: {{package: example.org/{name}:v1}}\n"
-    )
-}
+use transom_testkit::manifests::{self, Definition};
+pub use transom_testkit::manifests::{auto_ready, condition, function, plural, status_of, template};
 
 /// A definition of `kind` (plural: lower case and an s) with a few fields.
 pub fn definition(kind: &str, scope: &str, more: &str) -> String {
-    let plural = plural(kind);
-    format!(
-        r"
-apiVersion: apiextensions.crossplane.io/v1
-kind: CompositeResourceDefinition
-metadata: {{name: {plural}.example.org}}
-spec:
-  group: example.org
-  scope: {scope}
-  names: {{kind: {kind}, plural: {plural}}}
-  {more}
-  versions:
-  - name: v1
-    served: true
-    referenceable: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              coolField: {{type: string}}
-              numbers: {{type: array, items: {{type: string}}}}
-              parameters: {{type: object, additionalProperties: {{type: string}}}}
-          status:
-            type: object
-            properties:
-              coolerField: {{type: string}}
-"
-    )
+    let spec = "coolField: {type: string}, numbers: {type: array, items: {type: string}}, \
+                parameters: {type: object, additionalProperties: {type: string}}";
+    let status = "coolerField: {type: string}";
+    Definition { kind, plural: &plural(kind), scope, spec, status, more }.yaml()
 }
 
 /// A definition with a rule for whole objects. What breaks it is refused with the words "it is against the rules",
@@ -53,32 +21,9 @@ pub fn ruled(definition: &str, rule: &str) -> String {
     definition.replace(start, &format!("{start}        x-kubernetes-validations: {rules}\n"))
 }
 
-pub fn plural(kind: &str) -> String {
-    kind.to_lowercase() + "s"
-}
-
-/// A Composition whose steps are `name: function` with an input each, as JSON.
+/// A Composition with a step for each function and its input, as JSON.
 pub fn composition(name: &str, kind: &str, labels: &Value, pipeline: &[(&str, Value)]) -> String {
-    let steps: Vec<Value> = pipeline
-        .iter()
-        .enumerate()
-        .map(|(i, (function, input))| {
-            let mut step = json!({"step": format!("step-{i}"), "functionRef": {"name": function}});
-            if !input.is_null() {
-                step["input"] = input.clone();
-            }
-            step
-        })
-        .collect();
-    let object = json!({
-        "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": kind},
-            "mode": "Pipeline", "pipeline": steps,
-        },
-    });
-    object.to_string()
+    manifests::composition(name, kind, labels, pipeline).to_string()
 }
 
 /// What function-dummy answers.
@@ -97,19 +42,6 @@ pub fn one_map(kind: &str, says: &str) -> (&'static str, Value) {
         }},
         "resources": {"map": {"resource": map, "ready": "READY_TRUE"}},
     }}))
-}
-
-/// What renders a template.
-pub fn template(text: &str) -> (&'static str, Value) {
-    let input = json!({
-        "apiVersion": "gotemplating.fn.crossplane.io/v1beta1", "kind": "GoTemplate",
-        "source": "Inline", "inline": {"template": text},
-    });
-    ("function-go-templating", input)
-}
-
-pub fn auto_ready() -> (&'static str, Value) {
-    ("function-auto-ready", Value::Null)
 }
 
 /// A managed resource that is ready at once.

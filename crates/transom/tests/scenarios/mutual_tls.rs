@@ -1,6 +1,6 @@
 //! Functions elsewhere that show their certificates, and want to see one.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What functions require beyond what is composed; by a function that listens elsewhere.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_function::{ResourceSelector, RunFunctionRequest, RunFunctionResponse};
 

@@ -1,6 +1,6 @@
 //! What is used cannot be deleted.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::json;
 use transom_object::meta;
 

@@ -1,7 +1,6 @@
 //! A user of a plane of its own, with the built-in functions installed.
 
-pub use crate::manifests::*;
-use crate::plane::{Home, PATIENCE, Plane};
+pub use super::manifests::*;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use transom_engine::{Cluster, DeleteOptions};
 use transom_function::testing::{Scripted, serve};
 use transom_function::{Error, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_testkit::process::{Home, Plane, WAIT_LIMIT};
 
 pub const XRD: &str = "apiextensions.crossplane.io/v1/CompositeResourceDefinition";
 pub const MAP: &str = "v1/ConfigMap";
@@ -85,7 +85,7 @@ impl User {
         for object in documents(yaml) {
             let started = Instant::now();
             while let Err(e) = self.cluster.apply(&object, "kubectl").await {
-                let waiting = (e.is_not_found() || e.is_unknown_kind()) && started.elapsed() < PATIENCE;
+                let waiting = (e.is_not_found() || e.is_unknown_kind()) && started.elapsed() < WAIT_LIMIT;
                 assert!(waiting, "{} {}: {e}", meta::kind(&object), meta::name(&object));
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
@@ -128,7 +128,7 @@ impl User {
             if !object.is_null() && wanted(&object) {
                 return object;
             }
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > WAIT_LIMIT {
                 let events = self.events_of(name.rsplit('/').next().unwrap_or(name)).await;
                 let log = self.home.log();
                 panic!("{kind} {name} does not look as wanted: {object:#}\n{events:#?}\n{log}");
@@ -145,7 +145,7 @@ impl User {
             if let Some(object) = all.iter().find(|object| wanted(object)) {
                 return object.clone();
             }
-            assert!(started.elapsed() < PATIENCE, "no {kind} looks as wanted: {all:#?}");
+            assert!(started.elapsed() < WAIT_LIMIT, "no {kind} looks as wanted: {all:#?}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -161,7 +161,7 @@ impl User {
     pub async fn until_gone(&self, kind: &str, name: &str) {
         let started = Instant::now();
         while let Some(object) = self.get(kind, name).await {
-            assert!(started.elapsed() < PATIENCE, "{kind} {name} does not go: {object:#}");
+            assert!(started.elapsed() < WAIT_LIMIT, "{kind} {name} does not go: {object:#}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -169,7 +169,7 @@ impl User {
     pub async fn until_none(&self, kind: &str, composite: &str) {
         let started = Instant::now();
         while !self.composed(kind, composite).await.is_empty() {
-            assert!(started.elapsed() < PATIENCE, "what {composite} composed does not go");
+            assert!(started.elapsed() < WAIT_LIMIT, "what {composite} composed does not go");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -202,7 +202,7 @@ impl User {
     pub async fn until_told(&self, name: &str, words: &str) {
         let started = Instant::now();
         while !self.events_of(name).await.iter().any(|event| event.contains(words)) {
-            assert!(started.elapsed() < PATIENCE, "nothing is told of {name}: {words}");
+            assert!(started.elapsed() < WAIT_LIMIT, "nothing is told of {name}: {words}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -217,7 +217,7 @@ impl User {
             if after == before {
                 return;
             }
-            assert!(started.elapsed() < PATIENCE, "{kind} {name} does not rest: {after:?}");
+            assert!(started.elapsed() < WAIT_LIMIT, "{kind} {name} does not rest: {after:?}");
             before = after;
         }
     }
@@ -248,15 +248,6 @@ pub fn documents(yaml: &str) -> Vec<Value> {
 pub fn gvk(kind: &str) -> GroupVersionKind {
     let (version, kind) = kind.rsplit_once('/').expect("apiVersion/kind");
     GroupVersion::parse(version).expect("an apiVersion").with_kind(kind)
-}
-
-pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
-    let list = object["status"]["conditions"].as_array();
-    list.into_iter().flatten().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
-}
-
-pub fn status_of<'a>(object: &'a Value, kind: &str) -> &'a str {
-    condition(object, kind)["status"].as_str().unwrap_or_default()
 }
 
 pub fn reason_of<'a>(object: &'a Value, kind: &str) -> &'a str {

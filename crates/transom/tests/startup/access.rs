@@ -1,9 +1,9 @@
 //! Who may do what: the admin everything, the anonymous nothing but health and version.
 
-use crate::plane::{Client, Home, Plane};
 use http::Method;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use transom_testkit::process::{Client, Home, Plane};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 

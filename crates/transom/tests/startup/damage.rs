@@ -1,13 +1,13 @@
 //! Stores that are damaged, cut short, too new, or out of room.
 
-use crate::plane::{Client, Home, PATIENCE, Plane, transom, up};
-use crate::{CONFIG_MAPS, config_map, refused};
+use super::{CONFIG_MAPS, config_map, refused};
 use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use transom_object::Header;
 use transom_store::{Durability, Expect, HistoryLimits, Key, LogLimits, Put, Store, Write, WriteOp};
+use transom_testkit::process::{Client, Home, Plane, WAIT_LIMIT, transom, up};
 
 /// The files of a store with this extension, oldest first.
 fn files(home: &Home, extension: &str) -> Vec<PathBuf> {
@@ -38,7 +38,7 @@ async fn filled(kill: bool) -> Home {
         plane.kill();
     } else {
         plane.signal(Signal::TERM);
-        assert!(plane.ended_within(PATIENCE).await.is_some_and(|status| status.success()));
+        assert!(plane.ended_within(WAIT_LIMIT).await.is_some_and(|status| status.success()));
     }
     home
 }
@@ -209,7 +209,7 @@ async fn until_ready_is(client: &Client, code: u16) -> String {
         if reply.status == code {
             return reply.text();
         }
-        assert!(started.elapsed() < PATIENCE, "{}", reply.text());
+        assert!(started.elapsed() < WAIT_LIMIT, "{}", reply.text());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -231,7 +231,7 @@ async fn a_plane_that_was_killed_on_a_full_disk_starts_on_it() {
     assert_eq!(refused.status, 500, "{}", refused.text());
     let ready = until_ready_is(&client, 500).await;
     assert!(ready.contains("[-]store failed: writes are refused: "), "{ready}");
-    assert!(!crate::names_in(&home.data()).iter().any(|name| name.contains("tmp")));
+    assert!(!super::names_in(&home.data()).iter().any(|name| name.contains("tmp")));
     limit_files(&plane, None);
     until_ready_is(&client, 200).await;
     let deleted = client.delete(&format!("{CONFIG_MAPS}/before")).await.unwrap();
@@ -249,7 +249,7 @@ fn a_kubeconfig_that_cannot_be_written_leaves_nothing_half_done() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("cannot write the kubeconfig"), "{said}");
-    assert!(!crate::names_in(&home.data()).iter().any(|name| name.contains("tmp")));
+    assert!(!super::names_in(&home.data()).iter().any(|name| name.contains("tmp")));
 }
 
 #[tokio::test]

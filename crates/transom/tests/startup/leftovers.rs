@@ -1,10 +1,10 @@
 //! What a plane leaves behind, and what it leaves alone.
 
-use crate::plane::{Home, PATIENCE, Plane, transom};
-use crate::{CONFIG_MAPS, config_map, names_in, refused};
+use super::{CONFIG_MAPS, config_map, names_in, refused};
 use rustix::process::Signal;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use transom_testkit::process::{Home, Plane, WAIT_LIMIT, transom};
 
 fn taken() -> (std::net::TcpListener, String) {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -67,7 +67,7 @@ async fn a_plane_in_memory_removes_its_temporary_directory() {
     let mut plane = Plane::launch(&home, &mut in_memory(&home, "127.0.0.1:0")).unwrap();
     assert_eq!(temporary(&home), [format!("transom-{}", plane.pid())]);
     plane.signal(Signal::TERM);
-    assert!(plane.ended_within(PATIENCE).await.is_some_and(|status| status.success()));
+    assert!(plane.ended_within(WAIT_LIMIT).await.is_some_and(|status| status.success()));
     assert!(temporary(&home).is_empty());
     let (_socket, address) = taken();
     assert!(Plane::launch(&home, &mut in_memory(&home, &address)).is_err());
@@ -94,7 +94,7 @@ async fn a_kubeconfig_is_written_only_when_it_changes() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     drop(Plane::start_with(&home, &["--listen", &address]));
     assert_ne!(std::fs::read(&file).unwrap(), first);
-    assert_eq!(crate::mode(&file), 0o600);
+    assert_eq!(super::mode(&file), 0o600);
     std::fs::write(&file, "half a").unwrap();
     let plane = Plane::start_with(&home, &["--listen", &address]);
     assert_eq!(plane.client().await.get("/api/v1/namespaces").await.unwrap().status, 200);

@@ -1,11 +1,11 @@
 //! What a plane prints: objects with `--log-format json`, else sentences that nothing buries.
 
-use crate::plane::{Client, Home, PATIENCE, Plane, Refused, transom};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use transom_testkit::process::{Client, Home, Plane, Refused, WAIT_LIMIT, transom};
 
 const DEFINITIONS: &str = "/apis/apiextensions.crossplane.io/v1/compositeresourcedefinitions";
 const COMPOSITIONS: &str = "/apis/apiextensions.crossplane.io/v1/compositions";
@@ -20,7 +20,7 @@ async fn apply(client: &Client, path: &str, object: &Value) {
         if reply.status == 201 {
             return;
         }
-        assert!(started.elapsed() < PATIENCE, "{path}: {}", reply.text());
+        assert!(started.elapsed() < WAIT_LIMIT, "{path}: {}", reply.text());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -69,11 +69,11 @@ async fn life(args: &[&str]) -> String {
     let started = Instant::now();
     let ready = |log: &str| log.contains("good is ready.") || log.contains(r#""message":"ready""#);
     while !(ready(&home.log()) && home.log().contains("does not work")) {
-        assert!(started.elapsed() < PATIENCE, "{}", home.log());
+        assert!(started.elapsed() < WAIT_LIMIT, "{}", home.log());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     plane.signal(Signal::TERM);
-    assert!(plane.ended_within(PATIENCE).await.is_some_and(|status| status.success()), "{}", home.log());
+    assert!(plane.ended_within(WAIT_LIMIT).await.is_some_and(|status| status.success()), "{}", home.log());
     home.log()
 }
 

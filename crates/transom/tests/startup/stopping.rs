@@ -1,10 +1,10 @@
 //! Stopping: by SIGTERM, by Ctrl-C, by a second Ctrl-C.
 
-use crate::plane::{Home, Plane};
-use crate::{CONFIG_MAPS, config_map};
+use super::{CONFIG_MAPS, config_map};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use transom_testkit::process::{Home, Plane, wait_until};
 
 #[tokio::test]
 async fn a_signal_stops_cleanly_whatever_is_watched() {
@@ -27,21 +27,31 @@ async fn a_signal_stops_cleanly_whatever_is_watched() {
     }
 }
 
+/// A request without its body, which the server has begun to handle: it answers that it expects the body.
+async fn unfinished_request(plane: &Plane) -> impl Sized + use<> {
+    let mut stream = plane.access.dial("http/1.1").await.unwrap();
+    let head = format!(
+        "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
+         content-type: application/json\r\ncontent-length: 100\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut answer = [0; 21];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 100 Continue");
+    stream
+}
+
 #[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
     let home = Home::new();
-    let mut plane = Plane::start(&home);
-    // A request that is never finished holds the first one up.
-    let mut stream = plane.access.dial("http/1.1").await.unwrap();
-    let head = format!("POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    stream.flush().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let mut plane = Plane::start_with(&home, &["-v"]);
+    let _open = unfinished_request(&plane).await;
     plane.signal(Signal::INT);
-    assert!(plane.ended_within(Duration::from_millis(700)).await.is_none(), "it waits for open requests");
+    wait_until("the first signal is handled", async || home.log().contains("stopping")).await;
     plane.signal(Signal::INT);
     let status = plane.ended_within(Duration::from_secs(2)).await.expect("it ends at once");
-    assert_eq!(status.code(), Some(130));
+    assert_eq!(status.code(), Some(130), "it was waiting for the open request");
     drop(Plane::start(&home));
 }
 
@@ -49,11 +59,7 @@ async fn a_second_signal_ends_it_at_once() {
 async fn a_request_that_never_ends_holds_it_up_only_so_long() {
     let home = Home::new();
     let mut plane = Plane::start(&home);
-    let mut stream = plane.access.dial("http/1.1").await.unwrap();
-    let head = format!("POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    stream.flush().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let _open = unfinished_request(&plane).await;
     plane.signal(Signal::TERM);
     let status = plane.ended_within(Duration::from_secs(15)).await.expect("the drain has an end");
     assert_eq!(status.code(), Some(0));

@@ -1,13 +1,13 @@
 //! Edge cases 79 to 88: how often functions are called, and what they may require.
 
-use crate::plane::PATIENCE;
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use transom_function::{
     Error, Requirements, Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse,
 };
+use transom_testkit::process::WAIT_LIMIT;
 
 /// What a function was asked.
 pub type Calls = Arc<Mutex<Vec<RunFunctionRequest>>>;
@@ -42,7 +42,7 @@ pub fn count(calls: &Calls) -> usize {
 pub async fn until_called(calls: &Calls, times: usize) {
     let started = Instant::now();
     while count(calls) < times {
-        assert!(started.elapsed() < PATIENCE, "{} of {times} calls", count(calls));
+        assert!(started.elapsed() < WAIT_LIMIT, "{} of {times} calls", count(calls));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

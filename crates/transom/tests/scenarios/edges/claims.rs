@@ -1,6 +1,6 @@
 //! Edge cases 58 to 66: claims and their composite resources.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_function::Status;
 use transom_object::meta;

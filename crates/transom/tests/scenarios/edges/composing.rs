@@ -1,7 +1,7 @@
 //! Pipelines that end with nothing applied, and what becomes of what functions say.
 
-use super::wishes::*;
-use crate::user::*;
+use super::scripted_function::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! Composite resources that are gone, that cannot be written, and that cannot be composed.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
 

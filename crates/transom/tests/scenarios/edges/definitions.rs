@@ -1,6 +1,6 @@
 //! Edge cases 67 to 71: definitions, and how they come and go.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_function::ResourceSelector;
 use transom_object::meta;

@@ -1,8 +1,7 @@
 //! Edge cases 89 to 91: where functions are, whether their answers are given again, and what they can do.
 
 use super::calling::{as_it_is, asking, count, until_called};
-use crate::plane::PATIENCE;
-use crate::user::*;
+use crate::scenarios::user::*;
 use futures_util::stream;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, StreamBody};
@@ -18,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use transom_function::RunFunctionResponse;
 use transom_object::meta;
+use transom_testkit::process::WAIT_LIMIT;
 
 const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
 const NEW: &str = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
@@ -87,7 +87,7 @@ async fn until_at_rest(user: &User) {
 async fn until_counted(user: &User, name: &str, at_least: u64) {
     let started = Instant::now();
     while user.counted(name, "").await < at_least {
-        assert!(started.elapsed() < PATIENCE, "{name} stays below {at_least}");
+        assert!(started.elapsed() < WAIT_LIMIT, "{name} stays below {at_least}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

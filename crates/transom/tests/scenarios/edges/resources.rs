@@ -1,7 +1,7 @@
 //! What is applied, deleted and referred to, and under which names.
 
-use super::wishes::*;
-use crate::user::*;
+use super::scripted_function::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
 

@@ -1,6 +1,6 @@
 //! Compositions and their revisions.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use transom_object::meta;
@@ -36,7 +36,7 @@ async fn until_numbers(user: &User, composition: &str, wanted: &[i64]) -> Vec<Va
         if numbers(&all) == wanted && all.iter().all(|r| !status_of(r, "ValidPipeline").is_empty()) {
             return all;
         }
-        assert!(started.elapsed() < crate::plane::PATIENCE, "{wanted:?}: {all:#?}");
+        assert!(started.elapsed() < transom_testkit::process::WAIT_LIMIT, "{wanted:?}: {all:#?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Edge cases 72 to 78: the CRDs that come of definitions.
 
 use super::definitions::{CLAIMED, NAME, with_schema};
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
 

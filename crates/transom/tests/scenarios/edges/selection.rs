@@ -1,6 +1,6 @@
 //! Which Composition and which of its revisions a composite resource takes.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
 

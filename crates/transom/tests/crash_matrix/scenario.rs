@@ -1,41 +1,41 @@
-//! What users do in the lives of composite resources, act by act.
+//! What users do with composite resources, step by step.
 
-use crate::plane::{Client, Gone};
 use crate::platform::{self, documents};
 use serde_json::Value;
+use transom_testkit::process::{Client, Gone};
 
-/// A life: what stands when it begins, and what happens in it.
-pub struct Story {
+/// The manifests that exist at the start, and the steps.
+pub struct Scenario {
     pub name: &'static str,
-    pub standing: String,
-    pub acts: Vec<Act>,
+    pub initial: String,
+    pub steps: Vec<Step>,
 }
 
-/// One thing that a user does. Doing it again changes nothing.
+/// One action of a user. Repeating it changes nothing.
 #[derive(Clone)]
-pub struct Act {
+pub struct Step {
     pub name: &'static str,
-    pub deed: Deed,
-    /// The path of the object that says when it is done.
+    pub action: Action,
+    /// The path of the object whose status shows that it is done.
     pub subject: String,
-    /// The size that its status has then, or nothing if it is gone then.
+    /// The size in its status when it is done; `None` if the object is gone then.
     pub wanted: Option<&'static str>,
 }
 
 #[derive(Clone)]
-pub enum Deed {
+pub enum Action {
     Apply(Vec<Value>),
     Delete { path: String, foreground: bool },
 }
 
-fn apply(name: &'static str, yaml: &str, (subject, wanted): (&str, &'static str)) -> Act {
-    let (deed, subject) = (Deed::Apply(documents(yaml)), subject.to_owned());
-    Act { name, deed, subject, wanted: Some(wanted) }
+fn apply(name: &'static str, yaml: &str, (subject, wanted): (&str, &'static str)) -> Step {
+    let (action, subject) = (Action::Apply(documents(yaml)), subject.to_owned());
+    Step { name, action, subject, wanted: Some(wanted) }
 }
 
-fn delete(name: &'static str, subject: &str, foreground: bool) -> Act {
-    let deed = Deed::Delete { path: subject.to_owned(), foreground };
-    Act { name, deed, subject: subject.to_owned(), wanted: None }
+fn delete(name: &'static str, subject: &str, foreground: bool) -> Step {
+    let action = Action::Delete { path: subject.to_owned(), foreground };
+    Step { name, action, subject: subject.to_owned(), wanted: None }
 }
 
 const CLAIM: &str = "/apis/example.org/v1/namespaces/default/stores/one";
@@ -57,8 +57,8 @@ fn room(size: u8) -> String {
     )
 }
 
-pub fn stories() -> Vec<Story> {
-    let standing = platform::standing();
+pub fn scenarios() -> Vec<Scenario> {
+    let initial = platform::initial();
     let bound = "resourceRef: {apiVersion: example.org/v1, kind: XStore, name: mine}";
     let unbound = "apiVersion: example.org/v1\nkind: XStore\nmetadata: {name: mine}\nspec: {size: 1}\n";
     let halls = [
@@ -71,10 +71,10 @@ pub fn stories() -> Vec<Story> {
         "apiVersion: example.org/v1\nkind: Hall\nmetadata: {name: one}\nspec: {size: 1}\n".to_owned(),
     ];
     vec![
-        Story {
+        Scenario {
             name: "claim",
-            standing: standing.clone(),
-            acts: vec![
+            initial: initial.clone(),
+            steps: vec![
                 apply("create", &claim("size: 2"), (CLAIM, "a-2")),
                 apply("grow", &claim("size: 3"), (CLAIM, "a-3")),
                 apply("shrink", &claim("size: 1"), (CLAIM, "a-1")),
@@ -82,10 +82,10 @@ pub fn stories() -> Vec<Story> {
                 delete("delete", CLAIM, false),
             ],
         },
-        Story {
+        Scenario {
             name: "bound",
-            standing: standing.clone(),
-            acts: vec![
+            initial: initial.clone(),
+            steps: vec![
                 apply("create", unbound, (BOUND, "a-1")),
                 apply(
                     "bind",
@@ -95,10 +95,10 @@ pub fn stories() -> Vec<Story> {
                 delete("delete", CLAIM, false),
             ],
         },
-        Story {
+        Scenario {
             name: "namespaced",
-            standing: standing.clone(),
-            acts: vec![
+            initial: initial.clone(),
+            steps: vec![
                 apply("create", &room(2), (ROOM, "a-2")),
                 apply("grow", &room(3), (ROOM, "a-3")),
                 apply("shrink", &room(1), (ROOM, "a-1")),
@@ -106,10 +106,10 @@ pub fn stories() -> Vec<Story> {
                 delete("delete", ROOM, true),
             ],
         },
-        Story {
+        Scenario {
             name: "definition",
-            standing,
-            acts: vec![
+            initial,
+            steps: vec![
                 apply("define", &halls.join("\n---\n"), (HALL, "tall")),
                 delete("undefine", HALLS, false),
             ],
@@ -117,18 +117,18 @@ pub fn stories() -> Vec<Story> {
     ]
 }
 
-impl Act {
-    /// Does it, again and again if kinds are not served yet.
+impl Step {
+    /// Carries it out; repeats requests for kinds that are not served yet.
     pub async fn perform(&self, client: &Client) -> Result<(), Gone> {
-        match &self.deed {
-            Deed::Delete { path, foreground } => {
+        match &self.action {
+            Action::Delete { path, foreground } => {
                 let policy = if *foreground { "Foreground" } else { "Background" };
                 let request =
                     client.request(http::Method::DELETE, &format!("{path}?propagationPolicy={policy}"));
                 let reply = client.send(request, "").await?;
                 assert!(reply.ok() || reply.status == 404, "{path}: {}", reply.text());
             }
-            Deed::Apply(objects) => {
+            Action::Apply(objects) => {
                 for object in objects {
                     apply_one(client, object).await?;
                 }
@@ -137,7 +137,7 @@ impl Act {
         Ok(())
     }
 
-    /// Whether the subject looks as if it was done.
+    /// Whether the object shows that it is done.
     pub async fn looks_done(&self, client: &Client) -> Result<bool, Gone> {
         let reply = client.get(&self.subject).await?;
         let Some(size) = self.wanted else { return Ok(reply.status == 404) };
@@ -157,7 +157,7 @@ pub async fn apply_one(client: &Client, object: &Value) -> Result<(), Gone> {
         if reply.ok() {
             return Ok(());
         }
-        let waiting = reply.status == 404 && started.elapsed() < crate::plane::PATIENCE;
+        let waiting = reply.status == 404 && started.elapsed() < transom_testkit::process::WAIT_LIMIT;
         assert!(waiting, "{path}: {}", reply.text());
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }

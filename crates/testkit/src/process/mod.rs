@@ -1,5 +1,4 @@
-//! A control plane in a process of its own, and clients for it: what the tests of the binary stand on.
-#![allow(dead_code, unused_imports, reason = "each test file uses a part of it")]
+//! A control plane as a process of the binary, and clients for it.
 
 mod client;
 
@@ -14,13 +13,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything that should be quick may take on a busy machine before a test gives up on it.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for a condition that should soon be true, on a busy machine, before it fails.
+pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Where planes keep their data and their log; removed with the value.
+/// A temporary directory with the data and the logs of planes.
 pub struct Home {
     root: TempDir,
     launched: AtomicUsize,
+}
+
+impl Default for Home {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Home {
@@ -46,7 +51,7 @@ impl Home {
         self.root.path().join(format!("log-{n}"))
     }
 
-    /// A panic that was caught and answered is a bug all the same.
+    /// A panic is a bug even if the request alone failed.
     pub fn assert_no_panic(&self) {
         let log = self.log();
         assert!(!log.contains("panicked"), "the server panicked:\n{log}");
@@ -59,7 +64,7 @@ pub struct Plane {
     pub access: Access,
 }
 
-/// A plane that ended instead of serving, with what it said on stderr.
+/// A plane that ended instead of serving, with its stderr.
 #[derive(Debug)]
 pub struct Refused {
     pub status: ExitStatus,
@@ -79,7 +84,7 @@ impl Plane {
         Self::launch(home, &mut up(home, args))
     }
 
-    /// Runs a command that ends up being `transom up`, and waits until it serves.
+    /// Runs a command that becomes `transom up`, and waits until it serves.
     pub fn launch(home: &Home, command: &mut Command) -> Result<Self, Refused> {
         let log = home.log_path(home.launched.fetch_add(1, Ordering::Relaxed));
         let stderr = File::create(&log).expect("a log file");
@@ -109,20 +114,20 @@ impl Plane {
         Pid::from_child(&self.child)
     }
 
-    /// SIGKILL, and the end of it.
+    /// Sends SIGKILL and waits until the process has ended.
     pub fn kill(&mut self) {
         self.child.kill().expect("the process can be killed");
         self.child.wait().expect("the process can be waited for");
     }
 
-    /// How the process ended, or `None` if it has not after `patience`.
-    pub async fn ended_within(&mut self, patience: Duration) -> Option<ExitStatus> {
+    /// How the process ended, or `None` if it has not within the limit.
+    pub async fn ended_within(&mut self, limit: Duration) -> Option<ExitStatus> {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("the process can be waited for") {
                 return Some(status);
             }
-            if started.elapsed() > patience {
+            if started.elapsed() > limit {
                 return None;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -150,8 +155,8 @@ impl Drop for Plane {
     }
 }
 
-/// `transom up` with the data in `home` unless `args` say otherwise, on a free port, as a command to run.
-/// `transom up` as the tests of the API server want it: alone, unless `--with-controllers` is among the arguments.
+/// `transom up` as a command to run: on a free port, with its data in `home`, and without controllers, unless the
+/// arguments have `--listen`, `--data-dir` or `--with-controllers`, which is not a flag of the binary.
 pub fn up(home: &Home, args: &[&str]) -> Command {
     let mut command = transom(&["up"]);
     if !args.contains(&"--with-controllers") {
@@ -167,9 +172,29 @@ pub fn up(home: &Home, args: &[&str]) -> Command {
     command
 }
 
-/// The binary, without what the environment of whoever runs the tests would tell it.
+/// The binary, without the settings in the environment of the person who runs the tests.
 pub fn transom(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_transom"));
+    let mut command = Command::new(binary());
     command.args(args).env_remove("TRANSOM_DATA_DIR").env_remove("RUST_LOG").env_remove("RUST_BACKTRACE");
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
     command
+}
+
+/// The binary that belongs to the running test: Cargo puts tests into the folder `deps` beside it.
+pub fn binary() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of the test");
+    let binary = test.parent().and_then(Path::parent).expect("the folder of binaries").join("transom");
+    assert!(binary.exists(), "{} does not exist; build it with `cargo build -p transom`", binary.display());
+    binary
+}
+
+/// Waits until a condition is true, looking every few milliseconds; fails the test after [`WAIT_LIMIT`].
+pub async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !condition().await {
+        assert!(started.elapsed() < WAIT_LIMIT, "after {WAIT_LIMIT:?} still not true: {description}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }

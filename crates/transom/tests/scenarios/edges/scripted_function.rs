@@ -1,6 +1,6 @@
 //! Things whose only function, called `wishes`, wants what the test says.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

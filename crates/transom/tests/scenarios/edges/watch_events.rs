@@ -1,13 +1,13 @@
 //! Edge cases 92 to 94: what wakes a composite resource, what is watched for it, and how a storm is weathered.
 
-use crate::plane::PATIENCE;
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use transom_function::{Error, Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse};
 use transom_object::meta;
+use transom_testkit::process::WAIT_LIMIT;
 
 const OURS: &str = "controller=\"composite/things.example.org\"";
 
@@ -62,7 +62,7 @@ fn secret(place: &str, labels: &str) -> String {
 async fn woken(user: &User, runs: &Runs) -> String {
     let started = Instant::now();
     while !runs.lock().unwrap().contains_key("all") {
-        assert!(started.elapsed() < PATIENCE, "nobody is woken");
+        assert!(started.elapsed() < WAIT_LIMIT, "nobody is woken");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     loop {

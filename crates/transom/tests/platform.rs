@@ -3,17 +3,14 @@
 
 #![allow(clippy::panic, reason = "a test that cannot go on has failed")]
 
-#[path = "../plane/mod.rs"]
-mod plane;
-
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use plane::{Home, PATIENCE, Plane};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use transom_engine::{Cluster, DeleteOptions};
 use transom_object::{GroupVersion, GroupVersionKind};
+use transom_testkit::process::{Home, Plane, WAIT_LIMIT};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -59,7 +56,7 @@ async fn until(
 ) -> Value {
     let started = Instant::now();
     let mut last = Value::Null;
-    while started.elapsed() < PATIENCE {
+    while started.elapsed() < WAIT_LIMIT {
         last = user.get(kind, "default", name).await.ok().flatten().unwrap_or_default();
         if wanted(&last) {
             return last;
@@ -76,7 +73,7 @@ async fn apply(user: &Cluster, file: &Path) {
         let started = Instant::now();
         // A kind is served a moment after it is defined.
         while let Err(e) = user.apply(&object, "kubectl").await {
-            assert!(started.elapsed() < PATIENCE, "{}: {e}", file.display());
+            assert!(started.elapsed() < WAIT_LIMIT, "{}: {e}", file.display());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -134,7 +131,7 @@ async fn the_example_platform_becomes_ready_and_goes_away() {
         if composed.count() == 0 && nops.expect("a list").is_empty() {
             break;
         }
-        assert!(started.elapsed() < PATIENCE, "what was composed does not go");
+        assert!(started.elapsed() < WAIT_LIMIT, "what was composed does not go");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     home.assert_no_panic();

@@ -1,6 +1,6 @@
 //! When a composite resource is looked at again, and when it is not.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,10 @@ impl Calls {
     async fn until(&self, name: &str, count: usize) {
         let started = Instant::now();
         while self.count(name) < count {
-            assert!(started.elapsed() < crate::plane::PATIENCE, "{name} is not composed {count} times");
+            assert!(
+                started.elapsed() < transom_testkit::process::WAIT_LIMIT,
+                "{name} is not composed {count} times"
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -213,7 +216,7 @@ async fn case_32_that_it_is_paused_is_said_until_it_can_be() {
     };
     let started = Instant::now();
     while failures() < 2 {
-        assert!(started.elapsed() < crate::plane::PATIENCE, "{}", user.home.log());
+        assert!(started.elapsed() < transom_testkit::process::WAIT_LIMIT, "{}", user.home.log());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(user.get(THING, "one").await.unwrap().get("status"), None);
@@ -232,7 +235,7 @@ async fn storm() -> (User, Value, String) {
     let map = format!("default/{}", meta::name(&map_of(&user, "one").await));
     let started = Instant::now();
     while reason_of(&one, "Responsive") != "WatchCircuitOpen" {
-        assert!(started.elapsed() < crate::plane::PATIENCE, "the storm is not noticed");
+        assert!(started.elapsed() < transom_testkit::process::WAIT_LIMIT, "the storm is not noticed");
         let now = format!("{:?}", started.elapsed());
         user.patch(MAP, &map, json!({"data": {"says": now}})).await;
         one = user.get(THING, "one").await.unwrap();
@@ -253,7 +256,7 @@ async fn case_38_an_open_circuit_is_a_condition_and_nothing_else() {
     // Once it is calm a look says so; each look may be one too many again.
     let (mut one, started) = (one, Instant::now());
     while status_of(&one, "Responsive") != "True" {
-        assert!(started.elapsed() < crate::plane::PATIENCE, "the circuit stays open");
+        assert!(started.elapsed() < transom_testkit::process::WAIT_LIMIT, "the circuit stays open");
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let look = format!("{:?}", started.elapsed());
         user.patch(THING, "one", json!({"metadata": {"annotations": {"look": look}}})).await;

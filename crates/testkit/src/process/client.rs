@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// What a kubeconfig says: where the server is, whom to trust, who we are.
+/// The content of a kubeconfig: address, certificate authority, identity.
 #[derive(Clone)]
 pub struct Access {
     pub address: SocketAddr,
@@ -28,7 +28,7 @@ pub struct Access {
     token: Option<String>,
 }
 
-/// The connection ended before there was an answer: what was asked may have happened or not.
+/// The connection ended before the response: the request may have been carried out or not.
 #[derive(Debug)]
 pub struct Gone(pub String);
 
@@ -63,7 +63,7 @@ impl Access {
         Self { token: Some(token.to_owned()), ..self.anonymous() }
     }
 
-    /// An encrypted connection on which nothing has been said yet.
+    /// An encrypted connection on which nothing has been sent yet.
     pub async fn dial(&self, protocol: &str) -> Result<TlsStream<TcpStream>, Gone> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(&self.authority).expect("the authority is PEM"))?;
@@ -119,7 +119,7 @@ impl Reply {
         self.json()["metadata"]["resourceVersion"].as_str().and_then(|s| s.parse().ok()).unwrap_or(0)
     }
 
-    /// A failure must be a Status that repeats the code and says something.
+    /// A failure must be a Status that repeats the code and has a message.
     pub fn assert_status(&self, code: u16, context: &str) {
         let body = self.json();
         assert_eq!(self.status, code, "{context}: {}", self.text());
@@ -146,7 +146,7 @@ impl Client {
         request
     }
 
-    /// Sends and waits for the head of the answer.
+    /// Sends and waits for the headers of the response.
     pub async fn begin(
         &self,
         request: http::request::Builder,
@@ -155,11 +155,11 @@ impl Client {
         let request = request.body(Full::new(body.into()))?;
         let mut sender = self.sender.clone();
         sender.ready().await?;
-        let answer = tokio::time::timeout(super::PATIENCE, sender.send_request(request)).await;
-        Ok(answer.map_err(|_| Gone("no answer in time".to_owned()))??)
+        let answer = tokio::time::timeout(super::WAIT_LIMIT, sender.send_request(request)).await;
+        Ok(answer.map_err(|_| Gone("no response in time".to_owned()))??)
     }
 
-    /// Sends and waits for the whole answer.
+    /// Sends and waits for the whole response.
     pub async fn send(&self, request: http::request::Builder, body: impl Into<Bytes>) -> Result<Reply, Gone> {
         let (head, body) = self.begin(request, body).await?.into_parts();
         let body = body.collect().await?.to_bytes();

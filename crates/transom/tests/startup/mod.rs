@@ -4,14 +4,12 @@ mod access;
 mod damage;
 mod leftovers;
 mod output;
-#[path = "../plane/mod.rs"]
-mod plane;
 mod stopping;
 
-use plane::{Home, Plane, Refused, transom};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use transom_testkit::process::{Home, Plane, Refused, transom};
 
 /// The plane must not start; it says why and what to do in one line, and nothing else.
 fn refused(home: &Home, args: &[&str]) -> String {
@@ -122,7 +120,7 @@ async fn a_plane_in_memory_leaves_nothing_but_its_kubeconfig() {
     assert_eq!(reply.status, 201, "{}", reply.text());
     assert_eq!(names_in(&home.data()), ["kubeconfig"]);
     plane.signal(rustix::process::Signal::TERM);
-    assert!(plane.ended_within(plane::PATIENCE).await.is_some_and(|s| s.success()));
+    assert!(plane.ended_within(transom_testkit::process::WAIT_LIMIT).await.is_some_and(|s| s.success()));
     assert_eq!(names_in(&home.data()), ["kubeconfig"]);
 
     let plane = Plane::start_with(&home, &["--in-memory"]);

@@ -1,6 +1,6 @@
 //! What functions say of a composite resource and its claim.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_function::Status::{ConditionFalse, ConditionTrue};
 use transom_function::{Error, Ready, Resource, RunFunctionResponse};

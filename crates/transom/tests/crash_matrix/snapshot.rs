@@ -1,12 +1,12 @@
-//! Everything that a life leaves behind, with names of its own instead of drawn ones.
+//! All objects after a run, with the names of their roles instead of generated names.
 //!
-//! Two lives in which the same was done must end in the same world, whatever happened in between. Only what nobody can
-//! foresee is left out: uids, generated names, versions and times. An orphan, a duplicate, a lost reference, a Secret that
+//! Two runs of the same steps must end in the same snapshot, whatever happened in between. Only unpredictable values are
+//! left out: uids, generated names, versions and times. An orphan, a duplicate, a lost reference, a Secret that
 //! was not published or not removed: all of them are differences.
 
-use crate::plane::{Client, Gone};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use transom_testkit::process::{Client, Gone};
 
 const KINDS: [&str; 12] = [
     "/api/v1/configmaps",
@@ -25,9 +25,9 @@ const KINDS: [&str; 12] = [
 
 /// Each object as a line: what it is, and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct World(BTreeMap<String, Vec<String>>);
+pub struct Snapshot(BTreeMap<String, Vec<String>>);
 
-impl World {
+impl Snapshot {
     pub async fn look(client: &Client) -> Result<Self, Gone> {
         let mut objects = Vec::new();
         for path in KINDS {
@@ -46,13 +46,13 @@ impl World {
 
     fn of(objects: Vec<Value>) -> Self {
         let roles = Roles::of(&objects);
-        let mut world: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut snapshot: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for object in objects {
             let role = roles.role(&object);
-            world.entry(role).or_default().push(roles.describe(object));
+            snapshot.entry(role).or_default().push(roles.describe(object));
         }
-        world.values_mut().for_each(|twins| twins.sort());
-        Self(world)
+        snapshot.values_mut().for_each(|twins| twins.sort());
+        Self(snapshot)
     }
 
     /// How many objects of a kind there are.
@@ -61,11 +61,11 @@ impl World {
         self.0.iter().filter(|(role, _)| role.starts_with(&prefix)).map(|(_, twins)| twins.len()).sum()
     }
 
-    /// What this world has that the other has not, and the other way round.
+    /// What this snapshot has that the other has not, and the other way round.
     pub fn differences(&self, other: &Self) -> Vec<String> {
-        let lines = |world: &Self| {
+        let lines = |snapshot: &Self| {
             let each =
-                world.0.iter().flat_map(|(role, twins)| twins.iter().map(move |t| format!("{role}: {t}")));
+                snapshot.0.iter().flat_map(|(role, twins)| twins.iter().map(move |t| format!("{role}: {t}")));
             each.collect::<BTreeSet<_>>()
         };
         let (mine, theirs) = (lines(self), lines(other));
@@ -136,7 +136,7 @@ fn is_generated_for_claim(object: &Value) -> bool {
     !claim.is_empty() && text(object, "/metadata/name").starts_with(&format!("{claim}-"))
 }
 
-/// Leaves out what no two lives have in common.
+/// Leaves out what no two runs have in common.
 fn forget(object: &mut Value) {
     let generation = object["metadata"]["generation"].clone();
     let remove = |map: Option<&mut Map<String, Value>>, fields: &[&str]| {

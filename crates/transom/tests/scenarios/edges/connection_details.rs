@@ -1,6 +1,6 @@
 //! What a composite resource is given that says nothing itself: a place for its connection details, and a label.
 
-use crate::user::*;
+use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use std::time::Duration;
 use transom_object::meta;

@@ -11,8 +11,6 @@ mod guide;
 mod managed;
 mod manifests;
 mod mutual_tls;
-#[path = "../plane/mod.rs"]
-mod plane;
 mod required;
 mod usages;
 mod user;

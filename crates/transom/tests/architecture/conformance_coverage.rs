@@ -27,11 +27,11 @@ fn entries(list: &'static str) -> Vec<Entry> {
 }
 
 fn claims() -> Vec<Entry> {
-    entries(include_str!("conformance/claims.txt"))
+    entries(include_str!("../conformance/claims.txt"))
 }
 
 fn unclaimed() -> Vec<Entry> {
-    entries(include_str!("conformance/unclaimed.txt"))
+    entries(include_str!("../conformance/unclaimed.txt"))
 }
 
 /// Whether a source file has a test of this name.

@@ -1,0 +1,143 @@
+//! Dependencies on crates of others: licences, bans, sources, versions, and whether they are used. The same rules as
+//! `deny.toml`, in a test that needs no tool and no network.
+
+use super::{Package, metadata, packages, root, sources, text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+const LICENCES: &[&str] = &[
+    "Apache-2.0",
+    "MIT",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "0BSD",
+    "Unlicense",
+    "CC0-1.0",
+    "CDLA-Permissive-2.0",
+    "BSL-1.0",
+    "MPL-2.0",
+];
+const BANNED: &[&str] = &["openssl", "openssl-sys", "native-tls", "aws-lc-sys", "serde_yaml"];
+
+/// Dependencies that no source file names, each with its reason.
+const UNNAMED: &[(&str, &str, &str)] =
+    &[("transom-engine", "k8s-openapi", "chooses the version of the API for kube")];
+
+#[test]
+fn every_dependency_is_used() {
+    let metadata = metadata();
+    let mut unused = BTreeSet::new();
+    for package in packages(&metadata) {
+        let folder = Path::new(text(&package["manifest_path"])).parent().unwrap();
+        let (mut all, mut shipped) = (Vec::new(), Vec::new());
+        sources(folder, &mut all);
+        sources(&folder.join("src"), &mut shipped);
+        let read = |files: Vec<_>| -> Vec<String> {
+            files.into_iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+        };
+        let (all, shipped) = (read(all), read(shipped));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let (user, name) = (text(&package["name"]), text(&dependency["name"]));
+            let path = name.replace('-', "_");
+            let code = if dependency["kind"].is_null() { &shipped } else { &all };
+            if !code.iter().any(|file| names(file, &path)) {
+                unused.insert((user, name));
+            }
+        }
+    }
+    let expected: BTreeSet<_> = UNNAMED.iter().map(|(user, name, _)| (*user, *name)).collect();
+    assert_eq!(unused, expected, "dependencies that no source uses, and those listed in UNNAMED");
+}
+
+/// Whether a crate is named in this file: its identifier as a whole word.
+fn names(file: &str, path: &str) -> bool {
+    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    file.match_indices(path).any(|(at, _)| {
+        !file[..at].ends_with(part_of_word) && !file[at + path.len()..].starts_with(part_of_word)
+    })
+}
+
+#[test]
+fn every_dependency_of_the_workspace_has_a_user() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let section = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let declared: BTreeSet<&str> =
+        section.lines().filter_map(|line| line.split_once([' ', '.'])).map(|(name, _)| name.trim()).collect();
+    let metadata = metadata();
+    let used: BTreeSet<&str> = packages(&metadata)
+        .flat_map(|package| package["dependencies"].as_array().unwrap())
+        .map(|dependency| text(&dependency["name"]))
+        .collect();
+    let unused: Vec<&&str> = declared
+        .iter()
+        .filter(|name| !name.is_empty() && !name.starts_with('#') && !used.contains(**name))
+        .collect();
+    assert!(unused.is_empty(), "no crate uses {unused:?} of [workspace.dependencies]");
+}
+
+#[test]
+fn dependencies_are_licensed_and_not_banned() {
+    let metadata = metadata();
+    let mut problems = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let (name, licence) = (text(&package["name"]), text(&package["license"]));
+        if BANNED.contains(&name) {
+            problems.push(format!("{name} is banned"));
+        }
+        let acceptable = licence.split(" OR ").flat_map(|l| l.split('/')).any(|choice| {
+            choice.split(" AND ").all(|l| {
+                let l = l.trim_matches(['(', ')', ' ']);
+                LICENCES.contains(&l.split(" WITH ").next().unwrap_or(l).trim_end_matches('+'))
+            })
+        });
+        if !acceptable && package["license_file"].is_null() {
+            problems.push(format!("{name} has licence {licence:?}"));
+        }
+        let source = text(&package["source"]);
+        if !source.is_empty() && !source.starts_with("registry+") && !source.starts_with("sparse+") {
+            problems.push(format!("{name} comes from {source}, not from a registry"));
+        }
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+/// Crates that are built in several versions, because crates of others need them. A new one is a decision: it costs build
+/// time and size.
+const SEVERAL_VERSIONS: &[&str] = &[
+    "base64",
+    "bit-vec",
+    "bitflags",
+    "cpufeatures",
+    "foldhash",
+    "getrandom",
+    "hashbrown",
+    "logos",
+    "logos-codegen",
+    "logos-derive",
+    "r-efi",
+    "rand",
+    "rand_core",
+    "syn",
+    "unicode-width",
+];
+
+#[test]
+fn crates_of_others_are_built_in_one_version() {
+    let metadata = metadata();
+    let mut versions: BTreeMap<&str, usize> = BTreeMap::new();
+    let all: &Vec<Package> = metadata["packages"].as_array().unwrap();
+    for package in all {
+        *versions.entry(text(&package["name"])).or_default() += 1;
+    }
+    // Crates for Windows are not built on the systems that are supported.
+    let several: BTreeSet<&str> = versions
+        .into_iter()
+        .filter(|(name, count)| *count > 1 && !name.starts_with("windows"))
+        .map(|(name, _)| name)
+        .collect();
+    let expected: BTreeSet<&str> = SEVERAL_VERSIONS.iter().copied().collect();
+    assert_eq!(several, expected, "crates with several versions, and those listed in SEVERAL_VERSIONS");
+}
