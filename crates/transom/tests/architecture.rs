@@ -3,6 +3,8 @@
 //! dependencies on crates of others, budgets for sizes, and the use of upstream's test tables.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
+#[path = "architecture/bans.rs"]
+mod bans;
 #[path = "architecture/budgets.rs"]
 mod budgets;
 #[path = "architecture/conformance_coverage.rs"]

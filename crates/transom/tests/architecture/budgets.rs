@@ -39,7 +39,7 @@ fn source_files(folder: &Path) -> Vec<String> {
 }
 
 /// The source up to its module of tests, which is the last one in a file.
-fn without_tests(text: &str) -> String {
+pub(super) fn without_tests(text: &str) -> String {
     let tests = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
         let rest = &text[at + "#[cfg(test)]\nmod ".len()..];
         rest.split_once('\n').is_some_and(|(line, _)| line.ends_with('{'))
@@ -48,7 +48,7 @@ fn without_tests(text: &str) -> String {
 }
 
 /// The source with comments, strings and characters blanked out. Lines stay where they are.
-fn code_only(text: &str) -> String {
+pub(super) fn code_only(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = String::with_capacity(text.len());
     let mut at = 0;

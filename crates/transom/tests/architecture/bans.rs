@@ -1,0 +1,89 @@
+//! What only some files may do: read the clock or the environment, start tasks and threads, use maps without an order.
+//! Everything else gets time, settings and random numbers from its caller, so that it can be tested and simulated.
+//!
+//! A file that is listed and no longer needs it fails, too.
+
+use super::budgets::{code_only, without_tests};
+use super::{root, sources};
+use std::collections::BTreeSet;
+
+/// A banned text, the reason, and the files that may contain it.
+struct Ban {
+    texts: &'static [&'static str],
+    why: &'static str,
+    allowed: &'static [&'static str],
+}
+
+const BANS: &[Ban] = &[
+    Ban {
+        texts: &["SystemTime::now", "Timestamp::now", "OffsetDateTime::now_utc"],
+        why: "take the time from the caller",
+        allowed: &[
+            // The sources of time that others are given.
+            "apiserver/src/nature.rs",
+            "gotemplate/src/context.rs",
+            "transom/src/plane/controllers.rs",
+            // Ages in tables, validity of tokens, and times in the store's own files.
+            "apiserver/src/represent.rs",
+            "apiserver/src/tokens.rs",
+            "apiserver/src/verbs/scale.rs",
+            "apiserver/src/verbs/token.rs",
+            "store/src/sequencer.rs",
+            "transom/src/plane/pki.rs",
+        ],
+    },
+    Ban {
+        texts: &["env::var"],
+        why: "only the binary reads the environment",
+        allowed: &["transom/src/plane/crash_injection.rs", "transom/src/plane/data_location.rs"],
+    },
+    Ban {
+        texts: &["tokio::spawn(", "thread::Builder", "thread::spawn("],
+        why: "a task needs an owner that ends it",
+        allowed: &[
+            "bench/src/client.rs",
+            "controllers/src/definition/mod.rs",
+            "controllers/src/usage/protection.rs",
+            "engine/src/events.rs",
+            "engine/src/following.rs",
+            "engine/src/watches.rs",
+            "engine/src/worker.rs",
+            "function/src/testing.rs",
+            "store/src/log/compaction.rs",
+            "store/src/store.rs",
+            "transom/src/plane/listener.rs",
+            "transom/src/up/mod.rs",
+        ],
+    },
+];
+
+#[test]
+fn clocks_environment_and_tasks_are_where_they_may_be() {
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    let crates = root().join("crates");
+    let (mut found, mut problems) = (BTreeSet::new(), Vec::new());
+    for file in files {
+        let path = file.strip_prefix(&crates).unwrap().to_string_lossy().into_owned();
+        let is_test = path.contains("/tests") || path.contains("_tests.rs") || path.starts_with("testkit/");
+        if !path.contains("/src/") || is_test {
+            continue;
+        }
+        let code = code_only(&without_tests(&std::fs::read_to_string(&file).unwrap()));
+        for (n, ban) in BANS.iter().enumerate() {
+            let Some(text) = ban.texts.iter().find(|text| code.contains(**text)) else { continue };
+            match ban.allowed.iter().find(|allowed| path == **allowed) {
+                Some(allowed) => {
+                    found.insert((n, *allowed));
+                }
+                None => problems.push(format!("{path}: {text}: {}", ban.why)),
+            }
+        }
+    }
+    for (n, ban) in BANS.iter().enumerate() {
+        let unused = ban.allowed.iter().filter(|file| !found.contains(&(n, **file)));
+        problems
+            .extend(unused.map(|file| format!("{file}: listed for {:?}, but no longer uses it", ban.texts)));
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
