@@ -1,6 +1,6 @@
 //! Pseudo-random choices that can be repeated: equal seeds give equal choices on every machine.
 
-/// SplitMix64. Every seed is as good as any other.
+/// SplitMix64. All seeds are equally good.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 

@@ -1,6 +1,6 @@
 //! Tables of cases from upstream projects, in `../shared/conformance` beside the repository.
 //!
-//! They are other people's work and not part of the repository, so a test that finds none passes. It says so on
+//! They are other people's work and not part of the repository, so a test that finds none passes. It reports it on
 //! standard error, which a passing test's captured output does not hide, and fails where `TRANSOM_TABLES=required`.
 
 use serde_json::Value;

@@ -186,7 +186,7 @@ async fn a_controller_reconciles_once_and_is_not_woken_by_what_changes_nothing()
     .await
     .expect("the object is reconciled");
     tokio::time::sleep(Duration::from_millis(500)).await;
-    // Its own first write wakes it once more; the apply that follows changes nothing and wakes nobody.
+    // Its own first write wakes it once more; the apply that follows changes nothing and causes no further run.
     let runs = runs.load(Ordering::Relaxed);
     assert!((1..=2).contains(&runs), "reconciled {runs} times");
     running.abort();

@@ -1,4 +1,4 @@
-//! What the README tells a new user to do works: its manifests are applied, survive `kill -9`, and are listed.
+//! The commands of the README work: its manifests are applied, survive `kill -9`, and are listed.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn rendered() -> Vec<String> {
     command.expect("the README renders an example").split_whitespace().map(str::to_owned).collect()
 }
 
-/// Why kubectl would refuse a command, as far as that can be told from the command alone.
+/// Why kubectl would refuse a command, as far as the command alone shows it.
 fn refusal(command: &str) -> Option<&'static str> {
     let words: Vec<&str> =
         command.split_whitespace().take_while(|word| !["#", "|", ">"].contains(word)).collect();

@@ -46,7 +46,7 @@ pub struct Ledger {
     pub kind: Kind,
     pub name: String,
     state: State,
-    /// The revision of the last acknowledged write, if its answer told it.
+    /// The revision of the last acknowledged write, if its response had one.
     revision: Option<u64>,
     /// Sent, and not answered.
     pending: Option<Step>,
@@ -112,7 +112,7 @@ impl Ledger {
         (n.expect("a numbered object"), object["metadata"]["deletionTimestamp"].is_string())
     }
 
-    /// The step was answered; it must have worked, since nobody else writes this object.
+    /// The step was answered; it must have worked, since no other client writes this object.
     pub fn acknowledged(&mut self, reply: &Reply) {
         let step = self.pending.take().expect("a step was sent");
         assert!(reply.ok(), "{step:?} of {} in state {:?}: {}", self.name, self.state, reply.text());

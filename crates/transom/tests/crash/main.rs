@@ -31,9 +31,9 @@ struct World {
     definitions: Vec<Definition>,
     lease: Lease,
     watches: [(Kind, Watching); 2],
-    /// The newest revision that anyone was told.
+    /// The newest revision in any response.
     highest: Arc<AtomicU64>,
-    /// The newest revision that was told to be durable.
+    /// The newest revision that is known to be durable.
     durable: Arc<AtomicU64>,
     numbers: Arc<AtomicU64>,
     kills: usize,
@@ -243,8 +243,8 @@ impl Writer {
             let Ok(reply) = answer else { return (ledgers, acknowledged) };
             ledger.acknowledged(&reply);
             acknowledged += 1;
-            let told = matches!(step, Step::Create(_) | Step::Update(_)).then(|| reply.revision());
-            if let Some(revision) = told {
+            let revision = matches!(step, Step::Create(_) | Step::Update(_)).then(|| reply.revision());
+            if let Some(revision) = revision {
                 assert!(revision > self.floor, "{revision} was given out after {}", self.floor);
                 self.highest.fetch_max(revision, Ordering::Relaxed);
                 self.durable.fetch_max(revision, Ordering::Relaxed);

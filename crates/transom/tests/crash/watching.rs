@@ -23,7 +23,7 @@ impl Watching {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().expect("nobody panicked with it")
+        self.seen.lock().expect("no holder panicked")
     }
 
     /// The newest revision it was shown.
@@ -42,7 +42,7 @@ impl Watching {
                 let metadata = &event["object"]["metadata"];
                 let revision: u64 =
                     metadata["resourceVersion"].as_str().and_then(|s| s.parse().ok()).expect("a revision");
-                let mut seen = seen.lock().expect("nobody panicked with it");
+                let mut seen = seen.lock().expect("no holder panicked");
                 assert!(revision > seen.last, "{path}: {revision} after {}", seen.last);
                 seen.last = revision;
                 let name = metadata["name"].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Everything that reads what a stranger wrote, fed with mutations of small checked-in inputs (`fuzz/corpus`), for
+//! All code that reads untrusted input, called with mutations of small checked-in inputs (`fuzz/corpus`), for
 //! a moment in every test run and for hours on request. Stable Rust and plain `cargo test` are enough:
 //!
 //! ```text
@@ -69,7 +69,7 @@ fn fuzz_values(target: &str, run: impl Fn(&Value)) {
     fuzz(target, &seeds, mutate::values, run);
 }
 
-/// What can be written down for whoever looks into a failure.
+/// The input in a form that can be written to a file to examine a failure.
 trait AsInput {
     fn as_input(&self) -> Vec<u8>;
 }

@@ -118,7 +118,7 @@ fn targets() {
         let text: String =
             String::from_utf8_lossy(input).chars().filter(|c| c.is_ascii_graphic()).take(2_000).collect();
         let path = format!("/{}", text.trim_start_matches('/'));
-        // A watch that is accepted goes on for as long as nobody hangs up.
+        // A watch that is accepted continues until one side closes the connection.
         if !path.contains("watch") && path.parse::<http::Uri>().is_ok() {
             for method in ["GET", "HEAD", "DELETE"] {
                 let joint = if path.contains('?') { '&' } else { '?' };

@@ -1,4 +1,4 @@
-//! Watches by the thousand, and watches that nobody reads.
+//! Watches by the thousand, and watches that no client reads.
 
 use super::{CONFIG_MAPS, Target, config_map};
 use http::Method;
@@ -75,7 +75,7 @@ async fn watches_that_nobody_reads_hold_nobody_up() {
     println!("{WRITES} writes in {:?}", started.elapsed());
     tokio::time::timeout(WAIT_LIMIT, reader).await.expect("the reader sees it all").unwrap();
     target.assert_intact().await;
-    // Whoever reads again finds everything, or is told that it is too late.
+    // A client that reads again gets everything, or the error that it is too late.
     let (mut lines, _client) = unread.remove(0);
     let mut last = revision;
     for _ in 0..WRITES {

@@ -96,7 +96,7 @@ fn what_an_api_server_would_refuse_is_warned_of() {
         let without = files.run(&["render", "bad.yaml", "composition.yaml"]);
         assert!(
             !String::from_utf8_lossy(&without.stderr).contains("warning"),
-            "nobody knows without the definition"
+            "unknown without the definition"
         );
     }
 }

@@ -108,7 +108,7 @@ async fn legacy_propagate_fields_removal_to_xr_after_upgrade() {
     }]);
     xr["metadata"]["managedFields"] = all;
     user.cluster.update(&xr, "crossplane").await.unwrap();
-    // It takes two steps to become the owner of what the claim says, and nobody else.
+    // It takes two steps to become the owner of what the claim says, and the only one.
     user.until(XR, &name, |o| {
         let entries = o["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
         let has = |manager: &str| entries.iter().any(|e| e["manager"] == manager);

@@ -96,7 +96,7 @@ async fn circuit_breaker() {
     user.until_ready(THING, "other").await;
     assert_eq!(reason_of(&xr, "Responsive"), "WatchCircuitClosed");
     let map = meta::name(&user.composed(MAP, "one").await[0]).to_owned();
-    // Far more than anybody needs: it is slowed down, and told so, but nothing is dropped.
+    // Far more events than usual: it is slowed down and reports it, but no event is dropped.
     let mut slowed = false;
     for i in 0..400 {
         user.patch(MAP, &format!("default/{map}"), json!({"data": {"says": format!("storm {i}")}})).await;
@@ -129,5 +129,5 @@ async fn composition_invalid_composed() {
         .await;
     assert_eq!(meta::annotation(&xr, "keep"), Some("me"));
     assert_eq!(user.composed(MAP, "one").await.len(), 1, "one invalid child does not hold up the other");
-    user.until_told("one", "cannot apply composed resource \"bad\"").await;
+    user.until_event("one", "cannot apply composed resource \"bad\"").await;
 }

@@ -46,7 +46,7 @@ async fn a_function_that_does_not_answer_is_named_while_it_does_not() {
     );
     user.apply(&object("Thing", "quick", "")).await;
     let quick = user.until_ready(THING, "quick").await;
-    assert_eq!(reason_of(&quick, "Responsive"), "WatchCircuitClosed", "nobody else waits");
+    assert_eq!(reason_of(&quick, "Responsive"), "WatchCircuitClosed", "no other one waits");
     leave.add_permits(Semaphore::MAX_PERMITS / 2);
     let answered = user.until_ready(THING, "slow").await;
     assert_eq!(answered["status"]["coolerField"], "answered");

@@ -13,7 +13,7 @@ pub fn definition(kind: &str, scope: &str, more: &str) -> String {
 }
 
 /// A definition with a rule for whole objects. What breaks it is refused with the words "it is against the rules",
-/// whoever writes it: that is how writes of the control plane fail.
+/// also when the control plane writes it: that is how its writes fail.
 pub fn ruled(definition: &str, rule: &str) -> String {
     let start = "      openAPIV3Schema:\n        type: object\n";
     let message = "it is against the rules";

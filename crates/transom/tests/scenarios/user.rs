@@ -199,15 +199,15 @@ impl User {
     }
 
     /// Waits for an event about an object.
-    pub async fn until_told(&self, name: &str, words: &str) {
+    pub async fn until_event(&self, name: &str, words: &str) {
         let started = Instant::now();
         while !self.events_of(name).await.iter().any(|event| event.contains(words)) {
-            assert!(started.elapsed() < WAIT_LIMIT, "nothing is told of {name}: {words}");
+            assert!(started.elapsed() < WAIT_LIMIT, "no event about {name}: {words}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
-    /// Waits until nobody touches an object any longer.
+    /// Waits until an object no longer changes.
     pub async fn must_rest(&self, kind: &str, name: &str) {
         let started = Instant::now();
         let mut before = self.get(kind, name).await;

@@ -145,6 +145,6 @@ fn a_plane_uses_no_huge_pages() {
     let home = Home::new();
     let plane = Plane::start(&home);
     let memory = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", plane.pid())).expect("it runs");
-    let huge = memory.lines().find(|line| line.starts_with("AnonHugePages:")).expect("Linux tells");
+    let huge = memory.lines().find(|line| line.starts_with("AnonHugePages:")).expect("a line of Linux");
     assert_eq!(huge.split_whitespace().nth(1), Some("0"), "{memory}");
 }

@@ -51,7 +51,7 @@ async fn case_58_a_composite_resource_of_another_claim_is_left_alone() {
     let words = "refusing to operate on composite resource \"mine\" that is not bound to this claim: bound to claim \"one\"";
     assert_eq!(reason_of(&refused, "Synced"), "ReconcileError");
     assert_eq!(message_of(&refused, "Synced"), words);
-    user.until_told("two", &format!("Warning BindCompositeResource {words}")).await;
+    user.until_event("two", &format!("Warning BindCompositeResource {words}")).await;
     user.must_rest(CLAIM, "default/two").await;
     // What a first retry would wait for passes.
     tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
@@ -82,7 +82,7 @@ async fn case_59_a_claim_goes_although_its_composite_resource_is_gone_already() 
     user.patch(CLAIM, "default/one", pause(Value::Null)).await;
     let held = user.until(CLAIM, "default/one", |o| meta::finalizers(o) == ["example.org/hold"]).await;
     assert!(meta::is_deleting(&held));
-    user.until_told("one", "Normal DeleteCompositeResource Successfully deleted composite resource").await;
+    user.until_event("one", "Normal DeleteCompositeResource Successfully deleted composite resource").await;
     let held = user.until(CLAIM, "default/one", |o| reason_of(o, "Ready") == "Deleting").await;
     assert_eq!((status_of(&held, "Ready"), status_of(&held, "Synced")), ("False", "True"));
     user.patch(CLAIM, "default/one", annotations(&json!({"look": "again"}))).await;
@@ -144,7 +144,7 @@ async fn case_61_a_claim_that_is_no_longer_paused_goes_on() {
     assert_eq!(reason_of(&claim, "Synced"), "ReconcilePaused");
     let words = "Reconciliation (including deletion) is paused via the pause annotation";
     assert_eq!(message_of(&claim, "Synced"), words);
-    user.until_told("one", &format!("Normal ReconciliationPaused {words}")).await;
+    user.until_event("one", &format!("Normal ReconciliationPaused {words}")).await;
     user.must_rest(CLAIM, "default/one").await;
     assert_eq!(user.list(XR).await, Vec::<Value>::new());
     assert!(claim["spec"].get("resourceRef").is_none() && meta::finalizers(&claim).is_empty());
@@ -167,7 +167,7 @@ async fn open_schemas(user: &User) {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_62_what_is_no_object_is_an_error() {
     let mut user = User::new().await;
-    // Nobody can change a composite resource with numbers, so nobody repairs one either.
+    // Neither users nor controllers can change a composite resource with numbers, so it is not repaired either.
     let rule = "          spec:\n            type: object\n            x-kubernetes-validations: [{rule: \"!has(oldSelf.numbers)\"}]";
     user.apply(&offering("").replace("          spec:\n            type: object", rule)).await;
     user.apply(&composition("a", "XClaim", &json!({}), &[one_map("XClaim", "a")])).await;
@@ -186,8 +186,8 @@ async fn case_62_what_is_no_object_is_an_error() {
     user.cluster.update_status(&odd, "kubectl").await.unwrap();
     user.restart(&[]).await;
     let context = "Warning BindCompositeResource cannot bind and sync claim with composite resource";
-    user.until_told("spec", &format!("{context}: claim spec was not an object")).await;
-    user.until_told("status", &format!("{context}: composite resource status was not an object")).await;
+    user.until_event("spec", &format!("{context}: claim spec was not an object")).await;
+    user.until_event("status", &format!("{context}: composite resource status was not an object")).await;
     let words =
         "cannot bind and sync claim with composite resource: composite resource status was not an object";
     let failed = user.until(CLAIM, "default/status", |o| message_of(o, "Synced") == words).await;
@@ -307,7 +307,7 @@ async fn case_66_a_claim_gets_the_secret_that_its_composite_resource_controls() 
     let words = "cannot propagate connection details from composite resource: cannot establish control of existing connection secret";
     let failed = user.until(CLAIM, "default/one", |o| message_of(o, "Synced") == words).await;
     assert_eq!(reason_of(&failed, "Synced"), "ReconcileError");
-    user.until_told("one", &format!("Warning PropagateConnectionSecret {words}")).await;
+    user.until_event("one", &format!("Warning PropagateConnectionSecret {words}")).await;
     assert_eq!(user.get(SECRET, "default/for-me").await.unwrap()["data"], mine["data"], "nothing leaks");
 }
 

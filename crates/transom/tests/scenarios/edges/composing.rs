@@ -76,8 +76,8 @@ async fn cases_02_17_a_fatal_result_keeps_what_was_said_before_it() {
     let fatal = r#"cannot compose resources: pipeline step "step-0" returned a fatal result: enough"#;
     let thing = things.until_wrong("one", fatal).await;
     assert_eq!((status_of(&thing, "Custom"), reason_of(&thing, "Custom")), ("True", "Because"));
-    user.until_told("one", "said before").await;
-    user.until_told("one", fatal).await;
+    user.until_event("one", "said before").await;
+    user.until_event("one", fatal).await;
     assert!(user.events_of("one").await.iter().all(|event| !event.contains("said after")));
     things.answer(|response| {
         response.fatal("");
@@ -140,11 +140,14 @@ async fn cases_09_10_11_results_become_events_and_conditions_need_no_message() {
         r#"Warning Odd Pipeline step "step-0": told to both"#,
         r#"Warning ComposeResources Pipeline step "step-0" returned a result of unknown severity (assuming warning): of no severity"#,
     ] {
-        user.until_told(&thing, words).await;
+        user.until_event(&thing, words).await;
     }
-    user.until_told("one", "Warning Odd told to both").await;
-    let told = user.events_of("one").await;
-    assert!(told.iter().all(|e| !e.contains("of no severity") && !e.contains("all is fine")), "{told:#?}");
+    user.until_event("one", "Warning Odd told to both").await;
+    let events = user.events_of("one").await;
+    assert!(
+        events.iter().all(|e| !e.contains("of no severity") && !e.contains("all is fine")),
+        "{events:#?}"
+    );
     let claim = user.until_true("example.org/v1/Claim", "default/one", "Wordless").await;
     assert_eq!((reason_of(&claim, "Wordless"), message_of(&claim, "Wordless")), ("Because", ""));
 }

@@ -23,7 +23,7 @@ async fn until_judged(user: &User, composition: &str, status: &str) -> Value {
 async fn until_wrong(user: &User, name: &str, reason: &str, words: &str) -> Value {
     let wrong = user.until(THING, name, |o| message_of(o, "Synced") == words).await;
     assert_eq!((status_of(&wrong, "Synced"), reason_of(&wrong, "Synced")), ("False", "ReconcileError"));
-    user.until_told(name, &format!("Warning {reason} {words}")).await;
+    user.until_event(name, &format!("Warning {reason} {words}")).await;
     wrong
 }
 
@@ -53,7 +53,7 @@ async fn case_25_what_is_gone_is_no_error() {
     let second = user.until_ready(THING, "one").await;
     assert_ne!(meta::uid(&first), meta::uid(&second));
     assert_eq!(user.composed(MAP, "one").await.len(), 1, "nothing is kept of the one that is gone");
-    user.until_told("one", "Normal ReconciliationPaused").await;
+    user.until_event("one", "Normal ReconciliationPaused").await;
     let events = user.events_of("one").await;
     assert!(!events.iter().any(|e| e.starts_with("Warning")), "{events:#?}");
     let log = user.home.log();
@@ -80,7 +80,7 @@ async fn case_26_without_its_finalizer_nothing_is_composed() {
     assert!(message_of(&wrong, "Synced").contains("it is against the rules"), "{wrong:#}");
     assert_eq!(reason_of(&wrong, "Synced"), "ReconcileError");
     assert_eq!(meta::finalizers(&wrong), Vec::<&str>::new());
-    user.until_told("one", &format!("Warning InitializeCompositeResource {words}")).await;
+    user.until_event("one", &format!("Warning InitializeCompositeResource {words}")).await;
     assert_eq!(
         user.composed(MAP, "one").await,
         Vec::<Value>::new(),
@@ -102,7 +102,7 @@ async fn case_26_a_finalizer_that_cannot_be_removed_is_an_error() {
     user.must_rest(THING, "one").await;
     user.delete(THING, "one", None).await;
     let words = "cannot remove composite resource finalizer: ";
-    user.until_told("one", &format!("Warning DeleteCompositeResource {words}")).await;
+    user.until_event("one", &format!("Warning DeleteCompositeResource {words}")).await;
     let held = user.until(THING, "one", |o| status_of(o, "Synced") == "False").await;
     assert!(message_of(&held, "Synced").starts_with(words), "{held:#}");
     assert_eq!(reason_of(&held, "Synced"), "ReconcileError");
@@ -183,7 +183,7 @@ async fn case_27_what_cannot_be_published_is_not_synced() {
         assert_eq!((status_of(&wrong, "Synced"), reason_of(&wrong, "Synced")), ("False", "ReconcileError"));
         assert_eq!(wrong["status"]["coolerField"], "composed", "composing went well");
         assert!(wrong["status"].get("connectionDetails").is_none(), "{wrong:#}");
-        user.until_told(name, &format!("Warning PublishConnectionSecret {words}")).await;
+        user.until_event(name, &format!("Warning PublishConnectionSecret {words}")).await;
         let theirs = user.get(SECRET, &format!("default/{name}")).await.unwrap();
         assert_eq!(theirs["data"], json!({"a": "Yg=="}));
         let events = user.events_of(name).await;
@@ -192,7 +192,7 @@ async fn case_27_what_cannot_be_published_is_not_synced() {
         until_well(&user, name).await;
         let ours = user.get(SECRET, &format!("default/{name}")).await.unwrap();
         assert_eq!(ours["data"], json!({"password": "c2VzYW1l"}));
-        user.until_told(name, "it is connected").await;
+        user.until_event(name, "it is connected").await;
     }
 }
 

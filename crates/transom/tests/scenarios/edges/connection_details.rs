@@ -33,7 +33,8 @@ async fn case_41_details_are_published_where_when_and_as_far_as_they_are_wanted(
     let some = user
         .until(THING, "some", |o| o["status"]["connectionDetails"]["lastPublishedTime"].is_string())
         .await;
-    user.until_told("some", "Normal PublishConnectionSecret Successfully published connection details").await;
+    user.until_event("some", "Normal PublishConnectionSecret Successfully published connection details")
+        .await;
     let secret = user.get(SECRET, "default/some").await.unwrap();
     assert_eq!(secret["data"], json!({"password": "c2VzYW1l"}), "only what the definition lets through");
     assert_eq!(secret["type"], "connection.crossplane.io/v1alpha1");

@@ -47,9 +47,9 @@ async fn case_33_custom_events_and_conditions_reach_the_claim() {
     let xr = claim(&user, "fine").await;
     let one = user.until_true(CLAIM, "default/one", "DatabaseUp").await;
     assert_eq!((reason_of(&one, "DatabaseUp"), message_of(&one, "DatabaseUp")), ("Seen", "it answers"));
-    user.until_told("one", "Normal Announced for everybody").await;
-    user.until_told(&xr, "Normal Announced Pipeline step \"step-0\": for everybody").await;
-    user.until_told(&xr, "Warning Whispered Pipeline step \"step-0\": for operators").await;
+    user.until_event("one", "Normal Announced for everybody").await;
+    user.until_event(&xr, "Normal Announced Pipeline step \"step-0\": for everybody").await;
+    user.until_event(&xr, "Warning Whispered Pipeline step \"step-0\": for operators").await;
     user.must_rest(XR, &xr).await;
     user.must_rest(CLAIM, "default/one").await;
     let object = user.get(XR, &xr).await.unwrap();
@@ -95,10 +95,10 @@ async fn case_34_after_a_fatal_result_what_was_not_said_is_unknown() {
     assert_eq!(condition(&failed, "Unseen")["observedGeneration"], failed["metadata"]["generation"]);
     assert_eq!(status_of(&failed, "Ready"), "True", "nothing is known of that");
     assert_eq!(failed["status"]["coolerField"], before["status"]["coolerField"]);
-    let told = user.until(CLAIM, "default/one", |o| status_of(o, "Unseen") == "Unknown").await;
-    assert_eq!((status_of(&told, "Seen"), reason_of(&told, "Seen")), ("True", "SeenAgain"));
-    user.until_told(&xr, &format!("Warning ComposeResources {words}")).await;
-    user.until_told("one", "Normal ComposeResources it staggers").await;
+    let events = user.until(CLAIM, "default/one", |o| status_of(o, "Unseen") == "Unknown").await;
+    assert_eq!((status_of(&events, "Seen"), reason_of(&events, "Seen")), ("True", "SeenAgain"));
+    user.until_event(&xr, &format!("Warning ComposeResources {words}")).await;
+    user.until_event("one", "Normal ComposeResources it staggers").await;
     user.must_rest(CLAIM, "default/one").await;
     let events = user.events_of("one").await;
     assert!(!events.iter().any(|e| e.contains("it falls")), "{events:#?}");
@@ -199,7 +199,7 @@ async fn case_37_a_claim_that_cannot_be_told_fails_nothing() {
         assert_eq!((reason_of(&ready, "Synced"), message_of(&ready, "Synced")), ("ReconcileSuccess", ""));
         assert_eq!(status_of(&ready, "Dry"), "True");
         assert_eq!(ready["status"]["claimConditionTypes"], json!(["Dry"]));
-        user.until_told(name, "Warning ComposeResources Pipeline step \"step-0\": it may rain").await;
+        user.until_event(name, "Warning ComposeResources Pipeline step \"step-0\": it may rain").await;
         user.must_rest(XR, name).await;
         let rested = user.get(XR, name).await.unwrap();
         assert_eq!((status_of(&rested, "Synced"), meta::is_deleting(&rested)), ("True", false));

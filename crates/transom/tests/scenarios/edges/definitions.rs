@@ -31,7 +31,7 @@ async fn case_67_a_definition_whose_crd_is_foreign_can_go() {
     let user = User::new().await;
     user.apply(&foreign("Thing", "things")).await;
     user.apply(&definition("Thing", "Cluster", "")).await;
-    user.until_told(
+    user.until_event(
         NAME,
         "Warning EstablishComposite cannot apply rendered composite resource CustomResourceDefinition",
     )
@@ -53,7 +53,7 @@ async fn case_67_a_definition_whose_claim_crd_is_foreign_can_go() {
     let user = User::new().await;
     user.apply(&foreign("Claim", "claims")).await;
     user.apply(&definition("Thing", "LegacyCluster", CLAIMED)).await;
-    user.until_told(
+    user.until_event(
         NAME,
         "Warning OfferClaim cannot apply rendered composite resource claim CustomResourceDefinition",
     )
@@ -69,11 +69,11 @@ async fn case_67_a_definition_whose_claim_crd_is_foreign_can_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_67_a_definition_without_a_crd_can_go() {
     let user = User::new().await;
-    // The server refuses a CRD with a rule that is none.
+    // The server refuses a CRD with an invalid rule.
     let broken =
         json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-validations": [{"rule": "self."}]}});
     user.apply(&with_schema("Thing", &broken)).await;
-    user.until_told(
+    user.until_event(
         NAME,
         "Warning EstablishComposite cannot apply rendered composite resource CustomResourceDefinition",
     )
@@ -96,9 +96,9 @@ async fn case_68_a_definition_waits_for_its_instances() {
     user.until_ready(THING, "one").await;
     let claim = user.until_ready("example.org/v1/Claim", "default/claimed").await;
     user.delete(XRD, NAME, None).await;
-    user.until_told(NAME, "Normal TerminateComposite waiting for defined composite resources to be deleted")
+    user.until_event(NAME, "Normal TerminateComposite waiting for defined composite resources to be deleted")
         .await;
-    user.until_told(NAME, "Normal RedactClaim waiting for composite resource claims to be deleted").await;
+    user.until_event(NAME, "Normal RedactClaim waiting for composite resource claims to be deleted").await;
     user.until_gone(THING, claim["spec"]["resourceRef"]["name"].as_str().unwrap()).await;
     user.must_rest(XRD, NAME).await;
     let xrd = user.get(XRD, NAME).await.unwrap();
@@ -118,7 +118,7 @@ async fn case_68_a_definition_waits_for_its_instances() {
     user.patch(THING, "one", go).await;
     user.until_gone(XRD, NAME).await;
     user.until_gone(CRD, NAME).await;
-    user.until_told(
+    user.until_event(
         NAME,
         &format!("Normal TerminateComposite Deleted composite resource CustomResourceDefinition: {NAME}"),
     )
@@ -134,7 +134,7 @@ async fn case_69_a_crd_that_is_not_established_is_waited_for() {
     assert_eq!(reason_of(&taken, "Established"), "NamesNotAccepted");
     let why = message_of(&taken, "Established");
     assert!(why.starts_with("spec.names: ") && why.contains("\"Thing\""), "{why}");
-    user.until_told(NAME, &format!("Warning EstablishComposite {why}")).await;
+    user.until_event(NAME, &format!("Warning EstablishComposite {why}")).await;
     let crd = user.get(CRD, NAME).await.unwrap();
     assert_eq!(reason_of(&crd, "NamesAccepted"), "KindConflict");
     assert_eq!(user.counted(STARTED, "composite/things").await, 0);
@@ -160,14 +160,14 @@ async fn case_70_a_controller_is_restarted_only_for_a_changed_specification() {
     user.must_rest(XRD, NAME).await;
     let restarted =
         "Normal RestartComposite XRD specification changed; restarting controller to apply updates";
-    let told = user.events_of(NAME).await.iter().any(|event| event == restarted);
+    let events = user.events_of(NAME).await.iter().any(|event| event == restarted);
     assert!(
-        !told && user.counted(STARTED, "composite/things").await == 1,
+        !events && user.counted(STARTED, "composite/things").await == 1,
         "neither a start nor a label is a change"
     );
     user.apply(&labelled.replace("coolField: {type: string}", "coolField: {type: string, maxLength: 5}"))
         .await;
-    user.until_told(NAME, restarted).await;
+    user.until_event(NAME, restarted).await;
     let xrd = user
         .until(XRD, NAME, |o| {
             let conditions = o["status"]["conditions"].as_array().into_iter().flatten();
@@ -207,7 +207,7 @@ async fn case_71_a_watch_that_cannot_start_is_told_of_and_started_once_it_can() 
     let words = "cannot compose resources: cannot run Composition pipeline step \"step-0\": fetching resources for later: ";
     let failed = user.until(THING, "one", |o| message_of(o, "Synced").starts_with(words)).await;
     assert_eq!(reason_of(&failed, "Synced"), "ReconcileError");
-    user.until_told("one", &format!("Warning ComposeResources {words}")).await;
+    user.until_event("one", &format!("Warning ComposeResources {words}")).await;
     user.apply(&definition("Later", "Cluster", "")).await;
     user.until(THING, "one", |o| o["status"]["coolerField"] == "0").await;
     user.until_ready(THING, "one").await;

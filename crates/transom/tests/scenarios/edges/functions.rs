@@ -112,7 +112,7 @@ async fn case_89_a_function_that_runs_nowhere_cannot_be_called() {
         };
         user.function("remote", here).await;
         user.until_ready(THING, "one").await;
-        user.until_told("one", "here I am").await;
+        user.until_event("one", "here I am").await;
     }
 }
 
@@ -128,7 +128,7 @@ async fn case_89_the_old_version_is_spoken_where_the_new_is_not() {
     let user = with_function(&[], &format!("transom.io/endpoint: '{address}'")).await;
     user.apply(&object("Thing", "one", "")).await;
     user.until_ready(THING, "one").await;
-    user.until_told("one", "Normal ComposeResources Pipeline step \"step-0\": as of old").await;
+    user.until_event("one", "Normal ComposeResources Pipeline step \"step-0\": as of old").await;
     assert_eq!(paths.lock().unwrap()[..2], [NEW, OLD]);
 }
 
@@ -146,7 +146,7 @@ async fn case_90_an_answer_that_holds_is_given_again() {
     let before = count(&calls);
     let hits = user.counted(HITS, "").await;
     until_counted(&user, HITS, hits + 2).await;
-    assert_eq!(count(&calls), before, "it was looked at, and nobody called");
+    assert_eq!(count(&calls), before, "it was reconciled, and no function called");
     // Another question has another tag.
     user.patch(THING, "one", json!({"spec": {"coolField": "cool"}})).await;
     user.until(THING, "one", |o| o["status"]["coolerField"] == "cool").await;
@@ -212,7 +212,7 @@ async fn case_90_errors_are_passed_on_and_not_kept() {
     assert_eq!(user.counted(WRITES, "").await, 0);
     well.store(true, Ordering::SeqCst);
     user.until_ready(THING, "one").await;
-    user.until_told("one", "better now").await;
+    user.until_event("one", "better now").await;
 }
 
 /// A revision of a function, and what it says it can do.
@@ -247,7 +247,7 @@ async fn case_91_only_active_revisions_of_the_functions_of_a_pipeline_must_be_ca
     assert_eq!(reason_of(&invalid, "ValidPipeline"), "MissingCapabilities");
     let words = "function \"function-dummy\" (active revision \"incapable\") is missing required capabilities: composition";
     assert_eq!(message_of(&invalid, "ValidPipeline"), words);
-    user.until_told(&name, &format!("Warning CheckCapabilities {words}")).await;
+    user.until_event(&name, &format!("Warning CheckCapabilities {words}")).await;
     user.patch(FUNCTION_REVISION, "incapable", json!({"spec": {"desiredState": "Inactive"}})).await;
     user.until_true(REVISION, &name, "ValidPipeline").await;
     // However it is spelled.

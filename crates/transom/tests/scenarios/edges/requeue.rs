@@ -92,7 +92,7 @@ async fn case_29_warnings_alone_are_no_errors() {
     user.apply(&thing("slow", "", "slow")).await;
     let one = user.until_ready(THING, "one").await;
     assert_eq!((reason_of(&one, "Synced"), message_of(&one, "Synced")), ("ReconcileSuccess", ""));
-    user.until_told("one", "Warning ComposeResources Pipeline step \"step-0\": it may rain").await;
+    user.until_event("one", "Warning ComposeResources Pipeline step \"step-0\": it may rain").await;
     let slow = user.until(THING, "slow", |o| status_of(o, "Ready") == "False").await;
     assert_eq!(
         (reason_of(&slow, "Ready"), message_of(&slow, "Ready")),
@@ -103,7 +103,7 @@ async fn case_29_warnings_alone_are_no_errors() {
     user.must_rest(THING, "slow").await;
     let before = [calls.count("one"), calls.count("slow")];
     while_another_is_tried_again(&user, &calls).await;
-    assert_eq!([calls.count("one"), calls.count("slow")], before, "nobody tries again because of a warning");
+    assert_eq!([calls.count("one"), calls.count("slow")], before, "no retry because of a warning");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,7 +166,7 @@ async fn case_32_only_true_pauses() {
     let words = "Reconciliation (including deletion) is paused via the pause annotation";
     assert_eq!((status_of(&paused, "Synced"), message_of(&paused, "Synced")), ("False", words));
     assert_eq!((meta::finalizers(&paused), &paused["spec"]["crossplane"]), (vec![], &Value::Null));
-    user.until_told("one", "Normal ReconciliationPaused Reconciliation is paused via the pause annotation")
+    user.until_event("one", "Normal ReconciliationPaused Reconciliation is paused via the pause annotation")
         .await;
     assert_eq!(calls.count("one"), 0);
     pause(&user, json!("yes")).await;
@@ -294,7 +294,7 @@ async fn case_39_the_annotation_asks_for_a_poll_interval() {
     }
     let before = all.map(|name| calls.count(name));
     calls.until("valid", before[0] + 3).await;
-    // Intervals vary by a tenth, and nobody is looked at sooner than that.
+    // Intervals vary by a tenth, and no composite resource is reconciled sooner than that.
     for (i, least) in [1000, 300, 300].into_iter().enumerate() {
         let pauses = calls.pauses_after(all[i], before[i]);
         assert!(pauses.iter().all(|p| *p > Duration::from_millis(least)), "{}: {pauses:?}", all[i]);
@@ -322,7 +322,7 @@ async fn case_40_a_request_is_handled_once() {
         request(&user, token).await;
         user.until(THING, "one", |o| o["status"]["lastHandledReconcileAt"] == token).await;
         assert!(calls.count("one") > before, "it is looked at");
-        user.until_told("one", "Normal ReconcileRequestHandled Handling reconcile request").await;
+        user.until_event("one", "Normal ReconcileRequestHandled Handling reconcile request").await;
         user.must_rest(THING, "one").await;
     }
     let (before, handled) = (calls.count("one"), user.get(THING, "one").await);
@@ -337,10 +337,10 @@ async fn case_40_a_request_is_handled_once() {
             |e: &&Value| e["involvedObject"]["name"] == "one" && e["reason"] == "ReconcileRequestHandled";
         events.iter().filter(own).map(count).sum::<u64>()
     };
-    let told = handled(user.list("v1/Event").await);
+    let events = handled(user.list("v1/Event").await);
     user.restart(&[]).await;
     calls.until("one", before + 1).await;
     pause(&user, json!("true")).await;
-    user.until_told("one", "ReconciliationPaused").await;
-    assert_eq!(handled(user.list("v1/Event").await), told);
+    user.until_event("one", "ReconciliationPaused").await;
+    assert_eq!(handled(user.list("v1/Event").await), events);
 }

@@ -62,7 +62,7 @@ async fn case_06_a_namespaced_thing_stays_in_its_namespace() {
     user.apply(&object("Thing", "default/other", "")).await;
     things.until_well("default/other").await;
     let words = r#"cannot create composed resource "other" in namespace "elsewhere", using XR namespace "default" instead"#;
-    user.until_told("other", words).await;
+    user.until_event("other", words).await;
     assert!(overridden("other").await);
     assert_eq!(meta::namespace(&user.composed(MAP, "other").await[0]), "default");
     things.want(&[("role", role.clone())]);
@@ -76,7 +76,7 @@ async fn case_06_a_namespaced_thing_stays_in_its_namespace() {
     assert_eq!(things.user.composed("rbac.authorization.k8s.io/v1/ClusterRole", "one").await.len(), 1);
 }
 
-/// What a CustomResourceDefinition of the test makes: objects that nobody may change once they are frozen.
+/// What a CustomResourceDefinition of the test makes: objects that must not change once they are frozen.
 const FREEZING: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -118,13 +118,13 @@ async fn case_07_every_write_that_is_refused_is_told_of_and_made_up_for() {
 
     things.want(&[("map", map("x")), ("more", map("x")), ("water", water(true)), ("yet", map("x"))]);
     things.look_again("one").await;
-    user.until_told("one", "cannot update composed resource references").await;
+    user.until_event("one", "cannot update composed resource references").await;
     things.until_wrong("one", "cannot compose resources: ").await;
     assert_eq!(user.composed(MAP, "one").await, maps, "nothing is made that is not referred to");
 
     things.want(&[("map", map("x"))]);
     things.look_again("one").await;
-    user.until_told("one", "cannot garbage collect composed resources that are no longer desired: cannot cleanup composed resource labels of resource \"water\"").await;
+    user.until_event("one", "cannot garbage collect composed resources that are no longer desired: cannot cleanup composed resource labels of resource \"water\"").await;
     let thing = user.get(THING, "one").await.unwrap();
     assert_eq!(references(&thing).len(), 2, "what could not be deleted is still referred to");
 
@@ -144,7 +144,7 @@ async fn case_07_every_write_that_is_refused_is_told_of_and_made_up_for() {
 
     things.answer(|response| response.composite().set("status.coolerField", 1).expect("an object"));
     things.look_again("one").await;
-    user.until_told("one", "cannot apply composite resource status").await;
+    user.until_event("one", "cannot apply composite resource status").await;
     things.want(&[("map", map("x"))]);
     things.look_again("one").await;
     things.until_well("one").await;
@@ -200,7 +200,7 @@ async fn cases_14_15_only_what_is_its_own_is_observed_and_deleted() {
     user.apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner, namespace: default}\n").await;
     let owner = user.get(MAP, "default/owner").await.unwrap();
     let owned = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": meta::uid(&owner), "controller": true}]);
-    // While nobody looks, one is taken over, one let go, one deleted.
+    // Meanwhile one gets another controller, one loses its controller, one is deleted.
     user.patch(THING, "one", json!({"metadata": {"annotations": {"crossplane.io/paused": "true"}}})).await;
     user.until(THING, "one", |o| reason_of(o, "Synced") == "ReconcilePaused").await;
     user.patch(MAP, "default/foreign", json!({"metadata": {"ownerReferences": owned}})).await;

@@ -92,7 +92,7 @@ async fn cases_51_54_each_state_has_one_revision_and_the_next_number() {
     let user = User::new().await;
     apply(&user, &says("a", "first")).await;
     let first = until_numbers(&user, "a", &[1]).await.remove(0);
-    user.until_told("a", CREATED).await;
+    user.until_event("a", CREATED).await;
     let hash = meta::label(&first, HASH).unwrap();
     assert_eq!((hash.len(), meta::name(&first)), (63, format!("a-{}", &hash[..7]).as_str()));
     // The same again, from the side of the Composition and from that of the revision.
@@ -138,7 +138,7 @@ async fn cases_52_53_an_owner_is_restored_but_none_is_replaced() {
     let words = format!(
         "Warning UpdateRevision cannot own CompositionRevision: {name} is already controlled by Composition other"
     );
-    user.until_told("a", &words).await;
+    user.until_event("a", &words).await;
     // That stops everything, so nothing is made of a change.
     apply(&user, &says("a", "second")).await;
     until_looked_at(&user, name, "later").await;
@@ -235,7 +235,7 @@ async fn case_57_a_missing_capability_is_a_condition_and_no_error() {
         (status_of(&first, "ValidPipeline"), reason_of(&first, "ValidPipeline")),
         ("True", "ValidPipeline")
     );
-    user.until_told(name, "Normal CheckCapabilities All functions have required composition capability")
+    user.until_event(name, "Normal CheckCapabilities All functions have required composition capability")
         .await;
     capable_of("dummy-1", "operation").await;
     let words = "function \"function-dummy\" (active revision \"dummy-1\") is missing required capabilities: composition";
@@ -245,7 +245,7 @@ async fn case_57_a_missing_capability_is_a_condition_and_no_error() {
         ("MissingCapabilities", words)
     );
     assert_eq!((status_of(&invalid, "Synced"), reason_of(&invalid, "Synced")), ("True", "ReconcileSuccess"));
-    user.until_told(name, &format!("Warning CheckCapabilities {words}")).await;
+    user.until_event(name, &format!("Warning CheckCapabilities {words}")).await;
     // Compositions do not mind.
     apply(&user, &says("a", "second")).await;
     let second = until_numbers(&user, "a", &[1, 2]).await.remove(1);

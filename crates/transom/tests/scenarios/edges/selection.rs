@@ -38,7 +38,7 @@ async fn revision(user: &User, composition: &str, number: i64) -> String {
 
 /// Everything that was said of a choice, once it is said which revision was chosen: that comes last.
 async fn choices(user: &User, name: &str) -> Vec<String> {
-    user.until_told(name, "Normal SelectComposition Selected composition revision: ").await;
+    user.until_event(name, "Normal SelectComposition Selected composition revision: ").await;
     let mut events = user.events_of(name).await;
     events.retain(|e| e.contains("CompositionSelection") || e.contains("SelectComposition"));
     events
@@ -55,7 +55,7 @@ async fn case_42_manual_pins_and_automatic_follows() {
     user.apply(&thing("latched", &format!("{named}, compositionUpdatePolicy: Manual"))).await;
     let none_yet = until_says(&user, "auto", "first").await;
     assert_eq!(none_yet["spec"]["crossplane"]["compositionRevisionRef"]["name"], first);
-    user.until_told("auto", &format!("Normal SelectComposition Selected composition revision: {first}"))
+    user.until_event("auto", &format!("Normal SelectComposition Selected composition revision: {first}"))
         .await;
     until_says(&user, "latched", "first").await;
     user.apply(&says("a", &json!({"channel": "edge"}), "second")).await;
@@ -95,7 +95,7 @@ async fn case_42_manual_pins_and_automatic_follows() {
     let words = "cannot fetch Composition: no compatible CompositionRevisions found";
     let wrong = user.until(THING, "none", |o| message_of(o, "Synced") == words).await;
     assert_eq!(reason_of(&wrong, "Synced"), "ReconcileError");
-    user.until_told("none", &format!("Warning ComposeResources {words}")).await;
+    user.until_event("none", &format!("Warning ComposeResources {words}")).await;
     assert_eq!(user.composed(MAP, "none").await, Vec::<Value>::new());
 }
 
@@ -113,7 +113,7 @@ async fn case_42_a_choice_that_cannot_be_written_is_an_error() {
     let wrong = user.until(THING, "one", |o| message_of(o, "Synced").starts_with(words)).await;
     assert_eq!((status_of(&wrong, "Synced"), reason_of(&wrong, "Synced")), ("False", "ReconcileError"));
     assert!(message_of(&wrong, "Synced").contains("it is against the rules"), "{wrong:#}");
-    user.until_told("one", words).await;
+    user.until_event("one", words).await;
     let first = revision(&user, "a", 1).await;
     assert_eq!(wrong["spec"]["crossplane"]["compositionRevisionRef"]["name"], first);
     assert_eq!(wrong["status"]["coolerField"], "first", "nothing is composed by what is not chosen");
@@ -137,7 +137,7 @@ async fn case_43_only_what_fits_is_selected_and_only_once() {
     let lost = user.until(THING, "lost", |o| message_of(o, "Synced") == words).await;
     assert_eq!(reason_of(&lost, "Synced"), "ReconcileError");
     assert_eq!(lost["spec"]["crossplane"].get("compositionRef"), None);
-    user.until_told("lost", &format!("Warning SelectComposition {words}")).await;
+    user.until_event("lost", &format!("Warning SelectComposition {words}")).await;
     user.apply(&says("gold", &gold, "gold")).await;
     until_says(&user, "lost", "gold").await;
     // Chance may be kind once, but not that often.
@@ -148,7 +148,7 @@ async fn case_43_only_what_fits_is_selected_and_only_once() {
         let name = format!("gold-{i}");
         let one = until_says(&user, &name, "gold").await;
         assert_eq!(one["spec"]["crossplane"]["compositionRef"]["name"], "gold");
-        user.until_told(&name, &format!("{CHOSEN}gold")).await;
+        user.until_event(&name, &format!("{CHOSEN}gold")).await;
     }
     let other = json!({"spec": {"coolField": "x", "crossplane": {"compositionSelector": {"matchLabels": {"tier": "tin"}}}}});
     let changed = user.patch(THING, "gold-0", other).await;
@@ -172,22 +172,22 @@ async fn case_44_the_default_speaks_only_for_those_who_say_nothing() {
     user.apply(&object("Thing", "bare", "")).await;
     let bare = until_says(&user, "bare", "from-b").await;
     assert_eq!(bare["spec"]["crossplane"]["compositionRef"]["name"], "b");
-    let told = choices(&user, "bare").await;
-    assert!(told.contains(&DEFAULT.to_owned()) && told.contains(&format!("{CHOSEN}b")), "{told:#?}");
+    let events = choices(&user, "bare").await;
+    assert!(events.contains(&DEFAULT.to_owned()) && events.contains(&format!("{CHOSEN}b")), "{events:#?}");
     for (name, machinery) in [
         ("refers", "compositionRef: {name: a}"),
         ("selects", "compositionSelector: {matchLabels: {tier: gold}}"),
     ] {
         user.apply(&thing(name, machinery)).await;
         until_says(&user, name, "from-a").await;
-        let told = choices(&user, name).await;
-        assert!(!told.contains(&DEFAULT.to_owned()), "{name}: {told:#?}");
+        let events = choices(&user, name).await;
+        assert!(!events.contains(&DEFAULT.to_owned()), "{name}: {events:#?}");
     }
     user.apply(&object("Other", "free", "")).await;
     user.until_ready(OTHER, "free").await;
-    let told = choices(&user, "free").await;
-    assert!(!told.iter().any(|e| e.contains("CompositionSelection")), "there is no default: {told:#?}");
-    assert!(told.contains(&format!("{CHOSEN}others")), "{told:#?}");
+    let events = choices(&user, "free").await;
+    assert!(!events.iter().any(|e| e.contains("CompositionSelection")), "there is no default: {events:#?}");
+    assert!(events.contains(&format!("{CHOSEN}others")), "{events:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,8 +203,8 @@ async fn case_45_the_default_revision_selector_never_overwrites() {
     user.apply(&thing("silent", named)).await;
     let silent = until_says(&user, "silent", "stable").await;
     assert_eq!(selector(&silent), Some(json!({"matchLabels": {"channel": "stable"}})));
-    let told = choices(&user, "silent").await;
-    assert!(told.contains(&DEFAULT_SELECTOR.to_owned()), "{told:#?}");
+    let events = choices(&user, "silent").await;
+    assert!(events.contains(&DEFAULT_SELECTOR.to_owned()), "{events:#?}");
     user.apply(&thing(
         "own",
         &format!("{named}, compositionRevisionSelector: {{matchLabels: {{channel: edge}}}}"),
@@ -215,8 +215,8 @@ async fn case_45_the_default_revision_selector_never_overwrites() {
         until_says(&user, name, "edge").await;
         user.must_rest(THING, name).await;
         assert_eq!(selector(&user.get(THING, name).await.unwrap()), wanted, "{name}");
-        let told = user.events_of(name).await;
-        assert!(!told.contains(&DEFAULT_SELECTOR.to_owned()), "{name}: {told:#?}");
+        let events = user.events_of(name).await;
+        assert!(!events.contains(&DEFAULT_SELECTOR.to_owned()), "{name}: {events:#?}");
     }
 }
 
@@ -232,18 +232,18 @@ async fn case_46_an_enforced_composition_overrides_every_other() {
         user.apply(&thing(name, machinery)).await;
         let one = until_says(&user, name, "law").await;
         assert_eq!(one["spec"]["crossplane"]["compositionRef"]["name"], "law");
-        let told = choices(&user, name).await;
-        assert!(told.contains(&ENFORCED.to_owned()), "{name}: {told:#?}");
+        let events = choices(&user, name).await;
+        assert!(events.contains(&ENFORCED.to_owned()), "{name}: {events:#?}");
     }
     user.apply(&thing("same", "compositionRef: {name: law}")).await;
     until_says(&user, "same", "law").await;
-    let told = choices(&user, "same").await;
-    assert!(!told.iter().any(|e| e == ENFORCED || e.starts_with(CHOSEN)), "{told:#?}");
+    let events = choices(&user, "same").await;
+    assert!(!events.iter().any(|e| e == ENFORCED || e.starts_with(CHOSEN)), "{events:#?}");
     // Whoever disagrees is overruled.
     let a = json!({"spec": {"crossplane": {"compositionRef": {"name": "a"}}}});
     user.patch(THING, "same", a).await;
     user.until(THING, "same", |o| o["spec"]["crossplane"]["compositionRef"]["name"] == "law").await;
-    user.until_told("same", ENFORCED).await;
+    user.until_event("same", ENFORCED).await;
     until_says(&user, "same", "law").await;
 }
 
@@ -259,7 +259,7 @@ async fn case_47_a_revision_of_another_type_cannot_be_used() {
                  referenced composition is not compatible with this composite resource";
     let wrong = user.until(THING, "one", |o| message_of(o, "Synced") == words).await;
     assert_eq!((status_of(&wrong, "Synced"), reason_of(&wrong, "Synced")), ("False", "ReconcileError"));
-    user.until_told("one", &format!("Warning ComposeResources {words}")).await;
+    user.until_event("one", &format!("Warning ComposeResources {words}")).await;
     assert_eq!(user.composed(MAP, "one").await, Vec::<Value>::new());
     let own = revision(&user, "a", 1).await;
     user.patch(THING, "one", json!({"spec": {"crossplane": {"compositionRevisionRef": {"name": own}}}}))

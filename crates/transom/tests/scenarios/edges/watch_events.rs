@@ -62,7 +62,7 @@ fn secret(place: &str, labels: &str) -> String {
 async fn woken(user: &User, runs: &Runs) -> String {
     let started = Instant::now();
     while !runs.lock().unwrap().contains_key("all") {
-        assert!(started.elapsed() < WAIT_LIMIT, "nobody is woken");
+        assert!(started.elapsed() < WAIT_LIMIT, "nothing is requeued");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     loop {
@@ -223,8 +223,8 @@ async fn case_94_a_storm_is_slowed_down_for_the_one_it_is_about() {
     // The condition is that of a moment, and says so before anything has to wait.
     let is_open = async || {
         let xr = user.get(THING, "one").await.unwrap();
-        let told = (status_of(&xr, "Responsive"), reason_of(&xr, "Responsive"));
-        told == ("False", "WatchCircuitOpen") && opened(&user).await > 0
+        let events = (status_of(&xr, "Responsive"), reason_of(&xr, "Responsive"));
+        events == ("False", "WatchCircuitOpen") && opened(&user).await > 0
     };
     assert!(disturb(&user, &map, 600, is_open).await, "the storm is noticed");
     // Meanwhile others are served at once.
