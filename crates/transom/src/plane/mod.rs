@@ -36,3 +36,55 @@ pub(crate) use data_location::{DataLocation, default_data_dir};
 pub(crate) use embedded::{EmbeddedOptions, EmbeddedPlane};
 pub(crate) use runtimes::Runtimes;
 pub(crate) use store::{explain, open_store};
+
+#[cfg(test)]
+mod tests {
+    use super::controllers::ControllerManager;
+    use super::links::Links;
+    use super::server::ApiServer;
+    use super::*;
+    use clap::Parser;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::runtime::Handle;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        data: DataArgs,
+        #[command(flatten)]
+        controllers: ControllerArgs,
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn controllers_need_a_client_and_no_listener() {
+        let dir = tempfile::tempdir().unwrap();
+        let data_dir = dir.path().join("data");
+        let flags = Flags::parse_from(["test", "--in-memory", "--data-dir", data_dir.to_str().unwrap()]);
+        let location = DataLocation::resolve(&flags.data).unwrap();
+        let store = open_store(&flags.data, &location).unwrap();
+        let links = Links::default();
+        let api = ApiServer::start(store.clone(), &location, &links, true).await.unwrap();
+        let (_, is_ready) = links.controllers_ready();
+        assert!(!is_ready(), "no controllers have started");
+        let templates = location.templates_dir();
+        let starting = ControllerManager::start(
+            api.client(),
+            &flags.controllers,
+            &templates,
+            &links,
+            Arc::new(|_| {}),
+            &Handle::current(),
+        );
+        let manager = starting.await.unwrap();
+        let ready = async {
+            while !is_ready() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), ready).await.expect("the controllers become ready");
+        drop(manager);
+        api.server.stop();
+        store.shutdown().await;
+    }
+}
