@@ -20,7 +20,7 @@ const BANS: &[Ban] = &[
         why: "take the time from the caller",
         allowed: &[
             // The sources of time that others are given.
-            "apiserver/src/nature.rs",
+            "apiserver/src/environment.rs",
             "gotemplate/src/context.rs",
             "transom/src/plane/controllers.rs",
             // Ages in tables, validity of tokens, and times in the store's own files.

@@ -4,8 +4,26 @@ use super::{root, sources};
 use std::path::Path;
 
 const MAX_FILE_LINES: usize = 500;
+/// Files that may be larger, and why.
+const LARGER_FILES: &[(&str, &str)] = &[
+    (
+        "crates/builtins/examples/differential/generate/patch_and_transform.rs",
+        "generates requests: one list of cases",
+    ),
+    ("crates/builtins/examples/differential/generate/template.rs", "generates requests: one list of cases"),
+    ("crates/builtins/src/strict.rs", "one decoder"),
+    ("crates/builtins/tests/go_templating/table.rs", "a table of cases"),
+    ("crates/controllers/tests/life/fixture.rs", "the harness of these tests"),
+    ("crates/cel/src/estimate.rs", "one table of costs"),
+    ("crates/schema/src/cel/estimate.rs", "one table of costs"),
+];
 /// Lines of source in a crate, without tests and generated files.
 const MAX_CRATE_LINES: usize = 15_000;
+/// Crates that may be larger: their own limit, and why.
+const LARGER_CRATES: &[(&str, usize, &str)] = &[
+    ("apiserver", 17_000, "a third of it is the behaviour of built-in kinds, which no other crate needs"),
+    ("schema", 18_000, "half of it is CEL, which becomes a crate of its own"),
+];
 /// 95 of 100 functions of the whole workspace have at most this many lines, from brace to brace.
 const P95_FUNCTION_LINES: usize = 31;
 /// The same for a single crate: crates of parsers and tables have longer functions.
@@ -167,8 +185,10 @@ fn functions_and_crates_are_within_their_budgets() {
         all.extend(lengths.iter().copied());
         let (p95, max) = (p95(&mut lengths), lengths.last().copied().unwrap_or_default());
         println!("{name:12} {lines:6} {:5} {p95:4} {max:4}", lengths.len());
+        let larger = LARGER_CRATES.iter().find(|(larger, _, _)| *larger == name);
+        let max_lines = larger.map_or(MAX_CRATE_LINES, |(_, lines, _)| *lines);
         for (what, value, limit) in [
-            ("lines of source", lines, MAX_CRATE_LINES),
+            ("lines of source", lines, max_lines),
             ("lines in 95 % of its functions", p95, P95_FUNCTION_LINES_OF_CRATE),
             ("lines in its longest function", max, MAX_FUNCTION_LINES),
         ] {
@@ -200,7 +220,8 @@ fn files_are_named_sized_and_described() {
             problems.push(format!("{shown}: name it by its domain"));
         }
         let lines = content.lines().count();
-        if lines > MAX_FILE_LINES && !content.contains("@generated") {
+        let may_be_larger = LARGER_FILES.iter().any(|(larger, _)| *larger == shown);
+        if lines > MAX_FILE_LINES && !may_be_larger && !content.contains("@generated") {
             problems.push(format!("{shown}: {lines} lines; split it"));
         }
         if !content.starts_with("//!") && !content.contains("@generated") {
