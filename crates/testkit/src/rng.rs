@@ -1,5 +1,7 @@
 //! Pseudo-random choices that can be repeated: equal seeds give equal choices on every machine.
 
+use std::time::Duration;
+
 /// SplitMix64. All seeds are equally good.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
@@ -41,6 +43,12 @@ impl Rng {
     /// One of the items, of which there must be one.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.index(items.len())]
+    }
+
+    /// Mostly short, sometimes long: each range of durations up to 2^bits milliseconds is as likely as its double.
+    pub fn duration(&mut self, bits: u64) -> Duration {
+        let limit = 1 << self.below(bits + 1);
+        Duration::from_millis(self.below(limit) + 1)
     }
 
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {

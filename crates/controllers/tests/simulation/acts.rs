@@ -55,7 +55,7 @@ fn at(key: &Key) -> Value {
 impl Life {
     /// One act of a user, whatever comes to mind.
     pub async fn act(&mut self) -> Result<(), String> {
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             0..45 => self.write_root().await,
             45..58 => self.delete_root().await,
             58..66 => self.write_composition().await,
@@ -74,21 +74,21 @@ impl Life {
     }
 
     fn draw_spec(&mut self, key: &Key) -> Spec {
-        let dice = &mut self.dice;
+        let rng = &mut self.rng;
         let claim = &*key.resource == CLAIMS;
-        let config = if dice.permille(300) { Some(*dice.pick(&CONFIGS)) } else { None };
+        let config = if rng.permille(300) { Some(*rng.pick(&CONFIGS)) } else { None };
         Spec {
-            count: dice.below(3),
-            value: dice.below(1000),
+            count: rng.below(3),
+            value: rng.below(1000),
             config,
-            fixed: !claim && dice.permille(250),
-            nested: &*key.resource == Sort::Zone.resource() && dice.permille(400),
+            fixed: !claim && rng.permille(250),
+            nested: &*key.resource == Sort::Zone.resource() && rng.permille(400),
             secret: (claim || &*key.resource == Sort::Thing.resource()) && key.object.name.ends_with('1'),
         }
     }
 
     async fn write_root(&mut self) -> Result<(), String> {
-        let key = self.dice.pick(&places()).clone();
+        let key = self.rng.pick(&places()).clone();
         let spec = self.draw_spec(&key);
         self.until_not_deleting(&key).await?;
         self.tell(&format!("apply {} {spec:?}", show(&key)));
@@ -129,7 +129,7 @@ impl Life {
 
     fn draw_root(&mut self) -> Option<Key> {
         let all: Vec<Key> = self.model.roots.keys().cloned().collect();
-        if all.is_empty() { None } else { Some(self.dice.pick(&all).clone()) }
+        if all.is_empty() { None } else { Some(self.rng.pick(&all).clone()) }
     }
 
     async fn delete_root(&mut self) -> Result<(), String> {
@@ -137,7 +137,7 @@ impl Life {
         if self.model.roots.get(&key).is_some_and(|w| w.paused) {
             self.set_paused(&key, false).await;
         }
-        let propagation = *self.dice.pick(&[None, Some("Foreground"), Some("Background")]);
+        let propagation = *self.rng.pick(&[None, Some("Foreground"), Some("Background")]);
         self.tell(&format!("delete {} {propagation:?}", show(&key)));
         self.model.roots.remove(&key);
         // Until it is gone it may still follow its Composition, and nobody wants anything of it.
@@ -154,8 +154,8 @@ impl Life {
     }
 
     async fn write_composition(&mut self) -> Result<(), String> {
-        let sort = *self.dice.pick(&Sort::ALL);
-        let version = self.dice.below(4);
+        let sort = *self.rng.pick(&Sort::ALL);
+        let version = self.rng.below(4);
         self.tell(&format!("{sort:?} is composed by version {version}"));
         self.model.versions.insert(sort, version);
         self.plane.apply(&platform::composition(sort, version)).await;
@@ -163,15 +163,15 @@ impl Life {
     }
 
     async fn write_config(&mut self) -> Result<(), String> {
-        let name = *self.dice.pick(&CONFIGS);
+        let name = *self.rng.pick(&CONFIGS);
         let key = Key::new("configmaps", HOME, name);
-        if self.model.configs.contains_key(name) && self.dice.permille(300) {
+        if self.model.configs.contains_key(name) && self.rng.permille(300) {
             self.tell(&format!("delete {name}"));
             self.model.configs.remove(name);
             self.delete(&key, None).await;
             return Ok(());
         }
-        let value = self.dice.below(1000);
+        let value = self.rng.below(1000);
         self.tell(&format!("{name} is {value}"));
         self.model.configs.insert(name, value);
         let mut object = at(&key);
@@ -191,8 +191,8 @@ impl Life {
         if composed.is_empty() {
             return Ok(());
         }
-        let key = self.dice.pick(&composed).clone();
-        let patch = match self.dice.below(4) {
+        let key = self.rng.pick(&composed).clone();
+        let patch = match self.rng.below(4) {
             0 => {
                 self.tell(&format!("delete composed {}", show(&key)));
                 self.delete(&key, None).await;
@@ -200,7 +200,7 @@ impl Life {
             }
             1 => json!({"metadata": {"labels": {"crossplane.io/composite": null}}}),
             _ if &*key.resource == "configmaps" => {
-                json!({"data": {*self.dice.pick(&["value", "version"]): null}})
+                json!({"data": {*self.rng.pick(&["value", "version"]): null}})
             }
             _ => json!({"spec": {"value": "meddled"}}),
         };
@@ -233,15 +233,15 @@ impl Life {
     /// Takes a name that a composite resource may want, for an object of another owner; or gives it up.
     async fn occupy(&mut self) -> Result<(), String> {
         let taken: Vec<Key> = self.model.foreign.keys().cloned().collect();
-        if !taken.is_empty() && self.dice.permille(600) {
-            let key = self.dice.pick(&taken).clone();
+        if !taken.is_empty() && self.rng.permille(600) {
+            let key = self.rng.pick(&taken).clone();
             self.tell(&format!("delete foreign {}", show(&key)));
             self.model.foreign.remove(&key);
             self.delete(&key, None).await;
             return Ok(());
         }
         let roots: Vec<Key> = places().into_iter().filter(|k| &*k.resource != CLAIMS).collect();
-        let key = foreign::place(self.dice.pick(&roots));
+        let key = foreign::place(self.rng.pick(&roots));
         if let Some(revision) = foreign::occupy(&self.plane.user, &key).await {
             self.tell(&format!("{} is foreign", show(&key)));
             self.model.foreign.insert(key, revision);
@@ -264,8 +264,8 @@ impl Life {
         if claimed.is_empty() {
             return Ok(());
         }
-        let key = self.dice.pick(&claimed).clone();
-        if self.dice.permille(500) {
+        let key = self.rng.pick(&claimed).clone();
+        if self.rng.permille(500) {
             self.tell(&format!("delete claimed {}", show(&key)));
             self.delete(&key, None).await;
         } else {

@@ -1,6 +1,5 @@
 //! A platform at rest: a thousand composite resources that are ready cost nothing but their watches.
 
-use crate::chance::Dice;
 use crate::ledger::sort_of;
 use crate::model::{Model, Wanted};
 use crate::plane::Plane;
@@ -9,6 +8,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;
 use transom_store::Key;
+use transom_testkit::rng::Rng;
 
 /// Composite resources, a tenth of which are claimed.
 const COUNT: usize = 1000;
@@ -27,7 +27,7 @@ fn a_thousand_that_are_ready_write_nothing_in_ten_minutes() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let plane = Plane::new(&mut Dice::new(1), 1_000_000).await;
+        let plane = Plane::new(&mut Rng::new(1), 1_000_000).await;
         let mut model = Model::default();
         for index in 0..COUNT {
             let key = place(index);

@@ -3,13 +3,13 @@
 //! A schedule is a handful of acts at odd times while things go wrong. Then nothing goes wrong any more, and before
 //! long everything must be as the user wants it.
 
-use crate::chance::Dice;
 use crate::model::Model;
 use crate::plane::Plane;
 use crate::wire::Faults;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use transom_testkit::rng::Rng;
 
 /// How long it may take until all is well, once nothing goes wrong.
 const RECOVERY: Duration = Duration::from_secs(1200);
@@ -21,7 +21,7 @@ const SCRIPT: usize = 60;
 pub struct Life {
     pub plane: Plane,
     pub model: Model,
-    pub dice: Dice,
+    pub rng: Rng,
     script: VecDeque<String>,
     schedule: u64,
 }
@@ -40,9 +40,9 @@ pub fn live(seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Fa
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let mut dice = Dice::new(seed);
-        let plane = Plane::new(&mut dice, HISTORY).await;
-        let mut life = Life { plane, model: Model::default(), dice, script: VecDeque::new(), schedule: 0 };
+        let mut rng = Rng::new(seed);
+        let plane = Plane::new(&mut rng, HISTORY).await;
+        let mut life = Life { plane, model: Model::default(), rng, script: VecDeque::new(), schedule: 0 };
         if tell {
             life.plane.wire.keep_log();
         }
@@ -89,8 +89,8 @@ impl Life {
 
     fn draw_faults(&mut self) -> Faults {
         let rates = [0, 0, 10, 50, 200];
-        let dice = &mut self.dice;
-        let mut rate = || *dice.pick(&rates);
+        let rng = &mut self.rng;
+        let mut rate = || *rng.pick(&rates);
         let mut faults = Faults {
             delay: rate() * 2,
             refuse: rate(),
@@ -100,9 +100,9 @@ impl Life {
             oust: rate() * 2,
             ..Faults::default()
         };
-        if dice.permille(60) {
-            faults.crash = Some(dice.below(10));
-            faults.crash_after = dice.permille(500);
+        if rng.permille(60) {
+            faults.crash = Some(rng.below(10));
+            faults.crash_after = rng.permille(500);
         }
         faults
     }
@@ -110,19 +110,19 @@ impl Life {
     /// One schedule.
     async fn run(&mut self, last: bool) -> Result<(), String> {
         let faults = self.draw_faults();
-        let lasting = self.dice.while_(14);
+        let lasting = self.rng.duration(14);
         self.plane.wire.note(&format!("---- {} {faults:?} for {lasting:?}", self.schedule));
         self.plane.wire.disturb(faults, lasting);
         let until = Instant::now() + lasting;
-        let acts = if self.dice.permille(300) { 2 } else { 1 };
+        let acts = if self.rng.permille(300) { 2 } else { 1 };
         for _ in 0..acts {
             self.act().await?;
             self.remember();
-            sleep(self.dice.while_(11)).await;
+            sleep(self.rng.duration(11)).await;
         }
         tokio::time::sleep_until(until).await;
         self.settle().await?;
-        if last || self.dice.permille(10) {
+        if last || self.rng.permille(10) {
             self.hush().await?;
         }
         Ok(())

@@ -32,7 +32,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod acts;
-mod chance;
 mod foreign;
 mod idle;
 mod ledger;

@@ -1,7 +1,6 @@
 //! A control plane in virtual time: the real server over a store without a thread, and the real controllers, which die
 //! and are started anew.
 
-use crate::chance::Dice;
 use crate::ledger::Ledger;
 use crate::platform::{self, Parts, Sort};
 use crate::wire::{self, Wire};
@@ -23,11 +22,12 @@ use transom_runner::{
     FunctionRuntime, InProcess, Installer, Instance, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
 };
 use transom_store::Store;
+use transom_testkit::rng::Rng;
 
 /// Time from the runtime's clock, chance from a seed.
 struct Virtual {
     began: Instant,
-    dice: Mutex<Dice>,
+    rng: Mutex<Rng>,
 }
 
 /// When every simulation begins: 2024-01-01.
@@ -45,8 +45,8 @@ impl Environment for Virtual {
     }
 
     fn random(&self) -> u128 {
-        let mut dice = self.dice.lock().unwrap();
-        (u128::from(dice.draw()) << 64) | u128::from(dice.draw())
+        let mut rng = self.rng.lock().unwrap();
+        (u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64())
     }
 }
 
@@ -104,17 +104,17 @@ impl Drop for Plane {
 
 impl Plane {
     /// A plane whose platform is established, and whose store remembers so many changes.
-    pub async fn new(dice: &mut Dice, history: usize) -> Self {
+    pub async fn new(rng: &mut Rng, history: usize) -> Self {
         let began = Instant::now();
         let history = transom_store::HistoryLimits { max_events: history, ..Default::default() };
         let store = Store::in_step(transom_store::Options { history, ..Default::default() });
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
             admission: vec![Box::new(Guard(protection.clone()))],
-            environment: Box::new(Virtual { began, dice: Mutex::new(dice.split()) }),
+            environment: Box::new(Virtual { began, rng: Mutex::new(rng.split()) }),
             ..Default::default()
         };
-        let wire = Arc::new(Wire::new(dice.split(), Ledger::new(&store)));
+        let wire = Arc::new(Wire::new(rng.split(), Ledger::new(&store)));
         let server = Server::start(store, options).await.unwrap();
         let upkeep = server.clone();
         let upkeep = tokio::spawn(async move { upkeep.run_upkeep().await });
@@ -128,7 +128,7 @@ impl Plane {
             functions,
             installer,
             protection,
-            dice: dice.split(),
+            rng: rng.split(),
             began,
         };
         let keeper = tokio::spawn(keeper.keep());
@@ -177,7 +177,7 @@ struct Keeper {
     functions: Arc<Router>,
     installer: Installer,
     protection: Arc<Protection>,
-    dice: Dice,
+    rng: Rng,
     began: Instant,
 }
 
@@ -199,13 +199,13 @@ impl Keeper {
                 // A process that cannot start is started again.
                 Err(_) => wire.cut(),
             }
-            sleep(self.dice.while_(12)).await;
+            sleep(self.rng.duration(12)).await;
         }
     }
 
     fn start(&mut self) -> impl Future<Output = transom_engine::Result<Controllers>> + use<> {
         // As every process: names that one generated are not those of the next.
-        let options = Options { seed: self.dice.draw(), ..Options::default() };
+        let options = Options { seed: self.rng.next_u64(), ..Options::default() };
         Controllers::start(Context {
             client: self.wire.connect(&self.server),
             runner: self.functions.clone(),

@@ -1,6 +1,5 @@
 //! Between the controllers and the server: delays, loses, refuses and cuts, and writes down what passed.
 
-use crate::chance::Dice;
 use crate::foreign;
 use crate::ledger::{Ledger, show};
 use bytes::Bytes;
@@ -21,6 +20,7 @@ use tower::Service;
 use transom_apiserver::{ApiBody, Identity, Server};
 use transom_engine::Cluster;
 use transom_store::Key;
+use transom_testkit::rng::Rng;
 
 /// Lines of the trace that are kept.
 const TRACE: usize = 250;
@@ -52,7 +52,7 @@ pub enum Mood {
 }
 
 struct State {
-    dice: Dice,
+    rng: Rng,
     faults: Faults,
     until: Instant,
     began: Instant,
@@ -96,10 +96,10 @@ enum Fate {
 }
 
 impl Wire {
-    pub fn new(dice: Dice, ledger: Ledger) -> Self {
+    pub fn new(rng: Rng, ledger: Ledger) -> Self {
         let now = Instant::now();
         let state = State {
-            dice,
+            rng,
             faults: Faults::default(),
             until: now,
             began: now,
@@ -172,9 +172,9 @@ impl Wire {
         if odds == 0 {
             return (Duration::ZERO, Mood::Well);
         }
-        let fails = state.dice.permille(odds);
-        let mood = if fails { *state.dice.pick(&[Mood::Broken, Mood::Fatal]) } else { Mood::Well };
-        let takes = if state.dice.permille(odds) { state.dice.while_(14) } else { Duration::ZERO };
+        let fails = state.rng.permille(odds);
+        let mood = if fails { *state.rng.pick(&[Mood::Broken, Mood::Fatal]) } else { Mood::Well };
+        let takes = if state.rng.permille(odds) { state.rng.duration(14) } else { Duration::ZERO };
         (takes, mood)
     }
 
@@ -202,13 +202,13 @@ impl State {
     fn latency(&mut self) -> (Duration, Duration) {
         let odds = self.odds(self.faults.delay);
         let mut one =
-            || if odds > 0 && self.dice.permille(odds) { self.dice.while_(12) } else { Duration::ZERO };
+            || if odds > 0 && self.rng.permille(odds) { self.rng.duration(12) } else { Duration::ZERO };
         (one(), one())
     }
 
     fn fate(&mut self, writes: bool) -> Fate {
         let refuse = self.odds(self.faults.refuse);
-        if refuse > 0 && self.dice.permille(refuse) {
+        if refuse > 0 && self.rng.permille(refuse) {
             let all = [
                 Fate::Refused(500, "InternalError"),
                 Fate::Refused(429, "TooManyRequests"),
@@ -219,11 +219,11 @@ impl State {
                 Fate::Refused(409, "Conflict"),
             ];
             let count = if writes { all.len() } else { 5 };
-            let at = usize::try_from(self.dice.below(count as u64)).unwrap_or_default();
+            let at = usize::try_from(self.rng.below(count as u64)).unwrap_or_default();
             return all.into_iter().nth(at).unwrap_or(Fate::Passes);
         }
         let lose = self.odds(self.faults.lose);
-        if lose > 0 && self.dice.permille(lose) { Fate::Unanswered } else { Fate::Passes }
+        if lose > 0 && self.rng.permille(lose) { Fate::Unanswered } else { Fate::Passes }
     }
 
     /// How late the frame of a watch is, and how the watch ends with it, if it does (0: it goes on). `None` when
@@ -236,8 +236,8 @@ impl State {
         if odds == 0 {
             return Some((Duration::ZERO, 0));
         }
-        let delay = if self.dice.permille(odds * 2) { self.dice.while_(13) } else { Duration::ZERO };
-        let end = if self.dice.permille(odds) { self.dice.below(4) + 1 } else { 0 };
+        let delay = if self.rng.permille(odds * 2) { self.rng.duration(13) } else { Duration::ZERO };
+        let end = if self.rng.permille(odds) { self.rng.below(4) + 1 } else { 0 };
         Some((delay, end))
     }
 
@@ -340,7 +340,7 @@ impl Cable {
         {
             let mut state = self.wire.lock();
             let odds = state.odds(state.faults.oust);
-            if odds == 0 || !state.dice.permille(odds) {
+            if odds == 0 || !state.rng.permille(odds) {
                 return;
             }
         }
@@ -397,8 +397,8 @@ impl Cable {
                 (Fate::Never, (Duration::ZERO, Duration::ZERO), None)
             } else {
                 let odds = state.odds(state.faults.stream);
-                let short = odds > 0 && state.dice.permille(odds * 3);
-                let lifetime = if short { Some(state.dice.while_(14)) } else { None };
+                let short = odds > 0 && state.rng.permille(odds * 3);
+                let lifetime = if short { Some(state.rng.duration(14)) } else { None };
                 let fate = state.fate(false);
                 (fate, state.latency(), lifetime)
             }
