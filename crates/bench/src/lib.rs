@@ -3,12 +3,12 @@
 //! | command | measures |
 //! |---|---|
 //! | `server` | any Kubernetes API server: latency, throughput, memory |
-//! | `plane` | a whole control plane that it starts itself: from a composite resource to what it composes |
+//! | `plane` | a whole control plane, its own or one that runs: from a composite resource to what it composes |
 //! | `large` | a control plane with composite resources of thousands of resources, and the latency of other requests meanwhile |
 //! | `function` | one call of a function: of a built-in function in this process, and of function servers |
 //!
-//! Every scenario runs a fixed number of requests and stops. Planes are processes of the `transom` binary, used only
-//! through the Kubernetes API: nothing here knows how they work inside.
+//! Every scenario runs a fixed number of requests and stops. Servers and planes are used only through the Kubernetes
+//! API: nothing here depends on how they work inside, and any implementation can be measured.
 
 mod client;
 mod failure;
