@@ -316,7 +316,7 @@ async fn the_limit_of_nesting_counts_claims() {
         assert!(std::time::Instant::now() < deadline && all.len() < 40, "{} are nested", all.len());
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    plane.settle().await;
+    plane.until_idle().await;
     assert_eq!(plane.list(XR).await.len(), 17, "the topmost one and, with as many claims, 16 below it");
 }
 

@@ -67,14 +67,14 @@ mod tests {
         let api = ApiServer::start(store.clone(), &location, &links, true).await.unwrap();
         let (_, is_ready) = links.controllers_ready();
         assert!(!is_ready(), "no controllers have started");
-        let templates = location.templates_dir();
+        let (templates, runtime) = (location.templates_dir(), Handle::current());
         let starting = ControllerManager::start(
             api.client(),
             &flags.controllers,
             &templates,
             &links,
             Arc::new(|_| {}),
-            &Handle::current(),
+            &runtime,
         );
         let manager = starting.await.unwrap();
         let ready = async {

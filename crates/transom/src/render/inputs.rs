@@ -1,6 +1,6 @@
 //! What is rendered, read from files and checked.
 
-use super::admission::{Admission, Objection};
+use super::admission::Admission;
 use super::definition::Defined;
 use super::manifests::{self, Manifest};
 use super::options::Render;
