@@ -17,7 +17,7 @@ async fn apply(client: &Client, path: &str, manager: &str, body: &Value) -> Repl
     patch(client, &path, "application/apply-patch+yaml", body).await
 }
 
-fn map(data: Value) -> Value {
+fn map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
 }
 
@@ -82,13 +82,13 @@ async fn strategic_merge_patches() {
 async fn an_apply_creates_changes_and_removes() {
     let client = Client::in_memory().await;
     let path = format!("{MAPS}/a");
-    apply(&client, &path, "one", &map(json!({"a": "1", "b": "1"}))).await.expect(201);
-    let changed = apply(&client, &path, "one", &map(json!({"a": "2"}))).await.expect(200).json();
+    apply(&client, &path, "one", &map(&json!({"a": "1", "b": "1"}))).await.expect(201);
+    let changed = apply(&client, &path, "one", &map(&json!({"a": "2"}))).await.expect(200).json();
     assert_eq!(changed["data"], json!({"a": "2"}), "what is no longer applied is removed");
-    let same = apply(&client, &path, "one", &map(json!({"a": "2"}))).await.expect(200).json();
+    let same = apply(&client, &path, "one", &map(&json!({"a": "2"}))).await.expect(200).json();
     assert_eq!(same["metadata"]["resourceVersion"], changed["metadata"]["resourceVersion"]);
-    patch(&client, &path, "application/apply-patch+yaml", &map(json!({}))).await.expect(422);
-    let mut other_kind = map(json!({}));
+    patch(&client, &path, "application/apply-patch+yaml", &map(&json!({}))).await.expect(422);
+    let mut other_kind = map(&json!({}));
     other_kind["kind"] = "Secret".into();
     apply(&client, &path, "one", &other_kind).await.expect(400);
 }
@@ -97,16 +97,16 @@ async fn an_apply_creates_changes_and_removes() {
 async fn an_apply_conflicts_unless_it_is_forced() {
     let client = Client::in_memory().await;
     let path = format!("{MAPS}/a");
-    apply(&client, &path, "one", &map(json!({"a": "1"}))).await.expect(201);
-    let conflict = apply(&client, &path, "two", &map(json!({"a": "2", "b": "2"}))).await.expect(409).json();
+    apply(&client, &path, "one", &map(&json!({"a": "1"}))).await.expect(201);
+    let conflict = apply(&client, &path, "two", &map(&json!({"a": "2", "b": "2"}))).await.expect(409).json();
     assert_eq!(conflict["reason"], "Conflict");
     assert_eq!(
         conflict["details"]["causes"],
         json!([{"reason": "FieldManagerConflict", "message": "conflict with \"one\"", "field": ".data.a"}])
     );
     assert_eq!(client.get(&path).await.json()["data"], json!({"a": "1"}));
-    apply(&client, &path, "two", &map(json!({"a": "1", "b": "2"}))).await.expect(200);
-    let forced = apply(&client, &path, "three&force=true", &map(json!({"a": "3"}))).await.expect(200).json();
+    apply(&client, &path, "two", &map(&json!({"a": "1", "b": "2"}))).await.expect(200);
+    let forced = apply(&client, &path, "three&force=true", &map(&json!({"a": "3"}))).await.expect(200).json();
     assert_eq!(forced["data"], json!({"a": "3", "b": "2"}));
     let owners: Vec<&str> = forced["metadata"]["managedFields"]
         .as_array()

@@ -275,10 +275,7 @@ impl Cluster {
 fn request(method: &str, path: &str, content: &str, body: Vec<u8>) -> Result<http::Request<Body>> {
     let request = http::Request::builder().method(method).uri(path).header("accept", JSON);
     let request = if body.is_empty() { request } else { request.header("content-type", content) };
-    request
-        .body(Body::from(body))
-        .map_err(|e| Error::transport(e))
-        .context(format!("cannot send {method} {path}"))
+    request.body(Body::from(body)).map_err(Error::transport).context(format!("cannot send {method} {path}"))
 }
 
 fn encode(object: &Value) -> Vec<u8> {

@@ -74,6 +74,7 @@ fn allowing(matching: &Value) -> Value {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of what is accepted and refused")]
 async fn compositions_are_held_to_their_rules() {
     let plane = Plane::with_crossplane().await;
     let path = format!("{APIEXTENSIONS}/v1/compositions");
