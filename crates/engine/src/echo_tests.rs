@@ -144,6 +144,6 @@ fn every_test_that_the_readme_names_exists() {
     assert!(named.len() >= 7, "{named:?}");
     for test in named {
         let is_test = |source: &&str| source.contains(&format!("fn {test}("));
-        assert!(sources.iter().any(|source| is_test(source)), "{test}");
+        assert!(sources.iter().any(is_test), "{test}");
     }
 }

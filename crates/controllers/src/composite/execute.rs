@@ -207,16 +207,16 @@ impl Executor<'_> {
 }
 
 fn refusal(error: &Error) -> Refusal {
-    let kinds: [(fn(&Error) -> bool, RefusalKind); 6] = [
+    let kind = match error {
         // A refusal because of a Usage has the code of a conflict.
-        (is_in_use, RefusalKind::InUse),
-        (Error::is_conflict, RefusalKind::Conflict),
-        (Error::is_not_found, RefusalKind::NotFound),
-        (Error::is_invalid, RefusalKind::Invalid),
-        (Error::is_forbidden, RefusalKind::Forbidden),
-        (Error::is_too_large, RefusalKind::TooLarge),
-    ];
-    let kind = kinds.into_iter().find(|(is, _)| is(error)).map_or(RefusalKind::Other, |(_, kind)| kind);
+        e if is_in_use(e) => RefusalKind::InUse,
+        e if e.is_conflict() => RefusalKind::Conflict,
+        e if e.is_not_found() => RefusalKind::NotFound,
+        e if e.is_invalid() => RefusalKind::Invalid,
+        e if e.is_forbidden() => RefusalKind::Forbidden,
+        e if e.is_too_large() => RefusalKind::TooLarge,
+        _ => RefusalKind::Other,
+    };
     Refusal { kind, message: error.chain().to_string() }
 }
 
