@@ -69,7 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// Which of our crates the tests of a crate use beyond that. The two halves meet here: controllers and CRDs are tested on
 /// the real server. `transom-testkit` may be used by all.
 const TEST_EDGES: &[(&str, &[&str])] = &[
-    ("transom", &["transom-bench"]),
+    ("transom", &["transom-bench", "transom-cel", "transom-go"]),
     ("transom-controllers", &["transom-apiserver", "transom-builtins", "transom-function", "transom-store"]),
     ("transom-xapi", &["transom-apiserver", "transom-store"]),
 ];
