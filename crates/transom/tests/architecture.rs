@@ -70,6 +70,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// the real server. `transom-testkit` may be used by all.
 const TEST_EDGES: &[(&str, &[&str])] = &[
     ("transom", &["transom-bench", "transom-cel", "transom-go"]),
+    ("transom-builtins", &["transom-schema"]),
     ("transom-controllers", &["transom-apiserver", "transom-builtins", "transom-function", "transom-store"]),
     ("transom-xapi", &["transom-apiserver", "transom-store"]),
 ];

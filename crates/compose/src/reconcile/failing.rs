@@ -88,6 +88,8 @@ impl Reconcile<'_> {
         events.extend(report.events.iter().cloned());
         let mut steps = Vec::from_iter(self.events(events));
         report.mark(&mut self.xr.object, self.setup.layout, moment.now);
+        // Replaces what an interim status reported about a function that was slow to respond.
+        self.mark([moment.responsive.clone()], moment.now);
         self.record_watched();
         let dependencies = self.reads().all();
         // What was read led to the failure: a change of it is a reason to try again, and nothing else is. That does not
@@ -123,7 +125,7 @@ impl Reconcile<'_> {
     pub(super) fn report(&mut self, trouble: Trouble, moment: &Moment) -> Todo {
         let Trouble { reason, message } = trouble;
         let mut steps = Vec::from_iter(self.events(vec![Event::warning(reason, &*message)]));
-        self.mark([Condition::reconcile_error(&*message)], moment.now);
+        self.mark([Condition::reconcile_error(&*message), moment.responsive.clone()], moment.now);
         steps.extend(self.replace_status());
         self.end_whatever(Next::Error(message), steps, moment)
     }

@@ -187,7 +187,8 @@ fn hexadecimal(value: f64, form: u8, precision: i32) -> String {
     }
     let digits = format!("{:015x}", mantissa & ((1 << 60) - 1));
     let fraction = match usize::try_from(precision) {
-        Ok(precision) => format!("{digits:0<precision$}")[..precision].to_owned(),
+        // Not by a width: formatting takes widths up to 65,535 only.
+        Ok(precision) => digits.chars().chain(std::iter::repeat('0')).take(precision).collect(),
         Err(_) => digits.trim_end_matches('0').to_owned(),
     };
     let sign = if value.is_sign_negative() { "-" } else { "" };

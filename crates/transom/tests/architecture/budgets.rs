@@ -15,19 +15,16 @@ const LARGER_FILES: &[(&str, &str)] = &[
     ("crates/builtins/tests/go_templating/table.rs", "a table of cases"),
     ("crates/controllers/tests/life/fixture.rs", "the harness of these tests"),
     ("crates/cel/src/estimate.rs", "one table of costs"),
-    ("crates/schema/src/cel/estimate.rs", "one table of costs"),
 ];
 /// Lines of source in a crate, without tests and generated files.
 const MAX_CRATE_LINES: usize = 15_000;
 /// Crates that may be larger: their own limit, and why.
-const LARGER_CRATES: &[(&str, usize, &str)] = &[
-    ("apiserver", 17_000, "a third of it is the behaviour of built-in kinds, which no other crate needs"),
-    ("schema", 18_000, "half of it is CEL, which becomes a crate of its own"),
-];
+const LARGER_CRATES: &[(&str, usize, &str)] =
+    &[("apiserver", 17_000, "a third of it is the behaviour of built-in kinds, which no other crate needs")];
 /// 95 of 100 functions of the whole workspace have at most this many lines, from brace to brace.
 const P95_FUNCTION_LINES: usize = 31;
 /// The same for a single crate: crates of parsers and tables have longer functions.
-const P95_FUNCTION_LINES_OF_CRATE: usize = 36;
+const P95_FUNCTION_LINES_OF_CRATE: usize = 37;
 const MAX_FUNCTION_LINES: usize = 80;
 
 /// The crates of the workspace.

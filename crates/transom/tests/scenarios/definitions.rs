@@ -9,10 +9,7 @@ async fn xrd_validation() {
     let good = definition("Thing", "Cluster", "");
     user.apply(&good).await;
     user.until_true(XRD, "things.example.org", "Established").await;
-    let more = good.replace(
-        "coolField: {type: string}",
-        "coolField: {type: string}\n              more: {type: string}",
-    );
+    let more = good.replace("coolField: {type: string}", "coolField: {type: string}, more: {type: string}");
     user.apply(&more).await;
     for (wrong, words) in [
         (good.replace("group: example.org", "group: other.org"), "immutable"),

@@ -13,6 +13,13 @@ fn offering(more: &str) -> String {
     definition("XClaim", "LegacyCluster", &format!("claimNames: {{kind: Claim, plural: claims}}\n  {more}"))
 }
 
+/// The same, with a keyword in the schema of `spec`.
+fn offering_with(more: &str, keyword: &str) -> String {
+    let (offering, start) = (offering(more), "          spec: {type: object,");
+    assert!(offering.contains(start), "{offering}");
+    offering.replace(start, &format!("{start} {keyword},"))
+}
+
 /// A plane whose claims compose a ConfigMap each.
 async fn with_claims(more: &str) -> User {
     let user = User::new().await;
@@ -168,8 +175,8 @@ async fn open_schemas(user: &User) {
 async fn case_62_what_is_no_object_is_an_error() {
     let mut user = User::new().await;
     // Neither users nor controllers can change a composite resource with numbers, so it is not repaired either.
-    let rule = "          spec:\n            type: object\n            x-kubernetes-validations: [{rule: \"!has(oldSelf.numbers)\"}]";
-    user.apply(&offering("").replace("          spec:\n            type: object", rule)).await;
+    let rule = "x-kubernetes-validations: [{rule: \"!has(oldSelf.numbers)\"}]";
+    user.apply(&offering_with("", rule)).await;
     user.apply(&composition("a", "XClaim", &json!({}), &[one_map("XClaim", "a")])).await;
     for name in ["spec", "status"] {
         user.apply(&object("Claim", &format!("default/{name}"), "")).await;
@@ -197,9 +204,7 @@ async fn case_62_what_is_no_object_is_an_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_63_what_is_the_machinery_s_is_not_the_claim_s_to_say() {
     let user = User::new().await;
-    let open =
-        "          spec:\n            type: object\n            x-kubernetes-preserve-unknown-fields: true";
-    user.apply(&offering("").replace("          spec:\n            type: object", open)).await;
+    user.apply(&offering_with("", "x-kubernetes-preserve-unknown-fields: true")).await;
     user.apply(&composition("a", "XClaim", &json!({}), &[answer(&json!({}))])).await;
     let spec = "anything: goes, compositeDeletePolicy: Foreground, resourceRefs: [{apiVersion: v1, kind: Secret, name: \
                 smuggled, namespace: default}], claimRef: {apiVersion: v1, kind: Other, name: other, namespace: other}";

@@ -94,9 +94,10 @@ async fn until_counted(user: &User, name: &str, at_least: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_89_a_function_that_runs_nowhere_cannot_be_called() {
-    for (annotations, why) in
-        [("", "\"remote\" is not built in"), ("transom.io/endpoint: ''", "\"\" is no address of a function")]
-    {
+    for (annotations, why) in [
+        ("", "\"remote\" is not built in"),
+        ("transom.io/endpoint: ''", "\"\" is not an address of a function"),
+    ] {
         let user = with_function(&[], annotations).await;
         let function = user.until(FUNCTION, "remote", |o| status_of(o, "Installed") == "False").await;
         assert_eq!(reason_of(&function, "Installed"), "InactivePackageRevision");
