@@ -49,7 +49,8 @@ pub fn compile(pattern: &str, limits: Limits) -> Result<regex::Regex, Error> {
     built.map_err(|_| Error::new("expression too large", pattern))
 }
 
-/// `regexp.Compile`, to match bytes, which need not be UTF-8.
+/// `regexp.Compile`, to match bytes. Unlike in Go, a byte that is not part of a character matches nothing: callers that must
+/// match as Go does replace such bytes by U+FFFD first.
 pub fn compile_bytes(pattern: &str, limits: Limits) -> Result<regex::bytes::Regex, Error> {
     let translated = syntax::translate(pattern)?;
     let built = regex::bytes::RegexBuilder::new(&translated).size_limit(limits.program_bytes).build();
