@@ -39,6 +39,7 @@ use definition::DefinitionControllers;
 use futures_util::future::join_all;
 use plane::{Plane, Rng};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use transom_compose::FunctionRunner;
 use transom_engine::{Clock, Cluster, Controller, Engine, Metrics, Mirror, Readiness, Result, Subscription};
 use transom_runner::Installer;
@@ -85,6 +86,7 @@ impl Controllers {
             options: context.options,
             announce: context.announce,
             nesting: Default::default(),
+            large_runs: Semaphore::new(plane::MAX_LARGE_RUNS),
         });
         let catalog = plane.catalog.follow(&plane.watches);
         // Before composite resources are reconciled, their Compositions are cached and their functions can be called.

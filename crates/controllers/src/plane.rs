@@ -7,9 +7,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use transom_compose::FunctionRunner;
 use transom_engine::{Engine, Error, Key, ReportedError, RunLog};
 use transom_xapi::{Condition, conditions};
+
+/// How many large plans of composite resources are carried out at the same time, of all kinds together.
+pub(crate) const MAX_LARGE_RUNS: usize = 4;
 
 /// How controllers behave.
 #[derive(Clone, Debug)]
@@ -60,6 +64,8 @@ pub(crate) struct Plane {
     pub(crate) options: Options,
     pub(crate) announce: Announce,
     pub(crate) nesting: Nesting,
+    /// The turns of reconciles with large plans.
+    pub(crate) large_runs: Semaphore,
 }
 
 /// A plane is an engine for Crossplane's kinds: controllers use the engine through it.

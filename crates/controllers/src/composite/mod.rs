@@ -29,7 +29,7 @@ use crate::catalog::kinds;
 use crate::plane::Plane;
 use followers::{Followers, OwnChanges, part, wake_followers};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_compose::Requirements;
@@ -128,6 +128,8 @@ struct Run<'a> {
     key: &'a Key,
     log: &'a RunLog,
     started: Instant,
+    /// How long it waited for its turn to carry out a large plan, which does not count as composing.
+    waited: OnceLock<Duration>,
 }
 
 impl Reconciler for Composites {

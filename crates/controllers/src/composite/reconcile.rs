@@ -10,7 +10,9 @@ use serde_json::Map;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::pin::pin;
+use std::sync::OnceLock;
 use std::time::Duration;
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use transom_compose::{Composed, Lookup, Mode, Moment, Polling, Reconcile, Selection, Setup, Todo};
 use transom_engine::{Error, ErrorContext, Key, Next, Result, RunLog};
@@ -18,6 +20,9 @@ use transom_xapi::conditions::Condition;
 
 /// How long composing may take, functions included.
 const COMPOSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// A plan of more steps than this waits until fewer than [`MAX_LARGE_RUNS`](crate::plane::MAX_LARGE_RUNS) such plans
+/// are carried out: what they write and observe again takes memory.
+const LARGE_PLAN_STEPS: usize = 256;
 
 impl Composites {
     pub(super) async fn run(&self, key: &Key, log: &RunLog) -> Result<Next> {
@@ -27,7 +32,7 @@ impl Composites {
             return Ok(Next::Gone);
         };
         let announcement = Announcement::before(&xr);
-        let run = Run { composites: self, key, log, started: Instant::now() };
+        let run = Run { composites: self, key, log, started: Instant::now(), waited: OnceLock::new() };
         let setup = self.setup();
         let required = self.required().get(key).cloned().unwrap_or_default();
         let (mut reconcile, todo) = Reconcile::start(&setup, xr, required, &run.moment());
@@ -57,13 +62,18 @@ impl Composites {
 
 impl Run<'_> {
     async fn drive(&self, reconcile: &mut Reconcile<'_>, mut todo: Todo) -> transom_compose::Next {
-        let (world, executor) = (LiveWorld(self), self.executor());
+        let world = LiveWorld(self);
+        // Kept until the run ends: what a large plan wrote is observed once more.
+        let mut turn = None;
         loop {
             todo = match todo {
                 Todo::Prepare => reconcile.prepare(&world, &self.moment()).await,
-                Todo::Compose => self.compose(reconcile, &world, &executor).await,
+                Todo::Compose => self.compose(reconcile, &world, &self.executor()).await,
                 Todo::Execute(plan) => {
-                    let outcomes = executor.execute(&plan).await;
+                    if turn.is_none() && plan.steps.len() > LARGE_PLAN_STEPS {
+                        turn = self.turn().await;
+                    }
+                    let outcomes = self.executor().execute(&plan).await;
                     reconcile.executed(&plan, outcomes, &self.moment())
                 }
                 Todo::Done(next) => return next,
@@ -115,8 +125,16 @@ impl Run<'_> {
         }
     }
 
+    /// Waits until few enough other runs carry out large plans.
+    async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        let since = Instant::now();
+        let permit = self.composites.plane.large_runs.acquire().await.ok();
+        let _ = self.waited.set(since.elapsed());
+        permit
+    }
+
     fn deadline(&self) -> Instant {
-        self.started + COMPOSE_TIMEOUT
+        self.started + COMPOSE_TIMEOUT + self.waited.get().copied().unwrap_or_default()
     }
 
     fn moment(&self) -> Moment {

@@ -115,3 +115,28 @@ async fn the_number_of_requests_grows_with_that_of_composed_resources() {
         assert!((count..=2 * count + 20).contains(&sent), "{sent} requests for {count} resources");
     }
 }
+
+#[tokio::test]
+async fn few_large_composite_resources_are_written_at_a_time() {
+    const PARTS: usize = 260;
+    let names: Vec<String> = (0..8).map(|number| format!("large-{number}")).collect();
+    let plane = with_pages(PARTS).await;
+    let before = usize::try_from(plane.writes()).unwrap();
+    for name in &names {
+        plane.apply(&xr(name, "small")).await;
+    }
+    for name in &names {
+        plane.until_true(XR, name, "Ready").await;
+    }
+    let log = plane.log();
+    let writes_of = |name: &str| {
+        let part = format!("/configmaps/{name}-");
+        let of: Vec<usize> = (before..log.len()).filter(|line| log[*line].contains(&part)).collect();
+        assert!(of.len() >= PARTS, "{name}: {}", of.len());
+        of[0]..of[of.len() - 1]
+    };
+    let written: Vec<_> = names.iter().map(|name| writes_of(name)).collect();
+    let at_once = written.iter().map(|one| written.iter().filter(|other| other.contains(&one.start)).count());
+    let most = at_once.max().unwrap_or_default();
+    assert!((2..=4).contains(&most), "{most} at a time");
+}

@@ -45,7 +45,9 @@ async fn namespaced_xr_cluster_composition() {
     let xr = plane.until(XR, "default/one", |o| status_of(o, "Synced") == "False").await;
     assert_eq!(reason_of(&xr, "Synced"), "ReconcileError");
     assert!(
-        message_of(&xr, "Synced").contains("cannot apply cluster scoped composed resource \"role\""),
+        message_of(&xr, "Synced").contains(
+            "cannot apply cluster scoped composed resource \"role\" (a ClusterRole) for a namespaced"
+        ),
         "{xr:#}"
     );
     plane.delete(XR, "default/one").await;
