@@ -10,6 +10,7 @@ use regex::Regex;
 use std::collections::BTreeMap;
 use transom_function::proto::v1::resource_selector::Match;
 use transom_function::{Requirements, ResourceSelector};
+use transom_go::regexp;
 use transom_xapi::PipelineStep;
 use transom_xapi::composition::AllowedResource;
 
@@ -108,18 +109,16 @@ enum Pattern {
 }
 
 impl Pattern {
-    /// The pattern, or what is wrong with it. It must be a regular expression as it is written: put between brackets
-    /// before that is known, `a)|(?:.*` would become a pattern that matches everything.
+    /// The pattern, or what is wrong with it: one of Go's, as the schema of Compositions requires when it is written.
+    /// It must be a regular expression as it is written: put between brackets before that is known, `a)|(?:.*` would
+    /// become a pattern that matches everything.
     fn of(text: &str) -> Result<Self, String> {
         if text == "*" {
             return Ok(Self::Any);
         }
-        let whole = Regex::new(text).and_then(|_| Regex::new(&format!("^(?:{text})$")));
-        whole.map(Self::Regex).map_err(|e| {
-            let words = e.to_string();
-            let last = words.lines().last().unwrap_or_default();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
-        })
+        let compile = |text: &str| regexp::compile(text, regexp::Limits::default());
+        let whole = compile(text).and_then(|_| compile(&format!("^(?:{text})$")));
+        whole.map(Self::Regex).map_err(|e| e.to_string())
     }
 
     fn matches(&self, text: &str) -> bool {
@@ -189,6 +188,11 @@ mod tests {
         assert!(allows(Some(&[entry(Some("(?m)^app$"), &[])]), &named("app")));
         assert!(!allows(Some(&[entry(Some("(?m)^app$"), &[])]), &named("app\nx")));
 
+        // As Go reads them, and so as they were checked when they were written.
+        let quoted = [entry(Some(r"\Qa.b\E"), &[])];
+        assert!(allows(Some(&quoted), &named("a.b")) && !allows(Some(&quoted), &named("axb")));
+        assert!(allows(Some(&[entry(Some("[a&&b]"), &[])]), &named("a")), "both are in the class");
+
         let labels = [entry(None, &[("team", "a|b")])];
         assert!(allows(Some(&labels), &labelled(&[("team", "a"), ("x", "y")])));
         assert!(!allows(Some(&labels), &labelled(&[("team", "ab")])));
@@ -203,11 +207,11 @@ mod tests {
     #[test]
     fn a_pattern_is_a_regular_expression_as_it_is_written() {
         for (pattern, why) in [
-            ("app)|(?:.*", "unopened group"),
-            ("(", "unclosed group"),
-            ("[a", "unclosed character class"),
-            ("a\\", "incomplete escape sequence"),
-            ("(?x)a # swallows what follows", "unclosed group"),
+            ("app)|(?:.*", "unexpected )"),
+            ("(", "missing closing )"),
+            ("[a", "missing closing ]"),
+            ("a\\", "trailing backslash"),
+            ("(?x)a # swallows what follows", "invalid or unsupported Perl syntax"),
         ] {
             let good = entry(Some("app"), &[]);
             let by_name = [good.clone(), entry(Some(pattern), &[])];

@@ -360,3 +360,28 @@ impl Step {
         Some(Self::Events { about: identity, claim: claim.filter(|_| for_claim), events })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_is_too_large_is_replaced_by_fewer_and_fewer_conditions() {
+        let too_large = Refusal { kind: RefusalKind::TooLarge, message: String::new() };
+        let condition = |kind: &str| json!({"type": kind, "status": "False", "reason": "R"});
+        let conditions = json!([condition("Synced"), condition("Ready"), condition("OfAFunction")]);
+        let object = json!({"status": {"conditions": conditions, "size": "large"}});
+        let kinds = |step: &Step| -> Vec<String> {
+            let Step::PatchConditions { patch, .. } = step else { panic!("{step:?}") };
+            assert_eq!(patch["status"].as_object().unwrap().len(), 1, "nothing but conditions: {patch}");
+            let list = patch["status"]["conditions"].as_array().unwrap();
+            list.iter().map(|condition| condition["type"].as_str().unwrap().to_owned()).collect()
+        };
+        let all = Step::ReplaceStatus { object }.instead(&too_large).unwrap();
+        assert_eq!(kinds(&all), ["Synced", "Ready", "OfAFunction"]);
+        let ours = all.instead(&too_large).unwrap();
+        assert_eq!(kinds(&ours), ["Synced", "Ready"]);
+        assert_eq!(ours.instead(&too_large), None, "nothing less can be reported");
+        assert_eq!(all.instead(&Refusal::deadline_exceeded()), None);
+    }
+}

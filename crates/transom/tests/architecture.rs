@@ -37,7 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
         "transom-builtins",
         &["transom-cel", "transom-function", "transom-go", "transom-gotemplate", "transom-object"],
     ),
-    ("transom-compose", &["transom-function", "transom-object", "transom-xapi"]),
+    ("transom-compose", &["transom-function", "transom-go", "transom-object", "transom-xapi"]),
     ("transom-runner", &["transom-compose", "transom-function", "transom-object", "transom-xapi"]),
     ("transom-engine", &["transom-object"]),
     (
