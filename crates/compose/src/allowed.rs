@@ -118,7 +118,7 @@ impl Pattern {
         }
         let compile = |text: &str| regexp::compile(text, regexp::Limits::default());
         let whole = compile(text).and_then(|_| compile(&format!("^(?:{text})$")));
-        whole.map(Self::Regex).map_err(|e| e.to_string())
+        whole.map(Self::Regex).map_err(|e| e.code().to_owned())
     }
 
     fn matches(&self, text: &str) -> bool {

@@ -330,6 +330,6 @@ async fn a_malformed_pattern_is_an_error_whatever_is_required() {
     assert!(calls.is_empty(), "the function is not called");
     assert_eq!(
         outcome.unwrap_err().to_string(),
-        r#"cannot run Composition pipeline step "a": allowedExtraResources[1].matchName is malformed: "app)|(?:.*" is not a regular expression: unopened group"#
+        r#"cannot run Composition pipeline step "a": allowedExtraResources[1].matchName is malformed: "app)|(?:.*" is not a regular expression: unexpected )"#
     );
 }

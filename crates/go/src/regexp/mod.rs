@@ -32,6 +32,11 @@ impl Error {
     fn new(code: &'static str, expression: &str) -> Self {
         Error { code, expression: expression.to_owned() }
     }
+
+    /// What is wrong, without the expression: Go's `syntax.ErrorCode`.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
 }
 
 impl fmt::Display for Error {
