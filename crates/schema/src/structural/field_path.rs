@@ -125,23 +125,30 @@ impl<'p> Iterator for Tokens<'p> {
 fn unescape(text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
+    // Upstream replaces all escapes before it reports the last wrong one.
+    let mut wrong = None;
     while let Some(c) = chars.next() {
-        out.push(match c {
-            '\\' => match chars.next() {
-                Some('n') => '\n',
-                Some('r') => '\r',
-                Some('t') => '\t',
-                Some('a') => '\x07',
-                Some('b') => '\x08',
-                Some('f') => '\x0c',
-                Some('v') => '\x0b',
-                Some(c @ ('\\' | '\'')) => c,
-                Some(other) => return Err(format!("invalid string literal: invalid escape char \\{other}")),
-                // A quote after it would have ended up in the token, so upstream's pattern does not match here either.
-                None => '\\',
-            },
-            c => c,
-        });
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('a') => out.push('\x07'),
+            Some('b') => out.push('\x08'),
+            Some('f') => out.push('\x0c'),
+            Some('v') => out.push('\x0b'),
+            Some(c @ ('\\' | '\'')) => out.push(c),
+            // Upstream's pattern for an escape matches neither a line break nor the end.
+            Some('\n') => out.push_str("\\\n"),
+            None => out.push('\\'),
+            Some(other) => wrong = Some(other),
+        }
     }
-    Ok(out)
+    match wrong {
+        Some(other) => Err(format!("invalid string literal: invalid escape char \\{other}")),
+        None => Ok(out),
+    }
 }

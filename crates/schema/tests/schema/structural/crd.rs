@@ -136,6 +136,10 @@ fn field_paths_below_maps() {
     assert_eq!(found(".any.a.b"), Err("does not refer to a valid field".to_owned()));
     assert_eq!(found(r#".map['a\"']"#), Err(r#"invalid string literal: invalid escape char \""#.to_owned()));
     assert_eq!(found(r".map['\'']").as_deref(), Ok("map[']"));
+    // The last wrong escape is reported, and a backslash before a line break or at the end is none.
+    assert_eq!(found(r".map['\x\y']"), Err(r"invalid string literal: invalid escape char \y".to_owned()));
+    assert_eq!(found(".map['a\\\nb']").as_deref(), Ok("map[a\\\nb]"));
+    assert_eq!(found(r".map['a\'"), Err("unexpected end of JSON path".to_owned()));
 }
 
 /// The path as the innermost name and its parents.
