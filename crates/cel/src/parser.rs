@@ -341,7 +341,8 @@ impl Parser {
         let literal = match token {
             Token::Int(text) => Literal::Int(int_literal(&text, negative, pos)?),
             Token::Double(text) => {
-                let value: f64 = text.parse().map_err(|_| Issue::new(pos, "invalid double literal"))?;
+                let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+                let value = value.ok_or_else(|| Issue::new(pos, "invalid double literal"))?;
                 Literal::Double(if negative { -value } else { value })
             }
             _ if negative => return Err(self.unexpected(OPERANDS)),

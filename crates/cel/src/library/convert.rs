@@ -113,6 +113,15 @@ fn to_timestamp<'a>(args: Args<'_, 'a>) -> Out<'a> {
 }
 
 /// What `string(v)` gives.
+fn to_string<'a>(args: Args<'_, 'a>) -> Out<'a> {
+    match args.get(0)? {
+        // It has a text, which `format` shows, but there is no overload for it.
+        Value::Type(_) => Err(EvalError::overload()),
+        v => to_text(v).map(Value::text),
+    }
+}
+
+/// A value as text, in messages and formatted texts, too.
 pub(crate) fn to_text(v: &Value<'_>) -> Result<String, EvalError> {
     Ok(match v {
         Value::String(s) => (**s).to_owned(),
@@ -157,7 +166,7 @@ pub(super) fn declare(t: &mut Table) {
     convert("timestamp", &["timestamp", "int", "string"], |_, a| to_timestamp(a));
     convert("uint", &["uint", "double", "int", "string"], |_, a| to_uint(a));
     let all = ["string", "bool", "bytes", "double", "duration", "int", "timestamp", "uint"];
-    convert("string", &all, |_, a| to_text(a.get(0)?).map(Value::text));
-    t.global("string", "ip_to_string", "net.IP", "string", |_, a| to_text(a.get(0)?).map(Value::text));
-    t.global("string", "cidr_to_string", "net.CIDR", "string", |_, a| to_text(a.get(0)?).map(Value::text));
+    convert("string", &all, |_, a| to_string(a));
+    t.global("string", "ip_to_string", "net.IP", "string", |_, a| to_string(a));
+    t.global("string", "cidr_to_string", "net.CIDR", "string", |_, a| to_string(a));
 }

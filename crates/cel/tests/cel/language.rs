@@ -54,6 +54,7 @@ fn these_are_true() {
         "timestamp('2024-01-01T00:00:00Z') + duration('1h') > timestamp('2024-01-01T00:30:00Z')",
         "string(1.0) == '1' && string(duration('1500ms')) == '1.5s' && int('12') == 12 && double('1.5') == x.f",
         "type(1) == int && type('') == string && type([]) == list && type(null) == null_type",
+        "'%s'.format([type(1)]) == 'int' && 1e-400 == 0.0 && 1.7976931348623157e308 > 1e308",
         "!optional.ofNonZeroValue(timestamp('0001-01-01T01:00:00+01:00')).hasValue()",
         "optional.ofNonZeroValue(timestamp(0)).hasValue() && optional.ofNonZeroValue(optional.none()).hasValue()",
         "cel.bind(v, 1 / 0, 5) == 5 && optional.of(0).optMap(v, 7).value() == 7",
@@ -95,6 +96,8 @@ fn these_are_refused() {
         ("if", "reserved identifier: if"),
         ("'a", "token recognition error"),
         ("9223372036854775808", "invalid int literal"),
+        ("1e309", "invalid double literal"),
+        ("-179769313486231580793e289", "invalid double literal"),
         ("Foo{a: 1}", "undeclared reference to 'Foo'"),
     ] {
         let error = Program::compile(source, &env()).unwrap_err().to_string();
@@ -117,6 +120,7 @@ fn these_fail_when_evaluated() {
         ("x.s < x.n", "no such overload"),
         ("x.s.matches(x.s + '(')", "missing closing )"),
         ("optional.none().value() == 1", "optional.none() dereference"),
+        ("string(dyn(type(x.n))) == 'int'", "no such overload"),
     ] {
         let error = holds(source, &x).unwrap_err();
         assert!(error.contains(wanted), "{source}: {error}");
