@@ -13,7 +13,11 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	schemamodel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -49,6 +53,34 @@ func answerCEL(q question) string {
 		return prefix + "error: " + err.Error()
 	}
 	return prefix + fmt.Sprintf("%d ", *details.ActualCost()) + shown(value)
+}
+
+// answerOptMap is answerCEL; with a schema, it is what its rules could cost.
+func answerOptMap(q question) string {
+	if q.Schema == nil {
+		return answerCEL(q)
+	}
+	props, err := internal(q.Schema)
+	if err != nil {
+		return "schema: malformed"
+	}
+	structural, err := structuralschema.NewStructural(props)
+	if err != nil {
+		return "schema: malformed"
+	}
+	rules, err := schemacel.Compile(structural, schemamodel.SchemaDeclType(structural, false), celconfig.PerCallLimit,
+		environment.MustBaseEnvSet(version.MajorMinor(1, 36)), schemacel.StoredExpressionsEnvLoader())
+	if err != nil {
+		return "rules: " + err.Error()
+	}
+	costs := make([]string, 0, len(rules))
+	for _, rule := range rules {
+		if rule.Error != nil {
+			return "does not compile: " + rule.Error.Error()
+		}
+		costs = append(costs, fmt.Sprint(rule.MaxCost))
+	}
+	return strings.Join(costs, " ")
 }
 
 func shown(v ref.Val) string {

@@ -6,10 +6,15 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"sort"
+	"strings"
+	"sync"
 )
 
 type question struct {
@@ -26,45 +31,79 @@ type question struct {
 	B string `json:"b"`
 	N int64  `json:"n,string"`
 
-	// bytes, cel
+	// bytes, cel and its places, fieldpath, template, options
 	Text string `json:"text"`
 
-	// schema
+	// schema, formats, fieldpath, cel-optmap
 	Schema json.RawMessage `json:"schema"`
 	Value  json.RawMessage `json:"value"`
 
-	// template
-	Data    json.RawMessage `json:"data"`
-	Options *[]string       `json:"options"`
+	// formats
+	Minor uint `json:"minor"`
+
+	// fieldpath
+	Brackets bool `json:"brackets"`
+
+	// template, options
+	Data     json.RawMessage `json:"data"`
+	Options  *[]string       `json:"options"`
+	Defaults string          `json:"defaults"`
 }
 
 var areas = map[string]func(question) string{
-	"patch":    answerPatch,
-	"quantity": answerQuantity,
-	"bytes":    answerBytes,
-	"cel":      answerCEL,
-	"schema":   answerSchema,
-	"template": answerTemplate,
+	"patch":      answerPatch,
+	"quantity":   answerQuantity,
+	"bytes":      answerBytes,
+	"cel":        answerCEL,
+	"cel-zero":   answerCEL,
+	"cel-string": answerCEL,
+	"cel-optmap": answerOptMap,
+	"cel-ip":     answerCEL,
+	"schema":     answerSchema,
+	"formats":    answerFormats,
+	"fieldpath":  answerFieldPath,
+	"template":   answerTemplate,
+	"options":    answerOptions,
 }
 
 func main() {
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	debug.SetGCPercent(400)
+	questions, err := read(bufio.NewReaderSize(os.Stdin, 1<<20))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	all := make([][]string, len(questions))
+	var workers sync.WaitGroup
+	for first := range runtime.NumCPU() {
+		workers.Go(func() {
+			for i := first; i < len(questions); i += runtime.NumCPU() {
+				all[i] = answers(questions[i])
+			}
+		})
+	}
+	workers.Wait()
 	buffered := bufio.NewWriterSize(os.Stdout, 1<<20)
 	defer buffered.Flush()
 	out := json.NewEncoder(buffered)
 	out.SetEscapeHTML(false)
+	for _, answers := range all {
+		out.Encode(map[string]any{"answers": answers})
+	}
+}
+
+func read(in *bufio.Reader) (questions []question, err error) {
 	for {
-		line, err := in.ReadBytes('\n')
+		line, end := in.ReadBytes('\n')
 		if len(line) > 0 {
 			var q question
 			if err := json.Unmarshal(line, &q); err != nil {
-				fmt.Fprintln(os.Stderr, err, string(line))
-				os.Exit(1)
+				return nil, fmt.Errorf("%w: %s", err, line)
 			}
-			out.Encode(map[string]any{"answers": answers(q)})
+			questions = append(questions, q)
 		}
-		if err != nil {
-			return
+		if end != nil {
+			return questions, nil
 		}
 	}
 }
@@ -99,9 +138,11 @@ func guarded(answer func(question) string, q question) (text string) {
 
 // canonical is JSON with sorted keys.
 func canonical(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
 		return "cannot be written: " + err.Error()
 	}
-	return string(text)
+	return strings.TrimSuffix(out.String(), "\n")
 }

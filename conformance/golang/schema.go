@@ -20,19 +20,15 @@ import (
 // answerSchema validates a value with the schema of a custom resource as an API server does on create: what the schema
 // says, list sets and maps, rules, and what pruning removes.
 func answerSchema(q question) string {
-	var external apiextensionsv1.JSONSchemaProps
-	if err := json.Unmarshal(q.Schema, &external); err != nil {
-		return "schema: malformed"
-	}
-	var props apiextensions.JSONSchemaProps
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, &props, nil); err != nil {
-		return "schema: malformed"
-	}
-	structural, err := structuralschema.NewStructural(&props)
+	props, err := internal(q.Schema)
 	if err != nil {
 		return "schema: malformed"
 	}
-	validator, _, err := validation.NewSchemaValidator(&props)
+	structural, err := structuralschema.NewStructural(props)
+	if err != nil {
+		return "schema: malformed"
+	}
+	validator, _, err := validation.NewSchemaValidator(props)
 	if err != nil {
 		return "schema: malformed"
 	}
@@ -58,6 +54,17 @@ func answerSchema(q question) string {
 		answer["rules"] = texts(errors)
 	}
 	return canonical(answer)
+}
+
+// internal is the schema as an API server works with it.
+func internal(schema json.RawMessage) (*apiextensions.JSONSchemaProps, error) {
+	var external apiextensionsv1.JSONSchemaProps
+	if err := json.Unmarshal(schema, &external); err != nil {
+		return nil, err
+	}
+	var props apiextensions.JSONSchemaProps
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, &props, nil)
+	return &props, err
 }
 
 func texts(errors field.ErrorList) []string {

@@ -21,7 +21,10 @@ sys.path[:0] = [str(HERE.parent)]
 import cargo  # noqa: E402
 import install  # noqa: E402
 
-AREAS = ("patch", "quantity", "bytes", "cel", "schema", "template")
+AREAS = (
+    "patch", "quantity", "bytes", "cel", "cel-zero", "cel-string", "cel-optmap", "cel-ip",
+    "schema", "formats", "fieldpath", "template", "options",
+)
 
 
 class Known:

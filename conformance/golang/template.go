@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"text/template"
 )
 
@@ -28,6 +29,20 @@ func answerTemplate(q question) string {
 		return "error: " + err.Error()
 	}
 	return "output: " + out.String()
+}
+
+// answerOptions is answerTemplate with the default options of the function's main branch, which hold where an input has no
+// options: these lines are RunFunction's. What is rendered is the last field of a manifest.
+func answerOptions(q question) string {
+	if q.Options == nil && q.Defaults != "" {
+		options := strings.Split(q.Defaults, ",")
+		q.Options = &options
+	}
+	answer := answerTemplate(q)
+	if _, rendered, ok := strings.Cut(answer, "rendered: |-\n  "); ok {
+		return "output: " + rendered
+	}
+	return answer
 }
 
 func apply(parsed *template.Template, options []string) (problem string) {

@@ -7,6 +7,9 @@ mod bytes;
 mod cel;
 #[path = "../differential/dice.rs"]
 mod dice;
+mod fieldpath;
+mod formats;
+mod options;
 mod patch;
 mod quantity;
 mod schema;
@@ -23,13 +26,20 @@ pub type Case = (Value, String);
 /// Makes a case.
 type Make = fn(&mut Dice) -> Case;
 
-const AREAS: [(&str, Make); 6] = [
+const AREAS: [(&str, Make); 13] = [
     ("patch", patch::case),
     ("quantity", quantity::case),
     ("bytes", bytes::case),
     ("cel", cel::case),
+    ("cel-zero", cel::zero::case),
+    ("cel-string", cel::strings::case),
+    ("cel-optmap", cel::optmap::case),
+    ("cel-ip", cel::addresses::case),
     ("schema", schema::case),
+    ("formats", formats::case),
+    ("fieldpath", fieldpath::case),
     ("template", template::case),
+    ("options", options::case),
 ];
 
 fn main() -> ExitCode {

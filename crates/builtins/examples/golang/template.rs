@@ -36,7 +36,7 @@ fn path(dice: &mut Dice) -> String {
         .collect()
 }
 
-fn action(dice: &mut Dice) -> String {
+pub fn action(dice: &mut Dice) -> String {
     let (one, other) = (path(dice), path(dice));
     match dice.below(8) {
         0 => format!("{{{{ if {one} }}}}yes{{{{ else }}}}no{{{{ end }}}}"),
