@@ -79,7 +79,8 @@ impl Controllers {
         let cluster = Cluster::new(context.client);
         install::install(&cluster, &transom_xapi::crds().collect::<Vec<_>>()).await?;
         let plane = Arc::new(Plane {
-            engine: Engine::start(cluster, context.clock, context.metrics, owner::DEFAULT),
+            engine: Engine::start(cluster, context.clock, context.metrics, owner::DEFAULT)
+                .sweeping_every(context.options.sweep_interval),
             catalog: Arc::<Catalog>::default(),
             rng: Rng::new(context.options.seed),
             runner: context.runner,

@@ -26,6 +26,8 @@ pub struct Options {
     pub min_poll_interval: Duration,
     /// Whether functions may require resources. Resources that a Composition requires for them are always given.
     pub extra_resources: bool,
+    /// How often watches of kinds that no composite resource depends on any longer are ended.
+    pub sweep_interval: Duration,
     /// The seed of random choices. Equal seeds on equal schedules lead to equal choices.
     pub seed: u64,
 }
@@ -37,6 +39,7 @@ impl Default for Options {
             poll_interval: Duration::from_secs(60),
             min_poll_interval: Duration::from_secs(1),
             extra_resources: true,
+            sweep_interval: Duration::from_secs(60),
             seed: 0x5eed,
         }
     }

@@ -44,8 +44,8 @@ impl<'a> ControllerBuilder<'a> {
 
     /// What the controller's keys depend on: changes for which `matters` is true wake them.
     pub fn follow(&self, matters: Matters) -> Arc<Following> {
-        let Engine { watches, metrics, .. } = self.engine;
-        Following::start(watches, metrics, &self.name, self.queue.clone(), matters)
+        let Engine { watches, metrics, sweep_interval, .. } = self.engine;
+        Following::start(watches, metrics, &self.name, self.queue.clone(), matters, *sweep_interval)
     }
 
     /// Watches the controller's own kind: a change of an object wakes its key.

@@ -5,6 +5,7 @@ use crate::cluster::Cluster;
 use crate::controller::ControllerBuilder;
 use crate::error::{Result, found};
 use crate::events::Recorder;
+use crate::following::SWEEP_INTERVAL;
 use crate::metrics::Metrics;
 use crate::queue::Pace;
 use crate::run_log::RunLog;
@@ -12,6 +13,7 @@ use crate::settled::same;
 use crate::watches::Watches;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::AbortHandle;
 use transom_object::GroupVersionKind;
 
@@ -27,6 +29,7 @@ pub struct Engine {
     pub events: Recorder,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    pub(crate) sweep_interval: Duration,
     manager: &'static str,
     event_writer: AbortHandle,
 }
@@ -36,7 +39,13 @@ impl Engine {
     pub fn start(cluster: Cluster, clock: Clock, metrics: Arc<Metrics>, manager: &'static str) -> Self {
         let (events, event_writer) = Recorder::start(cluster.clone(), clock, manager);
         let watches = Watches::new(cluster.clone());
-        Self { cluster, watches, clock, events, metrics, manager, event_writer }
+        let sweep_interval = SWEEP_INTERVAL;
+        Self { cluster, watches, clock, events, metrics, sweep_interval, manager, event_writer }
+    }
+
+    /// Ends watches that no key depends on any longer in this interval, instead of every minute.
+    pub fn sweeping_every(self, sweep_interval: Duration) -> Self {
+        Self { sweep_interval, ..self }
     }
 
     /// Ends all watches and the writing of events. Controllers stop when they are dropped.

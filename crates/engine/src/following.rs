@@ -14,8 +14,8 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use transom_object::GroupVersionKind;
 
-/// How often watches that no key needs any longer are ended.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// How often watches that no key needs any longer are ended, unless the engine is given another interval.
+pub(crate) const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Whether a change of an object matters to the keys that depend on it.
 pub type Matters = fn(&Change<'_>) -> bool;
@@ -43,6 +43,7 @@ impl Following {
         controller: &str,
         queue: Arc<Queue>,
         matters: Matters,
+        sweep_interval: Duration,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             watches: watches.clone(),
@@ -52,7 +53,7 @@ impl Following {
             matters,
             dependencies: Arc::default(),
             watched: Mutex::default(),
-            sweeper: tokio::spawn(sweep(this.clone())).abort_handle(),
+            sweeper: tokio::spawn(sweep(this.clone(), sweep_interval)).abort_handle(),
         })
     }
 
@@ -155,9 +156,9 @@ impl Drop for Following {
 }
 
 /// Ends watches of kinds that no key depends on any longer.
-async fn sweep(following: Weak<Following>) {
+async fn sweep(following: Weak<Following>, interval: Duration) {
     loop {
-        tokio::time::sleep(SWEEP_INTERVAL).await;
+        tokio::time::sleep(interval).await;
         let Some(following) = following.upgrade() else { return };
         // Dropped after the lock is released: dropping a subscription takes other locks.
         let _ended: Vec<_> = {

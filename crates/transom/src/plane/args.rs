@@ -80,6 +80,10 @@ pub(crate) struct ControllerArgs {
     /// The most memory that cached responses may take, in MiB
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     pub(crate) xfn_cache_max_size: usize,
+
+    /// How often watches that no composite resource needs any longer are ended. For tests
+    #[arg(long, hide = true, default_value = "1m", value_parser = duration, value_name = "DURATION")]
+    pub(crate) sweep_interval: Duration,
 }
 
 impl ControllerArgs {
@@ -96,6 +100,7 @@ impl ControllerArgs {
             poll_interval: self.poll_interval,
             min_poll_interval: self.min_poll_interval,
             extra_resources: !self.disable_extra_resources,
+            sweep_interval: self.sweep_interval,
             ..transom_controllers::Options::default()
         }
     }
