@@ -24,7 +24,7 @@ async fn revisions_increase_and_are_spliced_into_the_body() {
 }
 
 #[tokio::test]
-async fn a_failed_precondition_changes_nothing_and_tells_what_is_there() {
+async fn a_failed_precondition_changes_nothing_and_returns_what_is_stored() {
     on_every_store(Options::default(), |store| async move {
         let a = create(&store, key("a"), "1").await;
         let revision = store.revision();

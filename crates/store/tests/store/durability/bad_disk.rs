@@ -163,7 +163,7 @@ async fn a_failed_sync_ends_writing_for_good() {
 }
 
 #[tokio::test]
-async fn a_failed_sync_of_relaxed_writes_is_told_too() {
+async fn a_failed_sync_of_relaxed_writes_is_reported_too() {
     let (_dir, disk, store) = opened();
     create(&store, key("first"), "x").await;
     let mut failed = store.failed();
