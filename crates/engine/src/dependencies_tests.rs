@@ -1,4 +1,4 @@
-//! What wakes whom.
+//! Which keys a change of an object requeues.
 
 use super::*;
 use crate::Seen;

@@ -1,4 +1,4 @@
-//! What the composite resource is told in the end.
+//! Conditions and events at the end of a reconcile.
 
 use crate::script::{Case, Script, now, object, resource};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What steps are told, and what becomes of what they answer.
+//! What requests contain, and how responses are used.
 
 use crate::script::{Case, Script, object, resource, wanting};
 use serde_json::json;
@@ -8,7 +8,7 @@ use transom_function::proto::v1::Result as FunctionResult;
 use transom_function::{RunFunctionRequest, RunFunctionResponse, Severity, State, Status};
 
 #[tokio::test]
-async fn what_a_step_wants_is_what_the_next_is_told() {
+async fn the_desired_state_of_a_step_is_passed_to_the_next() {
     let case = Case::steps(3);
     let script = Script::new()
         .then(|request| {

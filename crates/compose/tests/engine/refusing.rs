@@ -85,7 +85,7 @@ fn texts(remarks: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_has_no_effect_is_told_with_the_step_that_wants_it() {
+async fn what_has_no_effect_is_reported_with_its_step() {
     let script = || {
         Script::new()
             .then(|request| {

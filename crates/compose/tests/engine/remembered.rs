@@ -196,8 +196,8 @@ async fn what_is_no_longer_required_is_as_if_it_had_not_been_given() {
 }
 
 #[tokio::test]
-async fn what_a_function_told_itself_is_not_lost() {
-    // It tells itself in the context what it did in its first call, and passes that on.
+async fn the_context_that_a_function_set_is_not_lost() {
+    // It notes in the context what it did in its first call, and passes that on.
     let answer = |request: &RunFunctionRequest| {
         let mut response = request.copy_response();
         response.require("first", app("app-1"));

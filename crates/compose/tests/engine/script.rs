@@ -1,4 +1,4 @@
-//! Test doubles: a runner that answers as told and remembers what it was asked, and a composite resource to compose.
+//! Test doubles: a runner with scripted responses that records requests, and a composite resource to compose.
 
 use serde_json::{Value, json};
 use std::sync::Mutex;

@@ -116,7 +116,7 @@ async fn a_resource_that_lost_its_annotation_gets_it_back() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_tell_apart_is_kept_and_nothing_is_deleted() {
+async fn indistinguishable_resources_are_kept_and_nothing_is_deleted() {
     for annotation in [None, Some("")] {
         let case = Case::steps(1)
             .spare(None, nameless("Db", "whose", annotation))
