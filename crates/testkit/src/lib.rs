@@ -5,11 +5,14 @@
 //! | [`tables`] | tables of test cases from upstream projects, and what happens where they are missing |
 //! | [`rng`] | the one source of pseudo-random choices, from a seed |
 //! | [`manifests`] | definitions, Compositions and Functions that tests apply |
+//! | `embedded` (feature) | the API server in the process of the test, and clients for it; with the feature `kube` also for controllers |
 //! | `process` (feature) | a control plane as a process of the binary, and HTTPS clients for it |
 //!
 //! A failed expectation of the harness fails the test that uses it: this code panics on purpose.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
+#[cfg(feature = "embedded")]
+pub mod embedded;
 pub mod manifests;
 #[cfg(feature = "process")]
 pub mod process;

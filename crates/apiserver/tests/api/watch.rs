@@ -85,7 +85,7 @@ async fn a_selector_turns_changes_into_arrivals_and_departures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_tell_idle_watches_where_they_are() {
+async fn bookmarks_report_the_revision_to_idle_watches() {
     let client = Client::over(&Store::in_step(transom_store::Options::default())).await;
     let start = version(&client).await;
     let query = format!("resourceVersion={start}&allowWatchBookmarks=true&timeoutSeconds=90");

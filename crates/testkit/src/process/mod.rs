@@ -1,6 +1,7 @@
 //! A control plane as a process of the binary, and clients for it.
 
 mod client;
+mod idle;
 
 pub use client::{Access, Client, Gone, Lines, Reply};
 

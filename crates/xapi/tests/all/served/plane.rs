@@ -1,17 +1,12 @@
 //! The API server in memory, with Crossplane's CRDs.
 
-use bytes::Bytes;
-use http::Request;
-use http::request::Builder;
-use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use std::time::Duration;
-use transom_apiserver::{Identity, Options, Server};
-use transom_store::Store;
+use transom_testkit::embedded::{self, Client};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-pub struct Plane(Server);
+pub struct Plane(Client);
 
 pub struct Reply {
     pub status: u16,
@@ -20,10 +15,16 @@ pub struct Reply {
     pub body: Value,
 }
 
+impl From<embedded::Reply> for Reply {
+    fn from(reply: embedded::Reply) -> Self {
+        let warnings = reply.warnings().into_iter().map(str::to_owned).collect();
+        Self { status: reply.status, warnings, body: reply.json() }
+    }
+}
+
 impl Plane {
     pub async fn with_crossplane() -> Self {
-        let store = Store::in_memory(transom_store::Options::default());
-        let plane = Self(Server::start(store, Options::default()).await.unwrap());
+        let plane = Self(Client::in_memory().await);
         for crd in transom_xapi::crds() {
             plane.define(&crd).await;
         }
@@ -44,32 +45,20 @@ impl Plane {
         panic!("{name} is never established: {}", self.get(&format!("{DEFINITIONS}/{name}")).await);
     }
 
-    async fn send(&self, request: Builder, body: Option<&Value>) -> Reply {
-        let bytes = body.map_or_else(Vec::new, |body| body.to_string().into_bytes());
-        let request = request.header("content-type", "application/json");
-        let mut request = request.body(Full::<Bytes>::from(bytes)).unwrap();
-        request.extensions_mut().insert(Identity::admin("admin"));
-        let (parts, body) = self.0.handle(request).await.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        let warnings = parts.headers.get_all(http::header::WARNING).iter();
-        let warnings = warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect();
-        Reply { status: parts.status.as_u16(), warnings, body: serde_json::from_slice(&bytes).unwrap() }
-    }
-
     pub async fn get(&self, path: &str) -> Value {
-        self.send(Request::get(path), None).await.body
+        self.0.get(path).await.json()
     }
 
     pub async fn post(&self, path: &str, object: &Value) -> Reply {
-        self.send(Request::post(path), Some(object)).await
+        self.0.post(path, object).await.into()
     }
 
     pub async fn put(&self, path: &str, object: &Value) -> Reply {
-        self.send(Request::put(path), Some(object)).await
+        self.0.put(path, object).await.into()
     }
 
     pub async fn delete(&self, path: &str) -> u16 {
-        self.send(Request::delete(path), None).await.status
+        self.0.delete(path).await.status
     }
 
     /// The object is invalid, and the answer says why.
