@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use transom_builtins::GoTemplating;
 use transom_function::Severity;
+use transom_testkit::rng::Rng;
 
 use super::{call, inline};
 
@@ -18,39 +19,27 @@ fn number(key: &str, otherwise: u64) -> u64 {
     std::env::var(key).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
 }
 
-/// SplitMix64: the same throws on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        usize::try_from((mixed ^ (mixed >> 31)) % bound.max(1) as u64).unwrap_or_default()
-    }
-
-    fn mutate(&mut self, seeds: &[Vec<char>]) -> String {
-        let mut text = seeds[self.below(seeds.len())].clone();
-        for _ in 0..=self.below(4) {
-            let at = self.below(text.len() + 1);
-            let to = (at + self.below(12)).min(text.len());
-            match self.below(4) {
-                0 => drop(text.drain(at..to)),
-                1 => {
-                    let again = text[at..to].to_vec();
-                    text.splice(at..at, again);
-                }
-                2 => {
-                    let other = &seeds[self.below(seeds.len())];
-                    let from = self.below(other.len());
-                    let piece = other[from..(from + 40).min(other.len())].to_vec();
-                    text.splice(at..to, piece);
-                }
-                _ => drop(text.splice(at..at, PIECES[self.below(PIECES.len())].chars())),
+fn mutate(rng: &mut Rng, seeds: &[Vec<char>]) -> String {
+    let mut text = seeds[rng.index(seeds.len())].clone();
+    for _ in 0..=rng.index(4) {
+        let at = rng.index(text.len() + 1);
+        let to = (at + rng.index(12)).min(text.len());
+        match rng.index(4) {
+            0 => drop(text.drain(at..to)),
+            1 => {
+                let again = text[at..to].to_vec();
+                text.splice(at..at, again);
             }
+            2 => {
+                let other = &seeds[rng.index(seeds.len())];
+                let from = rng.index(other.len());
+                let piece = other[from..(from + 40).min(other.len())].to_vec();
+                text.splice(at..to, piece);
+            }
+            _ => drop(text.splice(at..at, PIECES[rng.index(PIECES.len())].chars())),
         }
-        text.into_iter().collect()
     }
+    text.into_iter().collect()
 }
 
 /// The function may refuse a template, but never fails a call, and refusing changes nothing.
@@ -80,11 +69,11 @@ fn mutations_are_answered() {
         hold(&function, text);
     }
     let seeds: Vec<Vec<char>> = texts.iter().map(|text| text.chars().collect()).collect();
-    let mut dice = Dice(number("TRANSOM_FUZZ_SEED", 1));
+    let mut rng = Rng::new(number("TRANSOM_FUZZ_SEED", 1));
     let until = Instant::now() + Duration::from_secs(number("TRANSOM_FUZZ_SECONDS", 1));
     let mut count = 0;
     while Instant::now() < until {
-        hold(&function, &dice.mutate(&seeds));
+        hold(&function, &mutate(&mut rng, &seeds));
         count += 1;
     }
     assert!(count > 10, "only {count} templates in the time given");
