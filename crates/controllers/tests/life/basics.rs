@@ -1,6 +1,6 @@
 //! From an XRD to a composite resource that is ready.
 
-use crate::fixture::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use transom_object::meta;
 

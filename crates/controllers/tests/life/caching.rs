@@ -1,8 +1,8 @@
 //! Answers of functions that are given again, in a control plane.
 
-use crate::basics::*;
-use crate::fixture::*;
-use crate::realtime::{config, runs_of};
+use crate::life::basics::*;
+use crate::life::fixture::*;
+use crate::life::realtime::{config, runs_of};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use transom_runner::{CacheOptions, Cached};
 
 /// A function that requires what its composite resource names, once it was called for the first time, and whose
 /// answers hold for an hour, the first one included.
-async fn patient(plane: &Plane) -> crate::realtime::Runs {
+async fn patient(plane: &Plane) -> crate::life::realtime::Runs {
     let runs = Arc::new(Mutex::new(BTreeMap::new()));
     let counted = runs.clone();
     plane
@@ -37,7 +37,7 @@ async fn patient(plane: &Plane) -> crate::realtime::Runs {
 #[tokio::test]
 async fn cached_answers_are_those_to_the_same_question() {
     let mut plane = Plane::quiet().await;
-    plane.runner = Some(Arc::new(Cached::new(plane.shelf.functions.clone(), CacheOptions::default())));
+    plane.runner = Some(Arc::new(Cached::new(plane.functions.router.clone(), CacheOptions::default())));
     plane.start().await;
     let runs = patient(&plane).await;
     plane.apply(&definition("Cluster", false)).await;
@@ -53,7 +53,7 @@ async fn cached_answers_are_those_to_the_same_question() {
     plane.until(XR, "one", |o| o["status"]["size"] == "world").await;
     plane.until_idle().await;
 
-    // New controllers do not know what was required: the first time they ask as nobody did before.
+    // New controllers do not know what was required: their first request is not in the cache.
     plane.start().await;
     plane.until(XR, "one", |o| o["status"]["size"] == "world").await;
     plane.until_idle().await;

@@ -1,7 +1,7 @@
 //! What is refused before anything is done, and what users read about it.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::{Value, json};
 use transom_function::{Resource, ResourceSelector, RunFunctionRequest, RunFunctionResponse};
 use transom_object::meta;
@@ -9,8 +9,8 @@ use transom_object::meta;
 const MAP: &str = "v1/ConfigMap";
 const NAME: &str = "crossplane.io/composition-resource-name";
 
-/// A function that is told by `spec.size` what to do.
-async fn told(
+/// A function whose response depends on `spec.size`.
+async fn by_size(
     plane: &Plane,
     name: &str,
     act: impl Fn(&str, &RunFunctionRequest, &mut RunFunctionResponse) + Send + Sync + 'static,
@@ -56,7 +56,7 @@ async fn refer_to(plane: &Plane, name: &str, metadata: Value) {
 #[tokio::test]
 async fn a_resource_without_a_name_is_refused_and_what_has_none_does_not_stop_anything() {
     let plane = Plane::new().await;
-    told(&plane, "naming", |size, _, response| {
+    by_size(&plane, "naming", |size, _, response| {
         response.set_composed(if size == "empty" { "" } else { "map" }, ready(map()));
     })
     .await;
@@ -83,7 +83,7 @@ async fn a_resource_without_a_name_is_refused_and_what_has_none_does_not_stop_an
     let map = plane.until(MAP, &own, |o| meta::annotation(o, NAME) == Some("map")).await;
     assert!(!meta::is_deleting(&map));
 
-    // What nobody can tell apart stays, and is spoken of.
+    // Resources that cannot be told apart stay, and this is reported.
     refer_to(&plane, "stray", json!({})).await;
     plane.until_idle().await;
     let stray = plane.get(MAP, "default/stray").await.expect("it is not deleted");
@@ -103,7 +103,7 @@ async fn a_resource_without_a_name_is_refused_and_what_has_none_does_not_stop_an
 #[tokio::test]
 async fn another_kind_under_the_same_name_replaces_the_object() {
     let mut plane = Plane::new().await;
-    told(&plane, "shifting", |size, _, response| {
+    by_size(&plane, "shifting", |size, _, response| {
         // Nothing but its kind tells one from the other.
         let object = json!({"apiVersion": "v1", "kind": size, "metadata": {"namespace": "default"}});
         response.set_composed("thing", ready(object));
@@ -127,7 +127,7 @@ async fn another_kind_under_the_same_name_replaces_the_object() {
 #[tokio::test]
 async fn what_is_too_large_does_not_hide_the_error() {
     let plane = Plane::new().await;
-    told(&plane, "loud", |size, _, response| match size.split_once(' ') {
+    by_size(&plane, "loud", |size, _, response| match size.split_once(' ') {
         Some(("status", bytes)) => {
             response.composite().set("status.size", "x".repeat(bytes.parse().unwrap())).unwrap();
         }
@@ -156,7 +156,7 @@ async fn what_is_too_large_does_not_hide_the_error() {
     assert!(message.contains("fatal result: first x") && message.ends_with("x last"));
     plane.until_idle().await;
     let events = plane.events_of("one").await;
-    let event = events.iter().find(|e| e.contains("fatal result")).expect("it is told");
+    let event = events.iter().find(|e| e.contains("fatal result")).expect("it is reported");
     assert!(event.ends_with("x last") && event.len() < 1100, "{event}");
     plane.apply(&xr("one", "well")).await;
     plane.until(XR, "one", |o| status_of(o, "Synced") == "True" && o["status"].get("size").is_none()).await;
@@ -171,7 +171,7 @@ async fn what_is_too_large_does_not_hide_the_error() {
 #[tokio::test]
 async fn watched_resources_are_listed_up_to_a_bound() {
     let plane = Plane::new().await;
-    told(&plane, "reader", |_, request, response| {
+    by_size(&plane, "reader", |_, request, response| {
         response.require("all", ResourceSelector::labelled("v1", "ConfigMap", [("read", "me")]));
         let found = request.required_resources.get("all").map_or(0, |found| found.items.len());
         response.composite().set("status.size", found.to_string()).unwrap();
@@ -196,9 +196,9 @@ async fn watched_resources_are_listed_up_to_a_bound() {
 }
 
 #[tokio::test]
-async fn what_has_no_effect_is_told_once() {
+async fn what_has_no_effect_is_reported_once() {
     let plane = Plane::new().await;
-    told(&plane, "wishful", |_, _, response| {
+    by_size(&plane, "wishful", |_, _, response| {
         response.composite().set("spec.region", "north").unwrap();
         response.set_connection_detail("password", "secret");
     })
@@ -215,19 +215,19 @@ async fn what_has_no_effect_is_told_once() {
         plane.until_idle().await;
     }
     let events = plane.events_of("one").await;
-    for told in [
+    for warning in [
         "Pipeline step \"wishful\": has no effect: spec.region; ",
         "Pipeline step \"wishful\": has no effect: connectionDetails.password; ",
         "compositionRevisionSelector has no effect because compositionUpdatePolicy is Manual: ",
     ] {
-        let words = format!("Warning IgnoredFields: {told}");
-        assert_eq!(events.iter().filter(|e| e.starts_with(&words)).count(), 1, "{told}: {events:#?}");
+        let words = format!("Warning IgnoredFields: {warning}");
+        assert_eq!(events.iter().filter(|e| e.starts_with(&words)).count(), 1, "{warning}: {events:#?}");
     }
     assert!(events.iter().all(|e| !e.contains("secret")), "{events:#?}");
 }
 
 #[tokio::test]
-async fn fields_that_have_no_effect_yet_are_told_on_their_objects() {
+async fn fields_without_effect_yet_are_reported_on_their_objects() {
     let plane = with_things("Cluster", false).await;
     let mut composition = documents(&composition("things", &["sizer"])).remove(0);
     composition["spec"]["pipeline"][0]["functionRevisionRef"] = json!({"name": "nowhere"});
@@ -240,10 +240,10 @@ async fn fields_that_have_no_effect_yet_are_told_on_their_objects() {
     let words = "no effect yet: functionRevisionRef of step \"sizer\"; ";
     assert_eq!(status_of(newest, "ValidPipeline"), "True");
     assert!(message_of(newest, "ValidPipeline").starts_with(words), "{newest:#}");
-    let told = format!("Warning FieldsWithoutEffect: {words}");
+    let warning = format!("Warning FieldsWithoutEffect: {words}");
     for name in ["things", meta::name(newest)] {
         let events = plane.events_of(name).await;
-        assert!(events.iter().any(|e| e.starts_with(&told)), "{name}: {events:#?}");
+        assert!(events.iter().any(|e| e.starts_with(&warning)), "{name}: {events:#?}");
     }
     let function = "pkg.crossplane.io/v1/Function";
     let limited = json!({"spec": {"activeRevisionLimit": 2, "revisionHistoryLimit": 3}});
@@ -258,7 +258,7 @@ async fn fields_that_have_no_effect_yet_are_told_on_their_objects() {
 #[tokio::test]
 async fn composite_resources_are_nested_up_to_a_limit() {
     let plane = Plane::new().await;
-    told(&plane, "endless", |size, _, response| {
+    by_size(&plane, "endless", |size, _, response| {
         if size == "again" {
             let child = json!({"apiVersion": "example.org/v1", "kind": "XThing", "spec": {"size": "again"}});
             response.set_composed("child", Resource::new(child).unwrap());
@@ -284,7 +284,7 @@ async fn composite_resources_are_nested_up_to_a_limit() {
     let stopped = all.iter().filter(|o| status_of(o, "Synced") == "False");
     let stopped: Vec<&str> = stopped.map(|o| message_of(o, "Synced")).collect();
     assert!(stopped.len() == 1 && stopped[0].contains("\"root\""), "{stopped:?}");
-    // Whoever composes something else is not looked up.
+    // A composite resource without nested ones is not affected.
     plane.apply(&xr("plain", "once")).await;
     plane.until_true(XR, "plain", "Ready").await;
     plane.delete(XR, "root").await;
@@ -295,7 +295,7 @@ async fn composite_resources_are_nested_up_to_a_limit() {
 #[tokio::test]
 async fn the_limit_of_nesting_counts_claims() {
     let plane = Plane::new().await;
-    told(&plane, "endless", |_, _, response| {
+    by_size(&plane, "endless", |_, _, response| {
         let child = json!({
             "apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"namespace": "default"},
             "spec": {"size": "again"},
@@ -323,7 +323,7 @@ async fn the_limit_of_nesting_counts_claims() {
 #[tokio::test]
 async fn a_namespaced_resource_of_a_cluster_scoped_composite_resource_needs_a_namespace() {
     let plane = Plane::new().await;
-    told(&plane, "homeless", |size, _, response| {
+    by_size(&plane, "homeless", |size, _, response| {
         let mut map = map();
         meta::set_namespace(&mut map, size);
         response.set_composed("cm", ready(map));
@@ -341,7 +341,7 @@ async fn a_namespaced_resource_of_a_cluster_scoped_composite_resource_needs_a_na
 #[tokio::test]
 async fn conditions_name_the_cause() {
     let plane = Plane::new().await;
-    told(&plane, "partial", |size, _, response| {
+    by_size(&plane, "partial", |size, _, response| {
         let mut bad = config_map(&json!({"not a key!": "b"}));
         meta::set_namespace(&mut bad, "default");
         match size {

@@ -1,7 +1,7 @@
 //! Claims and their composite resources.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::{Value, json};
 use transom_function::Ready;
 use transom_object::meta;
@@ -223,7 +223,7 @@ async fn custom_conditions_and_events_reach_the_claim() {
 }
 
 #[tokio::test]
-async fn a_claim_whose_secret_is_not_published_is_told_why() {
+async fn a_claim_reports_why_its_secret_is_not_published() {
     let plane = with_things("LegacyCluster", true).await;
     plane.apply(&claim("one", "{size: small, writeConnectionSecretToRef: {name: wanted}}")).await;
     bound(&plane, "one").await;
@@ -233,9 +233,9 @@ async fn a_claim_whose_secret_is_not_published_is_told_why() {
     let why = |events: Vec<String>| -> Vec<String> {
         events.into_iter().filter(|e| e.starts_with("Warning PropagateConnectionSecret")).collect()
     };
-    let told = why(plane.events_of("one").await);
-    assert_eq!(told.len(), 1, "{told:#?}");
+    let reported = why(plane.events_of("one").await);
+    assert_eq!(reported.len(), 1, "{reported:#?}");
     let remedy = "set spec.writeConnectionSecretsToNamespace in Composition \"things\"";
-    assert!(told[0].contains("\"wanted\"") && told[0].ends_with(remedy), "{told:#?}");
+    assert!(reported[0].contains("\"wanted\"") && reported[0].ends_with(remedy), "{reported:#?}");
     assert_eq!(why(plane.events_of("two").await), Vec::<String>::new(), "it asks for none");
 }

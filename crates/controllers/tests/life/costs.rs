@@ -1,7 +1,7 @@
 //! What a composite resource costs, counted: requests, writes and events.
 
-use crate::basics::{XR, things, xr};
-use crate::fixture::*;
+use crate::life::basics::{XR, things, xr};
+use crate::life::fixture::*;
 use serde_json::json;
 use transom_function::{Ready, Resource};
 

@@ -1,8 +1,8 @@
 //! Killed between any two writes, the controllers' successors finish the work: no orphan, no duplicate, no lost
 //! reference.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use transom_object::meta;

@@ -1,7 +1,7 @@
 //! XRDs: what they derive, and how they change and go.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use transom_object::meta;
 
@@ -107,7 +107,7 @@ async fn a_definition_with_instances_goes_from_the_inside_out() {
     // And it can come back.
     plane.apply(&definition("LegacyCluster", true)).await;
     plane.until_true(XRD, "xthings.example.org", "Offered").await;
-    plane.apply(&crate::basics::xr("again", "small")).await;
+    plane.apply(&crate::life::basics::xr("again", "small")).await;
     plane.until_true(XR, "again", "Ready").await;
 }
 

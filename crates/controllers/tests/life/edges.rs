@@ -1,8 +1,8 @@
 //! The edge cases that Crossplane's own unit tests name and no other scenario here meets; `tests/scenarios.txt` says
 //! which is which.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use std::time::Duration;
 use transom_function::ResourceSelector;
@@ -17,7 +17,7 @@ async fn until_synced(plane: &Plane, name: &str) {
 }
 
 #[tokio::test]
-async fn a_write_that_is_refused_is_told_of_and_made_up_for() {
+async fn a_refused_write_is_reported_and_repeated() {
     let plane = Plane::new().await;
     counted(&plane, "counted", "map").await;
     things(&plane, &["counted"]).await;
@@ -104,7 +104,7 @@ async fn a_secret_of_someone_else_is_not_published_to() {
 }
 
 #[tokio::test]
-async fn warnings_are_no_errors_and_a_claim_that_cannot_be_told_is_none_either() {
+async fn warnings_and_events_for_a_missing_claim_are_not_errors() {
     let plane = Plane::new().await;
     plane
         .function("worried", |mut request| {
@@ -142,7 +142,7 @@ async fn a_revision_that_lost_its_owner_gets_it_back_and_a_foreign_one_is_left_a
     let name = meta::name(&revision);
     plane.patch(REVISION, name, json!({"metadata": {"ownerReferences": null}})).await;
     plane.until(REVISION, name, |o| meta::controller_of(o).is_some()).await;
-    // One that another Composition of that name left behind, with an owner that exists: nobody may take it over.
+    // One that another Composition of that name left behind, with an owner that exists: it is not taken over.
     let other = plane.user.create(&documents(&composition("other", &["sizer"]))[0], "kubectl").await.unwrap();
     let foreign = json!([{
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "name": "other",
@@ -166,7 +166,7 @@ async fn a_function_that_cannot_compose_makes_its_pipeline_invalid() {
     plane.apply(revision).await;
     let mut object = plane.get("pkg.crossplane.io/v1/FunctionRevision", "sizer-1").await.unwrap();
     object["status"] = json!({"capabilities": ["operation"]});
-    plane.user.update_status(&object, "kubectl").await.expect("it can be told");
+    plane.user.update_status(&object, "kubectl").await.expect("the status is written");
     plane.until_idle().await;
     let composition_revision = plane.list(REVISION).await.remove(0);
     let name = meta::name(&composition_revision);
@@ -177,7 +177,7 @@ async fn a_function_that_cannot_compose_makes_its_pipeline_invalid() {
     plane.until(XR, "one", |o| message_of(o, "Synced").contains(name)).await;
     object = plane.get("pkg.crossplane.io/v1/FunctionRevision", "sizer-1").await.unwrap();
     object["status"] = json!({"capabilities": ["Composition"]});
-    plane.user.update_status(&object, "kubectl").await.expect("it can be told");
+    plane.user.update_status(&object, "kubectl").await.expect("the status is written");
     plane.until_true(REVISION, name, "ValidPipeline").await;
     plane.until_true(XR, "one", "Ready").await;
 }
@@ -204,7 +204,7 @@ async fn a_claim_whose_composite_resource_is_gone_already_can_go() {
 const SWEPT_AFTER: Duration = Duration::from_secs(90);
 
 #[tokio::test]
-async fn a_kind_that_nobody_depends_on_any_longer_is_not_watched() {
+async fn a_kind_that_nothing_depends_on_any_longer_is_not_watched() {
     let plane = Plane::new().await;
     plane
         .function("reader", |mut request| {

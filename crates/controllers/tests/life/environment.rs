@@ -1,8 +1,8 @@
 //! `spec.environment` of Compositions, as in Crossplane v1.
 
-use crate::basics::*;
-use crate::fixture::*;
-use crate::templates::{WIDGET, composing, templated};
+use crate::life::basics::*;
+use crate::life::fixture::*;
+use crate::life::templates::{WIDGET, composing, templated};
 use serde_json::{Value, json};
 
 const CONFIG: &str = "apiextensions.crossplane.io/v1beta1/EnvironmentConfig";

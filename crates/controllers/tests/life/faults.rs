@@ -1,7 +1,7 @@
 //! Functions that fail: nothing is deleted by fault, the cause is named, and others are not affected.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use transom_function::{Error, Resource, ResourceSelector};
 use transom_object::meta;
 
-/// What the function is told to do from now on.
+/// What the function does from now on.
 const WELL: usize = 0;
 const FATAL: usize = 1;
 const ERROR: usize = 2;

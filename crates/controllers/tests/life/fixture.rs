@@ -1,6 +1,7 @@
 //! A control plane in this process: API server, store, controllers and functions, with a layer between the
 //! controllers and the server that counts their writes and can cut them off.
 
+use crate::usage_admission::UsageAdmission;
 use futures_util::StreamExt;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -17,22 +18,21 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{self, Poll};
 use std::time::Duration;
-use tower::{Service, ServiceExt};
-use transom_apiserver::{Identity, Operation, Phase, Review, Server, Verdict};
+use tower::Service;
+use transom_apiserver::{Identity, Server};
 use transom_builtins::{Builtins, Settings};
 use transom_compose::FunctionRunner;
-use transom_controllers::{
-    Context, Controllers, DeletionDecision, DeletionRequest, IN_USE_REASON, Notice, Options, Protection,
-};
+use transom_controllers::{Context, Controllers, Notice, Options, Protection};
 use transom_engine::{Clock, Cluster, DeleteOptions, Key, Metrics};
 use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
-use transom_object::{GroupVersion, GroupVersionKind, Status, meta};
+use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_runner::{
     FunctionRuntime, Installer, LocalRuntime, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
     Source,
 };
 use transom_store::Store;
+use transom_testkit::embedded;
 
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -51,7 +51,7 @@ pub struct Wire {
     pub refused: Mutex<String>,
     /// What was read, watches included.
     pub reads: Mutex<Vec<String>>,
-    /// How long after it happened a watch tells of something, in milliseconds.
+    /// How long after a change a watch reports it, in milliseconds.
     pub lag: AtomicU64,
 }
 
@@ -141,21 +141,21 @@ type Scripts = Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>;
 
 /// Functions by the name of a package's repository: the built-in ones, and those of a test.
 #[derive(Clone)]
-pub struct Shelf {
-    pub functions: Arc<Router>,
+pub struct TestFunctions {
+    pub router: Arc<Router>,
     scripts: Scripts,
     installer: Installer,
 }
 
-impl Default for Shelf {
+impl Default for TestFunctions {
     fn default() -> Self {
         Self::new(transom_runner::Options::default())
     }
 }
 
-impl Shelf {
+impl TestFunctions {
     pub fn new(options: transom_runner::Options) -> Self {
-        let (scripts, functions) = (Scripts::default(), Arc::new(Router::new(options)));
+        let (scripts, router) = (Scripts::default(), Arc::new(Router::new(options)));
         let (scripted, builtins) = (scripts.clone(), Builtins::new(&Settings::default()));
         let find = move |name: &str| {
             let scripted = scripted.lock().unwrap().get(name).cloned();
@@ -163,8 +163,8 @@ impl Shelf {
         };
         let runtime = Arc::new(Packages(LocalRuntime::new(find, options)));
         let resolver = Resolver::new(transom_builtins::names());
-        let installer = Installer::new(resolver, runtime, functions.clone());
-        Self { functions, scripts, installer }
+        let installer = Installer::new(resolver, runtime, router.clone());
+        Self { router, scripts, installer }
     }
 }
 
@@ -186,35 +186,10 @@ impl FunctionRuntime for Packages {
     }
 }
 
-/// Asks the usages before anything is deleted.
-struct Guard(Arc<Protection>);
-
-#[transom_apiserver::async_trait]
-impl transom_apiserver::Admission for Guard {
-    fn name(&self) -> &str {
-        "usages"
-    }
-
-    fn wants(&self, phase: Phase, operation: Operation, _: &transom_apiserver::Endpoint<'_>) -> bool {
-        phase == Phase::Validate && operation == Operation::Delete
-    }
-
-    async fn review(&self, review: &Review<'_>) -> Verdict {
-        let operation = review.operation.as_str();
-        let (old_object, options) = (review.old_object, review.options);
-        match self.0.decide(&DeletionRequest { operation, old_object, options }) {
-            DeletionDecision::Allowed => Verdict::allow(),
-            DeletionDecision::InUse(why) | DeletionDecision::Invalid(why) => {
-                Verdict::refuse(Status::new(409, IN_USE_REASON, why))
-            }
-        }
-    }
-}
-
 pub struct Plane {
     pub server: Server,
     pub wire: Arc<Wire>,
-    pub shelf: Shelf,
+    pub functions: TestFunctions,
     /// The user's way in, past the wire.
     pub user: Cluster,
     pub notices: Arc<Mutex<Vec<Notice>>>,
@@ -222,7 +197,7 @@ pub struct Plane {
     protection: Arc<Protection>,
     hidden: Hidden,
     pub options: Options,
-    /// Who calls functions instead of the shelf.
+    /// What calls functions instead of the router.
     pub runner: Option<Arc<dyn FunctionRunner>>,
     controllers: Option<Controllers>,
 }
@@ -237,29 +212,25 @@ impl Plane {
         Self::guarded(Box::new(transom_apiserver::MastersOnly)).await
     }
 
-    /// A plane without controllers that lets in whom it is told to.
+    /// A plane without controllers, with this authorizer.
     pub async fn guarded(authorizer: Box<dyn transom_apiserver::Authorizer>) -> Self {
         let store = Store::in_memory(transom_store::Options::default());
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
             authorizer,
-            admission: vec![Box::new(Guard(protection.clone()))],
+            admission: vec![Box::new(UsageAdmission(protection.clone()))],
             ..Default::default()
         };
-        let server = Server::start(store, options).await.expect("the server starts");
+        let server = embedded::server_with(&store, options).await;
         let upkeep = server.clone();
         tokio::spawn(async move { upkeep.run_upkeep().await });
-        let user = server.clone().map_request(|mut request: Request<Body>| {
-            request.extensions_mut().insert(Identity::admin("user"));
-            request
-        });
-        let user = Cluster::new(kube::Client::new(user, "default"));
-        let (shelf, notices, metrics) = (Shelf::default(), Arc::default(), Arc::default());
+        let user = Cluster::new(embedded::kube_client(&server, Identity::admin("user")));
+        let (functions, notices, metrics) = (TestFunctions::default(), Arc::default(), Arc::default());
         let wire = Arc::new(Wire { left: AtomicI64::new(i64::MAX), ..Wire::default() });
         Self {
             server,
             wire,
-            shelf,
+            functions,
             user,
             notices,
             metrics,
@@ -290,8 +261,8 @@ impl Plane {
         let notices = self.notices.clone();
         let context = Context {
             client: client_of(&self.server, self.wire.clone(), self.hidden.clone()),
-            runner: self.runner.clone().unwrap_or_else(|| self.shelf.functions.clone()),
-            functions: self.shelf.installer.clone(),
+            runner: self.runner.clone().unwrap_or_else(|| self.functions.router.clone()),
+            functions: self.functions.installer.clone(),
             clock: Clock::starting_at(transom_object::time::Timestamp::now()),
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
             metrics: self.metrics.clone(),
@@ -308,7 +279,7 @@ impl Plane {
         self.controllers = None;
     }
 
-    /// Has the server refuse writes of the controllers that begin like this, until told otherwise.
+    /// Has the server refuse writes of the controllers that begin like this, until the next call.
     pub fn refuse(&self, writes: &str) {
         *self.wire.refused.lock().unwrap() = writes.to_owned();
     }
@@ -351,12 +322,12 @@ impl Plane {
         script: impl Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync + 'static,
     ) {
         let function: Arc<dyn Function> = Arc::new(Scripted(script));
-        self.shelf.scripts.lock().unwrap().insert(name.to_owned(), function);
+        self.functions.scripts.lock().unwrap().insert(name.to_owned(), function);
         let manifest = format!(
             "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\nspec: {{package: example.org/{name}:v1}}\n"
         );
         let function = transom_xapi::Function::deserialize(&documents(&manifest)[0]).unwrap();
-        assert!(self.shelf.installer.install(&function).await.is_ready());
+        assert!(self.functions.installer.install(&function).await.is_ready());
         self.apply(&manifest).await;
     }
 
@@ -376,10 +347,7 @@ impl Plane {
 
     /// Collects every state of the objects of a kind from now on.
     pub async fn record(&self, kind: &str, plural: &str) -> Arc<Mutex<Vec<Value>>> {
-        let user = self.server.clone().map_request(|mut request: Request<Body>| {
-            request.extensions_mut().insert(Identity::admin("user"));
-            request
-        });
+        let user = embedded::kube_client(&self.server, Identity::admin("user"));
         let gvk = gvk(kind);
         let resource = ApiResource {
             group: gvk.group.to_string(),
@@ -388,7 +356,7 @@ impl Plane {
             kind: gvk.kind.to_string(),
             plural: plural.to_owned(),
         };
-        let api: Api<DynamicObject> = Api::all_with(kube::Client::new(user, "default"), &resource);
+        let api: Api<DynamicObject> = Api::all_with(user, &resource);
         let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
         let events = api.watch(&WatchParams::default().timeout(290), "0").await.expect("it can be watched");
         let recorded = seen.clone();

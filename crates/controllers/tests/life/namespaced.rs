@@ -1,7 +1,7 @@
 //! Composite resources in namespaces.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use transom_object::meta;
 

@@ -1,7 +1,7 @@
 //! Functions that take all they can get: time, or turns. Others get theirs.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ fn composed_by(name: &str, composition: &str) -> String {
 async fn those_whose_function_hangs_do_not_keep_others_waiting() {
     let plane = with_things("Cluster", false).await;
     let called = Arc::new(AtomicUsize::new(0));
-    plane.shelf.functions.run_in_process("hanging", Arc::new(Hanging(called.clone())));
+    plane.functions.router.run_in_process("hanging", Arc::new(Hanging(called.clone())));
     plane.apply(&composition("hangs", &["hanging"])).await;
     for i in 0..MANY {
         plane.apply(&composed_by(&format!("hung-{i}"), "hangs")).await;

@@ -1,9 +1,9 @@
 //! What a step may read and how often it may ask, what several Compositions share, and what is said when that is not
 //! kept to.
 
-use crate::basics::*;
-use crate::fixture::*;
-use crate::realtime::config;
+use crate::life::basics::*;
+use crate::life::fixture::*;
+use crate::life::realtime::config;
 use serde_json::{Value, json};
 use transom_function::ResourceSelector;
 use transom_object::meta;
@@ -17,7 +17,7 @@ fn policed(fields: &str) -> String {
 
 async fn plane(fields: &str) -> Plane {
     let plane = Plane::new().await;
-    crate::realtime::reader(&plane).await;
+    crate::life::realtime::reader(&plane).await;
     plane.apply(&definition("Cluster", false)).await;
     plane.apply(&policed(fields)).await;
     plane.until_true(XRD, "xthings.example.org", "Established").await;
@@ -64,7 +64,7 @@ async fn a_step_reads_what_is_allowed_and_nothing_else() {
         let refused = plane.get(XR, name).await.unwrap();
         assert!(refused["status"].get("size").is_none(), "nothing was read: {refused}");
     }
-    // The list is part of the Composition: whoever may change that may allow more.
+    // The list is part of the Composition: a user who may change that may allow more.
     plane.apply(&policed("allowedExtraResources: [{apiVersion: v1, kind: ConfigMap}]")).await;
     plane.until(XR, "closed", |o| o["status"]["size"] == "hello" && status_of(o, "Synced") == "True").await;
 }
@@ -182,7 +182,7 @@ async fn what_the_composition_gives_is_given_although_extra_resources_are_off() 
     plane.apply(&config("shared", "world")).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "world+world").await;
     // What a function asks for besides is refused.
-    crate::realtime::reader(&plane).await;
+    crate::life::realtime::reader(&plane).await;
     let token = json!({"metadata": {"annotations": {"crossplane.io/reconcile-requested-at": "now"}}});
     plane.patch(XR, "one", token).await;
     let why = refusal(&plane, "one").await;

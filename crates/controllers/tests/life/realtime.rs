@@ -1,7 +1,7 @@
 //! What wakes a composite resource, and what does not.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -169,6 +169,31 @@ async fn a_paused_composite_resource_does_nothing_until_it_is_not() {
     assert!(waiting["metadata"].get("finalizers").is_none());
     plane.patch(XR, "one", json!({"metadata": {"annotations": {"crossplane.io/paused": "no"}}})).await;
     plane.until_true(XR, "one", "Ready").await;
+}
+
+#[tokio::test]
+async fn a_circuit_closes_once_the_changes_have_stopped() {
+    let plane = with_things("Cluster", false).await;
+    plane.apply(&xr("one", "small")).await;
+    let ready = plane.until_true(XR, "one", "Ready").await;
+    let (name, mut changes) = (composed_name(&ready), 0);
+    let is_open = async || {
+        let xr = plane.get(XR, "one").await.unwrap();
+        reason_of(&xr, "Responsive") == "WatchCircuitOpen" && plane.metrics.queues().slowed > 0
+    };
+    while !is_open().await {
+        assert!(changes < 1000, "{changes} changes open no circuit");
+        plane.patch("v1/ConfigMap", &name, json!({"data": {"size": changes.to_string()}})).await;
+        changes += 1;
+    }
+    plane.until("v1/ConfigMap", &name, |o| o["data"]["size"] == "small").await;
+    // One wake-up becomes available in a second; the reconcile that finds the circuit closed takes one itself.
+    plane.after(Duration::from_millis(2500)).await;
+    plane.patch(XR, "one", json!({"metadata": {"annotations": {"look": "again"}}})).await;
+    let closed = plane.until(XR, "one", |o| status_of(o, "Responsive") == "True").await;
+    assert_eq!(reason_of(&closed, "Responsive"), "WatchCircuitClosed");
+    assert_eq!(message_of(&closed, "Responsive"), "");
+    assert!(plane.metrics.queues().recovered > 0);
 }
 
 #[tokio::test]

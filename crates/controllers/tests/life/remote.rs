@@ -1,7 +1,7 @@
 //! Functions elsewhere that do not behave: nothing is deleted by fault, and step, function and cause are named.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -67,12 +67,12 @@ async fn broken(server: SocketAddr, after: u64) -> SocketAddr {
         while let Ok((mut inbound, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let Ok(mut outbound) = TcpStream::connect(server).await else { return };
-                let (mut asks, mut told) = inbound.split();
-                let (answers, mut asked) = outbound.split();
-                let mut answers = answers.take(after);
+                let (mut requests, mut responses) = inbound.split();
+                let (from_function, mut to_function) = outbound.split();
+                let mut from_function = from_function.take(after);
                 tokio::select! {
-                    _ = tokio::io::copy(&mut asks, &mut asked) => {}
-                    _ = tokio::io::copy(&mut answers, &mut told) => {}
+                    _ = tokio::io::copy(&mut requests, &mut to_function) => {}
+                    _ = tokio::io::copy(&mut from_function, &mut responses) => {}
                 }
             });
         }
@@ -84,14 +84,14 @@ async fn broken(server: SocketAddr, after: u64) -> SocketAddr {
 async fn impatient() -> Plane {
     let mut plane = Plane::quiet().await;
     let (deadline, wait_for_start) = (Duration::from_millis(1500), Duration::from_millis(100));
-    plane.shelf = Shelf::new(Options { deadline, wait_for_start, ..Options::default() });
+    plane.functions = TestFunctions::new(Options { deadline, wait_for_start, ..Options::default() });
     plane.start().await;
     plane
 }
 
 fn listen(plane: &Plane, address: SocketAddr) {
     let endpoint = Endpoint::plaintext(address.to_string());
-    plane.shelf.functions.call_at("remote", endpoint).expect("an address");
+    plane.functions.router.call_at("remote", endpoint).expect("an address");
 }
 
 async fn poke(plane: &Plane, words: &str) {
@@ -147,7 +147,7 @@ async fn an_answer_that_is_just_not_too_large_is_taken() {
 async fn a_function_that_cannot_be_reached_is_not_healthy_until_it_can_be() {
     const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
     let plane = impatient().await;
-    // A port that nobody listens on.
+    // A port without a listener.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);

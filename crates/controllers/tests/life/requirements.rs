@@ -1,8 +1,8 @@
 //! What functions require: what makes a composite resource be composed anew, and what they are not given any more.
 
-use crate::basics::*;
-use crate::fixture::*;
-use crate::realtime::{Runs, config, runs_of};
+use crate::life::basics::*;
+use crate::life::fixture::*;
+use crate::life::realtime::{Runs, config, runs_of};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

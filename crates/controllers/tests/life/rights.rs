@@ -1,7 +1,7 @@
 //! What the control plane may not do.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use transom_apiserver::{Attributes, Authorizer, Decision, async_trait};
 
 /// Lets the controllers look at ConfigMaps but not write them; everyone else may do everything.

@@ -1,7 +1,7 @@
 //! Composite resources while their Composition appears or changes: nothing that solves itself is reported as a failure.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ async fn a_changed_composition_raises_no_alarm() {
     sizer(&plane).await;
     plane.apply(&definition("Cluster", false)).await;
     plane.until_true(XRD, "xthings.example.org", "Established").await;
-    // Right after it is created, too: nobody waits for the revision.
+    // Right after it is created, too: it does not wait for the revision.
     plane.apply(&composing(0)).await;
     let seen = plane.record(XR, "xthings").await;
     let names: Vec<String> = (0..300).map(|i| format!("thing-{i}")).collect();

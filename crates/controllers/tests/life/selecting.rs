@@ -1,9 +1,9 @@
 //! Required resources that are selected by labels: what finding them costs, and that they are never older than what
 //! was written or read before.
 
-use crate::basics::*;
-use crate::fixture::*;
-use crate::realtime::config;
+use crate::life::basics::*;
+use crate::life::fixture::*;
+use crate::life::realtime::config;
 use serde_json::json;
 use std::sync::atomic::Ordering;
 use transom_function::ResourceSelector;

@@ -1,7 +1,7 @@
 //! When the controllers say that they are ready.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use std::time::{Duration, Instant};
 
 async fn until_ready(plane: &Plane) {
@@ -20,7 +20,7 @@ async fn controllers_are_ready_once_they_know_what_exists() {
     plane.start().await;
     until_ready(&plane).await;
     assert!(plane.watched_kinds().contains(&gvk(XR)), "the kinds of definitions are watched by then");
-    assert!(plane.shelf.functions.knows("sizer"), "functions can be called by then");
+    assert!(plane.functions.router.knows("sizer"), "functions can be called by then");
     plane.delete(XR, "one").await;
     plane.until_gone(XR, "one").await;
     assert!(plane.readiness().is_reached(), "it is never lost again");
@@ -49,7 +49,7 @@ async fn what_is_deleted_before_anybody_watches_it_comes_back() {
     let (_, name) = map.split_once('/').unwrap();
     let deadline = Instant::now() + PATIENCE;
     while !plane.take_reads().iter().any(|read| read.ends_with(name)) {
-        assert!(Instant::now() < deadline, "nobody looks at it");
+        assert!(Instant::now() < deadline, "it is not reconciled");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     plane.until_queues_are_idle().await;

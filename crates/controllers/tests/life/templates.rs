@@ -1,13 +1,13 @@
 //! Compositions of Crossplane v1: templates instead of a pipeline.
 
-use crate::basics::*;
-use crate::fixture::*;
+use crate::life::basics::*;
+use crate::life::fixture::*;
 use serde_json::json;
 
 /// A plane that runs templates, and serves Widgets with `spec.size` and a list of `spec.parts` by name.
 pub async fn templated() -> Plane {
     let plane = Plane::new().await;
-    let functions = &plane.shelf.functions;
+    let functions = &plane.functions.router;
     functions.run_in_process(transom_compose::resources_mode::FUNCTION, transom_builtins::templates());
     functions.run_in_process(transom_compose::environment::FUNCTION, transom_builtins::environment());
     plane.apply(&definition("Cluster", false)).await;
@@ -75,7 +75,7 @@ async fn fields_that_a_kind_does_not_declare_are_left_out_with_a_warning() {
     assert_eq!(made["spec"], json!({"size": "small", "parts": [{"name": "a"}]}));
     plane.until_idle().await;
     let events = plane.events_of("one").await;
-    let warning = events.iter().find(|e| e.contains("does not declare")).expect("it is told");
+    let warning = events.iter().find(|e| e.contains("does not declare")).expect("it is reported");
     assert!(
         warning.contains(".spec.region") && warning.contains(".colour") && warning.contains("\"widget\""),
         "{warning}"

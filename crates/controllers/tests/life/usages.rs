@@ -1,6 +1,6 @@
 //! Usages protect what is used from being deleted.
 
-use crate::fixture::*;
+use crate::life::fixture::*;
 use serde_json::json;
 use transom_engine::DeleteOptions;
 
@@ -103,7 +103,7 @@ async fn a_mark_that_is_gone_comes_back_and_nothing_else_wakes_a_usage() {
     plane.take_reads();
     plane.patch(MAP, "default/used", json!({"data": {"a": "b"}})).await;
     plane.until_idle().await;
-    assert_eq!(plane.take_reads(), Vec::<String>::new(), "what it contains is nobody's business");
+    assert_eq!(plane.take_reads(), Vec::<String>::new(), "its content is not read");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! What users do.
 
-use crate::foreign;
-use crate::ledger::{show, sort_of};
-use crate::life::Life;
-use crate::model::{Wanted, secret_of};
-use crate::platform::{self, CLAIMS, CONFIGS, HOME, Sort, Spec};
+use crate::simulation::foreign;
+use crate::simulation::ledger::{show, sort_of};
+use crate::simulation::life::Life;
+use crate::simulation::model::{Wanted, secret_of};
+use crate::simulation::platform::{self, CLAIMS, CONFIGS, HOME, Sort, Spec};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -112,7 +112,7 @@ impl Life {
         Ok(())
     }
 
-    /// Nobody applies to what is on its way out.
+    /// Waits until an object is not being deleted: users do not apply to it before.
     async fn until_not_deleting(&mut self, key: &Key) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -140,7 +140,7 @@ impl Life {
         let propagation = *self.rng.pick(&[None, Some("Foreground"), Some("Background")]);
         self.tell(&format!("delete {} {propagation:?}", show(&key)));
         self.model.roots.remove(&key);
-        // Until it is gone it may still follow its Composition, and nobody wants anything of it.
+        // Until it is gone it may still follow its Composition, and the user expects nothing of it.
         self.plane.wire.ledger().wishes.remove(&key);
         self.delete(&key, propagation).await;
         Ok(())
@@ -210,7 +210,7 @@ impl Life {
     }
 
     async fn patch(&mut self, key: &Key, patch: &Value) {
-        // It may go at any moment, which is no concern of whoever patches it.
+        // The object may be deleted at any moment; a patch that fails because of that is fine.
         let _ = self.plane.user.merge_patch(&at(key), patch, "kubectl-edit").await;
     }
 

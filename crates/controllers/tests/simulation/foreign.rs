@@ -1,6 +1,6 @@
 //! Objects of others, under names that composite resources want.
 
-use crate::platform::HOME;
+use crate::simulation::platform::HOME;
 use serde_json::json;
 use transom_engine::{Cluster, DeleteOptions};
 use transom_object::{GroupVersionKind, meta};

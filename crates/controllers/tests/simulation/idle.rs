@@ -1,9 +1,9 @@
 //! A platform at rest: a thousand composite resources that are ready cost nothing but their watches.
 
-use crate::ledger::sort_of;
-use crate::model::{Model, Wanted};
-use crate::plane::Plane;
-use crate::platform::{CLAIMS, Sort, Spec};
+use crate::simulation::ledger::sort_of;
+use crate::simulation::model::{Model, Wanted};
+use crate::simulation::plane::Plane;
+use crate::simulation::platform::{CLAIMS, Sort, Spec};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::sleep;

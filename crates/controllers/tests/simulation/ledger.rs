@@ -1,6 +1,6 @@
 //! What exists, learnt from the store's own log of changes, and what must never happen between any two of them.
 
-use crate::platform::{CLAIMS, Sort};
+use crate::simulation::platform::{CLAIMS, Sort};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

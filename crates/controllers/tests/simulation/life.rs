@@ -3,9 +3,9 @@
 //! A schedule is a handful of acts at odd times while things go wrong. Then nothing goes wrong any more, and before
 //! long everything must be as the user wants it.
 
-use crate::model::Model;
-use crate::plane::Plane;
-use crate::wire::Faults;
+use crate::simulation::model::Model;
+use crate::simulation::plane::Plane;
+use crate::simulation::wire::Faults;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -128,7 +128,7 @@ impl Life {
         Ok(())
     }
 
-    /// Nothing goes wrong any more: soon all is as it must be, and nobody does anything.
+    /// Without further faults everything is soon as the model requires, and then no controller does anything.
     async fn settle(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + RECOVERY;
         let mut step = Duration::from_millis(200);
@@ -147,10 +147,10 @@ impl Life {
         }
         let mut ledger = self.plane.wire.ledger();
         ledger.released.clear();
-        // Those who are paused stay behind until they go on.
+        // Paused composite resources stay behind until they are resumed.
         ledger.lagging.retain(|root| self.model.roots.get(root).is_some_and(|wanted| wanted.paused));
         for wishes in ledger.wishes.values_mut() {
-            // What was wanted a while ago may still be on its way to someone who was cut off.
+            // An earlier desired state may still be on its way to a client that was cut off.
             let old = wishes.len().saturating_sub(6);
             wishes.drain(..old);
         }

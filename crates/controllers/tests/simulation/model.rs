@@ -1,7 +1,7 @@
 //! What must be when all is quiet, computed from what the user did and from nothing else.
 
-use crate::ledger::{Ledger, Thing, show, sort_of};
-use crate::platform::{CLAIMS, HOME, Part, Sort, Spec, inner, parts};
+use crate::simulation::ledger::{Ledger, Thing, show, sort_of};
+use crate::simulation::platform::{CLAIMS, HOME, Part, Sort, Spec, inner, parts};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use transom_store::Key;

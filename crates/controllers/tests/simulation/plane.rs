@@ -1,27 +1,26 @@
 //! A control plane in virtual time: the real server over a store without a thread, and the real controllers, which die
 //! and are started anew.
 
-use crate::ledger::Ledger;
-use crate::platform::{self, Parts, Sort};
-use crate::wire::{self, Wire};
+use crate::simulation::ledger::Ledger;
+use crate::simulation::platform::{self, Parts, Sort};
+use crate::simulation::wire::Wire;
+use crate::usage_admission::UsageAdmission;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
-use transom_apiserver::{Endpoint, Environment, Operation, Phase, Review, Server, Verdict};
-use transom_controllers::{
-    Context, Controllers, DeletionDecision, DeletionRequest, IN_USE_REASON, Notice, Options, Protection,
-};
+use transom_apiserver::{Environment, Identity, Server};
+use transom_controllers::{Context, Controllers, Notice, Options, Protection};
 use transom_engine::Clock;
 use transom_engine::Cluster;
 use transom_function::async_trait;
-use transom_object::Status;
 use transom_object::time::Timestamp;
 use transom_runner::{
     FunctionRuntime, InProcess, Installer, Instance, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
 };
 use transom_store::Store;
+use transom_testkit::embedded;
 use transom_testkit::rng::Rng;
 
 /// Time from the runtime's clock, chance from a seed.
@@ -62,34 +61,9 @@ impl FunctionRuntime for Always {
     async fn release(&self, _: &RevisionId) {}
 }
 
-/// Asks the usages before anything is deleted.
-struct Guard(Arc<Protection>);
-
-#[transom_apiserver::async_trait]
-impl transom_apiserver::Admission for Guard {
-    fn name(&self) -> &str {
-        "usages"
-    }
-
-    fn wants(&self, phase: Phase, operation: Operation, _: &Endpoint<'_>) -> bool {
-        phase == Phase::Validate && operation == Operation::Delete
-    }
-
-    async fn review(&self, review: &Review<'_>) -> Verdict {
-        let operation = review.operation.as_str();
-        let (old_object, options) = (review.old_object, review.options);
-        match self.0.decide(&DeletionRequest { operation, old_object, options }) {
-            DeletionDecision::Allowed => Verdict::allow(),
-            DeletionDecision::InUse(why) | DeletionDecision::Invalid(why) => {
-                Verdict::refuse(Status::new(409, IN_USE_REASON, why))
-            }
-        }
-    }
-}
-
 pub struct Plane {
     pub wire: Arc<Wire>,
-    /// The user's way in.
+    /// The client of the user, whose requests do not pass the wire.
     pub user: Cluster,
     server: Server,
     tasks: Vec<AbortHandle>,
@@ -110,12 +84,12 @@ impl Plane {
         let store = Store::in_step(transom_store::Options { history, ..Default::default() });
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
-            admission: vec![Box::new(Guard(protection.clone()))],
+            admission: vec![Box::new(UsageAdmission(protection.clone()))],
             environment: Box::new(Virtual { began, rng: Mutex::new(rng.split()) }),
             ..Default::default()
         };
         let wire = Arc::new(Wire::new(rng.split(), Ledger::new(&store)));
-        let server = Server::start(store, options).await.unwrap();
+        let server = embedded::server_with(&store, options).await;
         let upkeep = server.clone();
         let upkeep = tokio::spawn(async move { upkeep.run_upkeep().await });
         let functions = Arc::new(Router::default());
@@ -132,7 +106,7 @@ impl Plane {
             began,
         };
         let keeper = tokio::spawn(keeper.keep());
-        let user = Cluster::new(wire::user(&server));
+        let user = Cluster::new(embedded::kube_client(&server, Identity::admin("user")));
         let plane = Self { wire, user, server, tasks: vec![upkeep.abort_handle(), keeper.abort_handle()] };
         plane.establish().await;
         plane

@@ -1,7 +1,7 @@
 //! The platform that is simulated: three kinds of composite resources, one of them with claims, and the function that
 //! says what they are composed of.
 
-use crate::wire::{Mood, Wire};
+use crate::simulation::wire::{Mood, Wire};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

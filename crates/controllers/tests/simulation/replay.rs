@@ -1,16 +1,16 @@
 //! A seed decides everything: in this process, and in any other.
 
-use crate::life::live;
-use crate::setting;
+use crate::simulation::life::live;
+use crate::simulation::setting;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
 
-const NAME: &str = "replay::a_seed_replays_exactly";
+const NAME: &str = "simulation::replay::a_seed_replays_exactly";
 const ASKED: &str = "TRANSOM_SIMULATION_HASH";
 
 /// All requests of a short life.
 fn log(seed: u64) -> Vec<String> {
-    live(seed, 40, true).unwrap_or_else(|f| panic!("{}", crate::report(&f)))
+    live(seed, 40, true).unwrap_or_else(|f| panic!("{}", crate::simulation::report(&f)))
 }
 
 fn hash(log: &[String]) -> String {
@@ -39,8 +39,9 @@ fn a_seed_replays_exactly() {
             .env(ASKED, seed.to_string())
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&other.stdout).into_owned();
-        let there = told.split("hash=").nth(1).and_then(|t| t.get(..16)).unwrap_or_else(|| panic!("{told}"));
+        let printed = String::from_utf8_lossy(&other.stdout).into_owned();
+        let there = printed.split("hash=").nth(1).and_then(|t| t.get(..16));
+        let there = there.unwrap_or_else(|| panic!("{printed}"));
         assert_eq!(there, hash(&here), "seed {seed} in another process");
     }
 }

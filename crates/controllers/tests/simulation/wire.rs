@@ -1,7 +1,7 @@
 //! Between the controllers and the server: delays, loses, refuses and cuts, and writes down what passed.
 
-use crate::foreign;
-use crate::ledger::{Ledger, show};
+use crate::simulation::foreign;
+use crate::simulation::ledger::{Ledger, show};
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Method, Request, Response, StatusCode};
@@ -17,9 +17,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::Service;
-use transom_apiserver::{ApiBody, Identity, Server};
+use transom_apiserver::{Identity, Server};
 use transom_engine::Cluster;
 use transom_store::Key;
+use transom_testkit::embedded;
 use transom_testkit::rng::Rng;
 
 /// Lines of the trace that are kept.
@@ -33,7 +34,7 @@ pub struct Faults {
     pub lose: u64,
     pub stream: u64,
     pub function: u64,
-    /// What is about to be deleted is replaced by an object of someone else.
+    /// An object is replaced by another client's object of the same name just before it is deleted.
     pub oust: u64,
     /// The controllers stop at this write.
     pub crash: Option<u64>,
@@ -60,9 +61,9 @@ struct State {
     last: Instant,
     counts: Counts,
     trace: VecDeque<String>,
-    /// Every request and what became of it, if anyone wants to know.
+    /// Every request and its outcome, if they are recorded.
     log: Option<Vec<String>>,
-    /// What others put in the place of what was about to be deleted, since this was last asked.
+    /// The objects with which other clients replaced those about to be deleted, since the last call.
     ousted: BTreeMap<Key, u64>,
 }
 
@@ -89,9 +90,9 @@ enum Fate {
     Refused(u16, &'static str),
     /// No connection, without effect.
     Unsent,
-    /// Takes effect, but nobody learns of it.
+    /// Takes effect, but the response is lost.
     Unanswered,
-    /// Nothing any more: whoever sent it is dead.
+    /// Never answered: the controllers that sent it have stopped.
     Never,
 }
 
@@ -158,7 +159,7 @@ impl Wire {
         self.lock().trace.iter().cloned().collect()
     }
 
-    /// Cuts off whoever is connected.
+    /// Cuts off all clients that are connected.
     pub fn cut(&self) {
         self.lock().generation += 1;
     }
@@ -226,8 +227,8 @@ impl State {
         if lose > 0 && self.rng.permille(lose) { Fate::Unanswered } else { Fate::Passes }
     }
 
-    /// How late the frame of a watch is, and how the watch ends with it, if it does (0: it goes on). `None` when
-    /// nobody is there to receive it.
+    /// How late the frame of a watch is, and how the watch ends with it, if it does (0: it goes on). `None` when the
+    /// client has been cut off.
     fn frame(&mut self, generation: u64) -> Option<(Duration, u64)> {
         if self.generation != generation {
             return None;
@@ -284,7 +285,7 @@ impl Cable {
     async fn carry(self, request: Request<Body>) -> Answer {
         let path = request.uri().path();
         if path.contains("/events") {
-            // Told to nobody here, and by design nobody waits for it.
+            // The simulation stores no Events, and no controller waits for the response.
             return Ok(respond(StatusCode::CREATED, "{}".to_owned()));
         }
         if request.uri().query().is_some_and(|q| q.contains("watch=true")) {
@@ -335,7 +336,7 @@ impl Cable {
         answer
     }
 
-    /// Someone else may take the place of what is about to be deleted, at the last moment.
+    /// Another client may replace the object that is about to be deleted, at the last moment.
     async fn oust(&self, place: &Key) {
         {
             let mut state = self.wire.lock();
@@ -345,7 +346,8 @@ impl Cable {
             }
         }
         self.wire.ledger().released.insert(place.clone());
-        if let Some(revision) = foreign::oust(&Cluster::new(user(&self.server)), place).await {
+        let other = Cluster::new(embedded::kube_client(&self.server, Identity::admin("user")));
+        if let Some(revision) = foreign::oust(&other, place).await {
             let mut state = self.wire.lock();
             state.note(&format!("USER {} is ousted by someone else", show(place)));
             state.ousted.insert(place.clone(), revision);
@@ -461,29 +463,5 @@ impl Flow {
                 Some(Ok(http_body::Frame::data(data.slice(..data.len() / 2))))
             }
         }
-    }
-}
-
-/// Requests of the user go past all that.
-pub fn user(server: &Server) -> kube::Client {
-    kube::Client::new(Direct(server.clone()), "default")
-}
-
-#[derive(Clone)]
-struct Direct(Server);
-
-impl Service<Request<Body>> for Direct {
-    type Response = Response<ApiBody>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<ApiBody>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        request.extensions_mut().insert(Identity::admin("user"));
-        let server = self.0.clone();
-        Box::pin(async move { Ok(server.handle(request).await) })
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tower::ServiceExt;
-use transom_apiserver::{Identity, Server};
+use transom_apiserver::Identity;
 use transom_compose::{
     FunctionRunner, Layout, Mode, Moment, Nesting, Objects, Polling, Reconcile, Requirements, RunError,
     Selection, Setup, StepRef, Todo,
@@ -16,7 +16,6 @@ use transom_engine::Clock;
 use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::GroupVersionKind;
 use transom_object::time::Timestamp;
-use transom_store::Store;
 use transom_xapi::{Composition, Condition};
 
 /// Wants two ConfigMaps.
@@ -49,8 +48,7 @@ impl Memory for NoMemory {
 
 /// A server, and the writes that it is sent.
 async fn server() -> (Cluster, Arc<Mutex<Vec<String>>>) {
-    let store = Store::in_memory(transom_store::Options::default());
-    let server = Server::start(store, transom_apiserver::Options::default()).await.expect("it starts");
+    let server = transom_testkit::embedded::server().await;
     let writes: Arc<Mutex<Vec<String>>> = Arc::default();
     let log = writes.clone();
     let client = server.map_request(move |mut request: Request<Body>| {

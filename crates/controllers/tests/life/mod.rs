@@ -1,6 +1,5 @@
 //! The controllers over the embedded API server: scenarios from the life of a platform. Their names follow those of
 //! Crossplane's own end-to-end tests where there is one.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod basics;
 mod caching;

@@ -1,0 +1,10 @@
+//! The controllers over the embedded API server: `life` in scenarios, `simulation` in virtual time with faults.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod life;
+mod simulation;
+mod usage_admission;
+
+/// A fifth of the time of the simulation goes into memory otherwise.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
