@@ -6,7 +6,8 @@ use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
-    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+    Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent,
+    WatchParams,
 };
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::controller::{Action, Controller};
@@ -17,25 +18,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tower::ServiceExt;
 use transom_apiserver::{Identity, Options, Server};
 use transom_store::{HistoryLimits, Store};
+use transom_testkit::embedded;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client of `server` whose requests are vouched for as `who`'s.
-fn client_of(server: &Server, who: Identity) -> Client {
-    let service = server.clone().map_request(move |mut request: Request<kube::client::Body>| {
-        request.extensions_mut().insert(who.clone());
-        request
-    });
-    Client::new(service, "default")
-}
-
 async fn plane(history: HistoryLimits) -> (Server, Client) {
     let store = Store::in_memory(transom_store::Options { history, ..transom_store::Options::default() });
-    let server = Server::start(store, Options::default()).await.expect("the server starts");
-    let client = client_of(&server, Identity::admin("controllers"));
+    let server = embedded::server_with(&store, Options::default()).await;
+    let client = embedded::kube_client(&server, Identity::admin("controllers"));
     (server, client)
 }
 
@@ -45,6 +37,10 @@ async fn admin() -> Client {
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": value}})).expect("a config map")
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
 }
 
 fn code(error: &kube::Error) -> u16 {
@@ -158,11 +154,17 @@ async fn a_reflector_mirrors_a_collection() {
 #[tokio::test]
 async fn a_controller_reconciles_once_and_is_not_woken_by_what_changes_nothing() {
     let api: Api<ConfigMap> = Api::default_namespaced(admin().await);
-    api.create(&PostParams::default(), &config_map("only", "1")).await.unwrap();
-    let config = watcher::Config::default().fields("metadata.name=only");
+    let labelled = |name: &str, value: &str| ConfigMap {
+        metadata: ObjectMeta { labels: Some([("watched".into(), "yes".into())].into()), ..named(name) },
+        ..config_map(name, value)
+    };
+    api.create(&PostParams::default(), &labelled("only", "1")).await.unwrap();
+    let config = watcher::Config::default().labels("watched=yes");
     let runs = Arc::new(AtomicUsize::new(0));
     let reconcile = |object: Arc<ConfigMap>, context: Arc<(Api<ConfigMap>, Arc<AtomicUsize>)>| async move {
-        context.1.fetch_add(1, Ordering::Relaxed);
+        if object.name_any() == "only" {
+            context.1.fetch_add(1, Ordering::Relaxed);
+        }
         let status = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": object.name_any()}, "data": {"seen": "yes"},
         });
@@ -178,14 +180,21 @@ async fn a_controller_reconciles_once_and_is_not_woken_by_what_changes_nothing()
         assert!(outcome.is_ok(), "{outcome:?}");
         std::future::ready(())
     }));
-    tokio::time::timeout(PATIENCE, async {
-        while !api.get("only").await.unwrap().data.unwrap().contains_key("seen") {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .expect("the object is reconciled");
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let reconciled = async |name: &str| {
+        let seen = async || api.get(name).await.unwrap().data.unwrap().contains_key("seen");
+        let waiting = async {
+            while !seen().await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("the object is reconciled");
+    };
+    reconciled("only").await;
+    // The watch reports changes in order: those of the first object come before these, each of which is reconciled.
+    for marker in ["marker-1", "marker-2", "marker-3"] {
+        api.create(&PostParams::default(), &labelled(marker, "1")).await.unwrap();
+        reconciled(marker).await;
+    }
     // Its own first write wakes it once more; the apply that follows changes nothing and causes no further run.
     let runs = runs.load(Ordering::Relaxed);
     assert!((1..=2).contains(&runs), "reconciled {runs} times");
@@ -197,7 +206,7 @@ fn tiny() -> HistoryLimits {
 }
 
 #[tokio::test]
-async fn a_watch_from_too_long_ago_is_told_so() {
+async fn a_watch_from_too_long_ago_has_expired() {
     let (_server, client) = plane(tiny()).await;
     let api: Api<ConfigMap> = Api::default_namespaced(client);
     let created = api.create(&PostParams::default(), &config_map("a", "0")).await.unwrap();
@@ -224,7 +233,7 @@ async fn a_watcher_that_fell_behind_lists_again() {
     while !matches!(events.try_next().await.unwrap(), Some(watcher::Event::InitDone)) {}
     api.create(&PostParams::default(), &config_map("first", "0")).await.unwrap();
     assert!(matches!(events.try_next().await.unwrap(), Some(watcher::Event::Apply(_))));
-    // Nobody reads while the history moves on.
+    // The watch is not read while the history moves on.
     for i in 0..50 {
         api.create(&PostParams::default(), &config_map(&format!("c{i}"), "0")).await.unwrap();
     }
@@ -279,7 +288,7 @@ async fn a_custom_kind_is_usable_as_soon_as_it_is_created() {
 #[tokio::test]
 async fn who_asks_is_who_is_vouched_for() {
     let (server, _) = plane(HistoryLimits::default()).await;
-    let nobody = client_of(&server, Identity::new("nobody", []));
+    let nobody = embedded::kube_client(&server, Identity::new("nobody", []));
     let refused = Api::<Namespace>::all(nobody).list(&ListParams::default()).await.unwrap_err();
     assert_eq!(code(&refused), 403);
     let unknown = Client::new(server.clone(), "default");

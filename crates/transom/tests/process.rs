@@ -1,9 +1,10 @@
-//! Everything that uses the binary as a process, or the server in this process as its clients do, in one test binary.
+//! Everything that uses the binary as a process, or all crates together in this process, in one test binary.
 //! Tests that kill planes at chosen writes are apart: `crash` and `crash_matrix`.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bench;
 mod client;
+mod fuzz;
 mod hostile;
 mod platform;
 mod readme;

@@ -40,6 +40,9 @@ fn refusal(command: &str) -> Option<&'static str> {
     let several = types.contains(',') || rest.iter().filter(|word| word.contains('/')).count() > 1;
     // Categories are several types, too.
     let category = ["all", "composite", "claim", "managed", "crossplane"].contains(types);
+    if types.split(',').any(|name| ["usage", "usages"].contains(&name)) {
+        return Some("`usages` is the legacy kind: name the group");
+    }
     (watches && (several || category)).then_some("you may only specify a single resource type")
 }
 
@@ -61,6 +64,7 @@ fn documented_commands_are_ones_that_kubectl_accepts() {
     assert!(commands > 20, "{commands}");
     assert!(refusal("kubectl get platforms,apps --watch").is_some());
     assert!(refusal("kubectl get composite -w").is_some());
+    assert!(refusal("kubectl get usages,clusterusages -A").is_some());
     assert!(refusal("kubectl get widgets -n demo --watch").is_none());
 }
 

@@ -1,6 +1,7 @@
 //! Dependencies on crates of others: licences, bans, sources, versions, and whether they are used. The same rules as
 //! `deny.toml`, in a test that needs no tool and no network.
 
+use super::budgets::code_only;
 use super::{Package, metadata, packages, root, sources, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -36,7 +37,7 @@ fn every_dependency_is_used() {
         sources(folder, &mut all);
         sources(&folder.join("src"), &mut shipped);
         let read = |files: Vec<_>| -> Vec<String> {
-            files.into_iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+            files.into_iter().map(|file| code_only(&std::fs::read_to_string(file).unwrap())).collect()
         };
         let (all, shipped) = (read(all), read(shipped));
         for dependency in package["dependencies"].as_array().unwrap() {
@@ -52,12 +53,42 @@ fn every_dependency_is_used() {
     assert_eq!(unused, expected, "dependencies that no source uses, and those listed in UNNAMED");
 }
 
-/// Whether a crate is named in this file: its identifier as a whole word.
-fn names(file: &str, path: &str) -> bool {
+/// Whether this code uses a crate: the crate's identifier starts a path, or is imported.
+fn names(code: &str, path: &str) -> bool {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    file.match_indices(path).any(|(at, _)| {
-        !file[..at].ends_with(part_of_word) && !file[at + path.len()..].starts_with(part_of_word)
+    code.match_indices(path).any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + path.len()..]);
+        let starts = !before.ends_with(part_of_word) && (!before.ends_with("::") || before.ends_with(" ::"));
+        starts && (after.starts_with("::") || before.ends_with("use ") && !after.starts_with(part_of_word))
     })
+}
+
+#[test]
+fn a_crate_is_used_by_paths_and_imports_only() {
+    for code in ["use one;", "pub use one as two;", "one::run()", "#[one::main]", "fn f(x: &one::T) {}"] {
+        assert!(names(code, "one"), "{code}");
+    }
+    let others = ["let one = 1;", "two::one::run()", "use someone;", "someone::run()", "use one_more::x;"];
+    for code in others.into_iter().chain([&*code_only("// one::run()\nlet x = \"one::run()\";")]) {
+        assert!(!names(code, "one"), "{code}");
+    }
+}
+
+#[test]
+fn a_dependency_is_not_listed_for_tests_again() {
+    let metadata = metadata();
+    let mut again = Vec::new();
+    for package in packages(&metadata) {
+        let all = package["dependencies"].as_array().unwrap();
+        let optional = |d: &Package| d["optional"] == true;
+        for shipped in all.iter().filter(|d| d["kind"].is_null() && !optional(d)) {
+            let same = |d: &&Package| d["kind"] == "dev" && d["name"] == shipped["name"];
+            let adds_nothing = |d: &&Package| d["features"] == shipped["features"];
+            again
+                .extend(all.iter().filter(same).filter(adds_nothing).map(|d| (&package["name"], &d["name"])));
+        }
+    }
+    assert!(again.is_empty(), "tests can use the dependencies of their crate: {again:?}");
 }
 
 #[test]

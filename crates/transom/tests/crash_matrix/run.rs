@@ -158,7 +158,7 @@ impl Run {
         let before = self.log_length();
         let mut plane =
             tokio::task::block_in_place(|| Plane::start_with(&self.home, &["--with-controllers"]));
-        tokio::time::sleep(QUIET_PERIOD).await;
+        plane.until_idle().await;
         plane.kill();
         let written = self.log_length() - before;
         assert_eq!(written, 0, "{}: a restart wrote {written} bytes\n{}", self.name, self.home.log());

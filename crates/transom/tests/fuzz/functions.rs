@@ -1,7 +1,7 @@
 //! Targets that are inputs of built-in functions: no input ends one, none keeps it busy, and the answer to the same
 //! question is the same to the byte.
 
-use crate::{fuzz_text, fuzz_values};
+use crate::fuzz::{fuzz_text, fuzz_values};
 use serde_json::{Value, json};
 use transom_function::testing::RequestBuilder;
 use transom_function::{Function, RunFunctionRequest, answer};

@@ -1,6 +1,6 @@
 //! Whole requests, through the server in this process: every decoder, every built-in kind's rules, definitions.
 
-use crate::{fuzz_bytes, fuzz_values};
+use crate::fuzz::{fuzz_bytes, fuzz_values};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};

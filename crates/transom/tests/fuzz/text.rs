@@ -1,6 +1,6 @@
 //! Targets that read text or bytes.
 
-use crate::{fuzz_bytes, fuzz_text};
+use crate::fuzz::{fuzz_bytes, fuzz_text};
 use serde_json::{Value, json};
 use transom_cel as cel;
 use transom_object::{fieldpath, json as text_json, labels, quantity, time, yaml};

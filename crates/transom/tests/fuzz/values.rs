@@ -1,6 +1,6 @@
 //! Targets that read values: ownership, patches, schemas.
 
-use crate::fuzz_values;
+use crate::fuzz::fuzz_values;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use transom_object::field::Path;

@@ -170,7 +170,7 @@ async fn random_protobuf_is_refused() {
 }
 
 #[tokio::test]
-async fn duplicate_keys_are_told_or_refused() {
+async fn duplicate_keys_cause_a_warning_or_a_refusal() {
     let target = Target::start().await;
     let body =
         br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"twice"},"data":{"a":"1","a":"2"}}"#;

@@ -32,7 +32,8 @@ async fn a_kept_connection_may_be_idle() {
     let target = Target::with(&["--header-timeout=1s"]).await;
     let mut kept = target.plane.access.dial("http/1.1").await.unwrap();
     exchange(&mut kept).await;
-    // Longer than the headers of a request may take.
+    // Real time is the subject: the server must not count it against a connection without a request. Longer than the
+    // headers of a request may take.
     tokio::time::sleep(Duration::from_secs(2)).await;
     exchange(&mut kept).await;
     target.assert_intact().await;
@@ -42,6 +43,7 @@ async fn a_kept_connection_may_be_idle() {
 async fn slow_connections_are_closed_and_delay_no_other_client() {
     let target = Target::with(&["--header-timeout=3s"]).await;
     let started = Instant::now();
+    // How long the test waits for the server's own timeout, which is what closes these connections.
     let limit = Duration::from_secs(40);
     let mut slow_ones = tokio::task::JoinSet::new();
     for _ in 0..200 {

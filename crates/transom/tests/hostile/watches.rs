@@ -40,7 +40,7 @@ async fn a_thousand_watches_on_four_connections_cost_little() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watches_that_nobody_reads_hold_nobody_up() {
+async fn unread_watches_delay_no_other_client() {
     let target = Target::start().await;
     let revision = target.client.get(CONFIG_MAPS).await.unwrap().revision();
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion={revision}");
@@ -122,7 +122,7 @@ async fn watches_opened_and_dropped_leave_nothing() {
 }
 
 #[tokio::test]
-async fn a_list_that_nobody_reads_is_let_go_with_its_connection() {
+async fn an_unread_list_is_dropped_with_its_connection() {
     let target = Target::start().await;
     write(target.client.clone(), 0, 1).await;
     let filling = "x".repeat(900_000);

@@ -324,7 +324,7 @@ fn two_resources_that_are_one_object_are_refused_as_a_plane_does() {
 }
 
 #[test]
-fn what_has_no_effect_is_told_on_stderr_alone() {
+fn what_has_no_effect_is_reported_on_stderr_only() {
     let files = Files::new();
     let plain = files.run(&["render", "xr.yaml", COMPOSITION]);
     assert!(plain.stderr.is_empty(), "{}", String::from_utf8_lossy(&plain.stderr));

@@ -54,7 +54,7 @@ async fn composition_selection() {
     user.apply(&selecting("region: AU")).await;
     let alone = json!({"region": "AU"});
     user.until(XR, meta::name(&xr), |o| o["spec"]["compositionSelector"]["matchLabels"] == alone).await;
-    user.must_rest(XR, meta::name(&xr)).await;
+    user.until_idle().await;
     let claim = user.get(CLAIM, "default/one").await.unwrap();
     assert_eq!(claim["spec"]["compositionSelector"]["matchLabels"], alone, "the label does not come back");
     assert_eq!(claim["spec"]["compositionRef"]["name"], "testing-au", "the choice stays");
@@ -90,8 +90,7 @@ async fn legacy_propagate_fields_removal_to_xr() {
         assert!(xr["metadata"][map].get("drop").is_none(), "{map}: {xr:#}");
     }
     user.until_ready(CLAIM, "default/one").await;
-    user.must_rest(CLAIM, "default/one").await;
-    user.must_rest(XR, &name).await;
+    user.until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

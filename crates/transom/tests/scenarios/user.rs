@@ -207,19 +207,9 @@ impl User {
         }
     }
 
-    /// Waits until an object no longer changes.
-    pub async fn must_rest(&self, kind: &str, name: &str) {
-        let started = Instant::now();
-        let mut before = self.get(kind, name).await;
-        loop {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            let after = self.get(kind, name).await;
-            if after == before {
-                return;
-            }
-            assert!(started.elapsed() < WAIT_LIMIT, "{kind} {name} does not rest: {after:?}");
-            before = after;
-        }
+    /// Waits until the controllers have nothing left to do at the moment.
+    pub async fn until_idle(&self) {
+        self.plane.until_idle().await;
     }
 }
 

@@ -50,11 +50,11 @@ pub async fn until_called(calls: &Calls, times: usize) {
 /// Makes a thing be looked at once, and says what its function was asked then.
 async fn looked_at(user: &User, calls: &Calls, name: &str) -> Vec<RunFunctionRequest> {
     user.until_ready(THING, name).await;
-    user.must_rest(THING, name).await;
+    user.until_idle().await;
     let before = count(calls);
     user.patch(THING, name, json!({"metadata": {"annotations": {"look": "again"}}})).await;
     until_called(calls, before + 1).await;
-    user.must_rest(THING, name).await;
+    user.until_idle().await;
     calls.lock().unwrap()[before..].to_vec()
 }
 
@@ -142,7 +142,7 @@ async fn case_82_what_was_required_before_is_there_at_once() {
     user.apply(&object("Thing", "one", "")).await;
     user.until_ready(THING, "one").await;
     let first = calls.lock().unwrap()[..2].to_vec();
-    assert!(first[0].required("it").is_none() && first[1].required("it").is_some(), "nobody could know");
+    assert!(first[0].required("it").is_none() && first[1].required("it").is_some(), "not known before");
     let again = looked_at(&user, &calls, "one").await;
     assert_eq!(again.len(), 1);
     assert_eq!(names(again[0].required("it")), ["x/two"]);

@@ -47,7 +47,7 @@ async fn case_58_a_composite_resource_of_another_claim_is_left_alone() {
     let reference = "resourceRef: {apiVersion: example.org/v1, kind: XClaim, name: mine}";
     user.apply(&object("Claim", "default/one", &format!("coolField: one, {reference}"))).await;
     assert_eq!(bound(&user, "default/one").await, "mine");
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     let failures = async || {
         let retries = user.counted("workqueue_retries_total", COUNTED).await;
         (retries, user.counted("controller_runtime_reconcile_errors_total", COUNTED).await)
@@ -59,9 +59,8 @@ async fn case_58_a_composite_resource_of_another_claim_is_left_alone() {
     assert_eq!(reason_of(&refused, "Synced"), "ReconcileError");
     assert_eq!(message_of(&refused, "Synced"), words);
     user.until_event("two", &format!("Warning BindCompositeResource {words}")).await;
-    user.must_rest(CLAIM, "default/two").await;
-    // What a first retry would wait for passes.
-    tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+    user.until_idle().await;
+    // A retry is counted as soon as it is scheduled.
     assert_eq!(failures().await, before, "only a human can help");
     let xr = user.get(XR, "mine").await.unwrap();
     assert_eq!((&xr["spec"]["claimRef"]["name"], &xr["spec"]["coolField"]), (&json!("one"), &json!("one")));
@@ -93,7 +92,7 @@ async fn case_59_a_claim_goes_although_its_composite_resource_is_gone_already() 
     let held = user.until(CLAIM, "default/one", |o| reason_of(o, "Ready") == "Deleting").await;
     assert_eq!((status_of(&held, "Ready"), status_of(&held, "Synced")), ("False", "True"));
     user.patch(CLAIM, "default/one", annotations(&json!({"look": "again"}))).await;
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     assert_eq!(
         user.list(XR).await,
         Vec::<Value>::new(),
@@ -110,7 +109,7 @@ async fn case_60_a_foreground_claim_waits_for_its_composite_resource_and_looks_a
     let xr = bound(&user, "default/one").await;
     let map = format!("default/{}", meta::name(&user.composed(MAP, &xr).await[0]));
     user.patch(MAP, &map, finalizers(&json!(["example.org/hold"]))).await;
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     let before = user.counted("workqueue_retries_total", COUNTED).await;
     user.delete(CLAIM, "default/one", None).await;
     let waiting = user.until(XR, &xr, meta::is_deleting).await;
@@ -152,7 +151,7 @@ async fn case_61_a_claim_that_is_no_longer_paused_goes_on() {
     let words = "Reconciliation (including deletion) is paused via the pause annotation";
     assert_eq!(message_of(&claim, "Synced"), words);
     user.until_event("one", &format!("Normal ReconciliationPaused {words}")).await;
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     assert_eq!(user.list(XR).await, Vec::<Value>::new());
     assert!(claim["spec"].get("resourceRef").is_none() && meta::finalizers(&claim).is_empty());
     user.patch(CLAIM, "default/one", annotations(&json!({"crossplane.io/paused": "false"}))).await;
@@ -183,7 +182,7 @@ async fn case_62_what_is_no_object_is_an_error() {
     }
     let xr = bound(&user, "default/status").await;
     bound(&user, "default/spec").await;
-    user.must_rest(XR, &xr).await;
+    user.until_idle().await;
     user.restart(&["--api-server-only"]).await;
     open_schemas(&user).await;
     user.patch(CLAIM, "default/spec", json!({"spec": 42})).await;
@@ -243,7 +242,7 @@ async fn case_64_a_claim_keeps_the_composition_it_chose() {
     let xr = bound(&user, "default/one").await;
     user.patch(XR, &xr, json!({"spec": {"compositionRef": {"name": "b"}}})).await;
     user.until(XR, &xr, |o| o["spec"]["compositionRef"]["name"] == "a").await;
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     let claim = user.until(CLAIM, "default/one", |o| o["status"]["coolerField"] == "a").await;
     assert_eq!(claim["spec"]["compositionRef"]["name"], "a");
 }
@@ -263,7 +262,7 @@ async fn case_65_a_claim_has_only_the_conditions_that_are_meant_for_it() {
     let xr = user.get(XR, &bound(&user, "default/one").await).await.unwrap();
     assert_eq!((reason_of(&xr, "Shown"), reason_of(&xr, "Hidden")), ("Seen", "Unseen"));
     assert_eq!(xr["status"]["claimConditionTypes"], json!(["Shown"]));
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     let claim = user.get(CLAIM, "default/one").await.unwrap();
     assert_eq!((status_of(&claim, "Shown"), message_of(&claim, "Shown")), ("True", "look"));
     assert_eq!(status_of(&claim, "Hidden"), "", "{claim:#}");
@@ -298,7 +297,7 @@ async fn case_66_a_claim_gets_the_secret_that_its_composite_resource_controls() 
     // Looked at again, nothing is written.
     user.patch(CLAIM, "default/one", annotations(&json!({"look": "again"}))).await;
     let seen = user.until(XR, &xr, |o| meta::annotation(o, "look") == Some("again")).await;
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     assert_eq!(user.get(SECRET, "default/for-me").await.unwrap(), mine);
     let published = |o: &Value| o["status"]["connectionDetails"]["lastPublishedTime"].clone();
     assert_eq!(published(&user.get(CLAIM, "default/one").await.unwrap()), published(&claim));
@@ -323,7 +322,7 @@ async fn case_66_without_a_reference_on_either_side_there_is_no_secret() {
         user.apply(&object("Claim", "default/one", spec)).await;
         let xr = user.get(XR, &bound(&user, "default/one").await).await.unwrap();
         let own = format!("kube-system/{}", meta::uid(&xr));
-        user.must_rest(CLAIM, "default/one").await;
+        user.until_idle().await;
         assert_eq!(user.get(SECRET, &own).await.is_some(), secrets);
         let all = user.list(SECRET).await;
         let copies: Vec<_> = all.iter().filter(|s| meta::namespace(s) == "default").collect();

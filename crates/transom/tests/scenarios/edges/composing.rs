@@ -97,14 +97,14 @@ async fn case_03_the_label_is_there_before_anything_is_composed() {
     // Without it nothing could be composed; it comes back first.
     user.patch(THING, "one", json!({"metadata": {"labels": null}})).await;
     user.until(THING, "one", |o| meta::label(o, "crossplane.io/composite") == Some("one")).await;
-    user.must_rest(THING, "one").await;
+    user.until_idle().await;
     things.until_well("one").await;
     assert_eq!(user.composed(MAP, "one").await.len(), 1);
     assert!(user.events_of("one").await.iter().all(|event| !event.contains("name label")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_08_what_nobody_calls_ready_is_not_yet_it_is_synced() {
+async fn case_08_without_all_resources_ready_it_is_synced_and_not_ready() {
     let things = Things::new("Cluster").await;
     things.answer(|response| {
         for (name, ready) in [("t", Ready::True), ("f", Ready::False), ("u", Ready::Unspecified)] {
@@ -169,7 +169,7 @@ async fn case_12_an_answer_is_asked_for_again_when_its_time_is_up() {
     });
     things.user.apply(&object("Thing", "one", "")).await;
     things.user.until(THING, "one", |o| o["status"]["coolerField"] == last).await;
-    things.user.must_rest(THING, "one").await;
+    things.user.until_idle().await;
     // The status changed with the last answer, so it is looked at once more.
     assert!(calls.load(Ordering::SeqCst) <= LAST + 2, "{calls:?}");
 }

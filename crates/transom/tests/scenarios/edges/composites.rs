@@ -99,7 +99,7 @@ async fn case_26_a_finalizer_that_cannot_be_removed_is_an_error() {
     user.apply(&object("Thing", "one", "coolField: free")).await;
     user.until_ready(THING, "one").await;
     user.patch(THING, "one", json!({"spec": {"coolField": "blocked"}})).await;
-    user.must_rest(THING, "one").await;
+    user.until_idle().await;
     user.delete(THING, "one", None).await;
     let words = "cannot remove composite resource finalizer: ";
     user.until_event("one", &format!("Warning DeleteCompositeResource {words}")).await;
@@ -204,7 +204,7 @@ async fn case_28_an_invalid_revision_composes_nothing() {
         async move {
             let mut revision = user.get(FUNCTION_REVISION, "dummy-1").await.unwrap();
             revision["status"] = json!({"capabilities": [what]});
-            user.cluster.update_status(&revision, "kubectl").await.expect("it can be told");
+            user.cluster.update_status(&revision, "kubectl").await.expect("the status is written");
         }
     };
     user.apply("apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: dummy-1, labels: {pkg.crossplane.io/package: function-dummy}}\nspec: {desiredState: Active, image: example.org/function-dummy:v1, revision: 1}\n").await;
@@ -229,12 +229,12 @@ async fn case_28_an_invalid_revision_composes_nothing() {
     user.until_true(REVISION, name, "ValidPipeline").await;
     until_well(&user, "one").await;
 
-    // Nobody judges a revision that is being deleted; what its functions can do is known all the same.
+    // A revision that is being deleted is not judged; what its functions can do is known all the same.
     user.patch(REVISION, name, json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
     user.delete(REVISION, name, None).await;
     let mut unjudged = user.until(REVISION, name, meta::is_deleting).await;
     unjudged["status"] = json!({"conditions": []});
-    user.cluster.update_status(&unjudged, "kubectl").await.expect("it can be told");
+    user.cluster.update_status(&unjudged, "kubectl").await.expect("the status is written");
     capable_of("operation").await;
     user.patch(THING, "one", json!({"spec": {"coolField": "again"}})).await;
     until_wrong(&user, "one", "ComposeResources", &invalid(why)).await;

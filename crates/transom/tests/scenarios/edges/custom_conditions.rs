@@ -50,8 +50,7 @@ async fn case_33_custom_events_and_conditions_reach_the_claim() {
     user.until_event("one", "Normal Announced for everybody").await;
     user.until_event(&xr, "Normal Announced Pipeline step \"step-0\": for everybody").await;
     user.until_event(&xr, "Warning Whispered Pipeline step \"step-0\": for operators").await;
-    user.must_rest(XR, &xr).await;
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     let object = user.get(XR, &xr).await.unwrap();
     assert_eq!((status_of(&object, "DatabaseUp"), reason_of(&object, "DatabaseUp")), ("True", "Seen"));
     assert_eq!((status_of(&object, "BucketUp"), reason_of(&object, "BucketUp")), ("False", "Hidden"));
@@ -99,7 +98,7 @@ async fn case_34_after_a_fatal_result_what_was_not_said_is_unknown() {
     assert_eq!((status_of(&events, "Seen"), reason_of(&events, "Seen")), ("True", "SeenAgain"));
     user.until_event(&xr, &format!("Warning ComposeResources {words}")).await;
     user.until_event("one", "Normal ComposeResources it staggers").await;
-    user.must_rest(CLAIM, "default/one").await;
+    user.until_idle().await;
     let events = user.events_of("one").await;
     assert!(!events.iter().any(|e| e.contains("it falls")), "{events:#?}");
     user.patch(CLAIM, "default/one", json!({"spec": {"coolField": "fine"}})).await;
@@ -126,7 +125,7 @@ async fn case_35_a_custom_condition_is_updated_and_one_that_is_not_said_stays() 
     let second = user.until(XR, &xr, |o| reason_of(o, "Said") == "Second").await;
     assert_eq!((status_of(&second, "Said"), message_of(&second, "Said")), ("False", ""));
     user.until_ready(XR, &xr).await;
-    user.must_rest(XR, &xr).await;
+    user.until_idle().await;
     let rested = user.get(XR, &xr).await.unwrap();
     assert_eq!(rested["status"]["coolerField"], "second");
     assert_eq!(condition(&rested, "Kept"), condition(&first, "Kept"), "as it was, with its time");
@@ -168,7 +167,7 @@ async fn case_36_functions_set_readiness_but_no_conditions_of_the_system() {
     user.until(CLAIM, "default/one", |o| reason_of(o, "Ready") == "Waiting").await;
     user.patch(CLAIM, "default/one", now("silent")).await;
     user.until(XR, &xr, |o| message_of(o, "Ready") == "Unready resources: map").await;
-    user.must_rest(XR, &xr).await;
+    user.until_idle().await;
     let rested = user.get(XR, &xr).await.unwrap();
     assert_eq!(
         (status_of(&rested, "Responsive"), reason_of(&rested, "Responsive")),
@@ -183,7 +182,7 @@ async fn case_36_functions_set_readiness_but_no_conditions_of_the_system() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_37_a_claim_that_cannot_be_told_fails_nothing() {
+async fn case_37_reports_for_a_missing_claim_fail_nothing() {
     let user = talking(|_, response| {
         response.warning("it may rain").and_claim();
         response.condition("Dry", ConditionTrue, "Yet").and_claim();
@@ -200,7 +199,7 @@ async fn case_37_a_claim_that_cannot_be_told_fails_nothing() {
         assert_eq!(status_of(&ready, "Dry"), "True");
         assert_eq!(ready["status"]["claimConditionTypes"], json!(["Dry"]));
         user.until_event(name, "Warning ComposeResources Pipeline step \"step-0\": it may rain").await;
-        user.must_rest(XR, name).await;
+        user.until_idle().await;
         let rested = user.get(XR, name).await.unwrap();
         assert_eq!((status_of(&rested, "Synced"), meta::is_deleting(&rested)), ("True", false));
     }

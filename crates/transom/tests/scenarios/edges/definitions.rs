@@ -100,7 +100,7 @@ async fn case_68_a_definition_waits_for_its_instances() {
         .await;
     user.until_event(NAME, "Normal RedactClaim waiting for composite resource claims to be deleted").await;
     user.until_gone(THING, claim["spec"]["resourceRef"]["name"].as_str().unwrap()).await;
-    user.must_rest(XRD, NAME).await;
+    user.until_idle().await;
     let xrd = user.get(XRD, NAME).await.unwrap();
     assert_eq!(
         (status_of(&xrd, "Established"), reason_of(&xrd, "Established")),
@@ -157,7 +157,7 @@ async fn case_70_a_controller_is_restarted_only_for_a_changed_specification() {
         first.replace(&format!("{{name: {NAME}}}"), &format!("{{name: {NAME}, labels: {{a: b}}}}"));
     user.apply(&labelled).await;
     user.until(CRD, NAME, |o| meta::label(o, "a") == Some("b")).await;
-    user.must_rest(XRD, NAME).await;
+    user.until_idle().await;
     let restarted =
         "Normal RestartComposite XRD specification changed; restarting controller to apply updates";
     let events = user.events_of(NAME).await.iter().any(|event| event == restarted);
@@ -185,14 +185,14 @@ async fn case_70_a_controller_is_restarted_only_for_a_changed_specification() {
     user.delete(XRD, NAME, None).await;
     user.until(XRD, NAME, |o| reason_of(o, "Established") == "TerminatingCompositeResource").await;
     user.patch(XRD, NAME, json!({"spec": {"metadata": {"labels": {"c": "d"}}}})).await;
-    user.must_rest(XRD, NAME).await;
+    user.until_idle().await;
     assert_eq!(user.counted(STARTED, "composite/things").await, 2);
     user.patch(THING, "one", json!({"metadata": {"finalizers": null}})).await;
     user.until_gone(XRD, NAME).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_71_a_watch_that_cannot_start_is_told_of_and_started_once_it_can() {
+async fn case_71_a_watch_that_cannot_start_is_reported_and_started_once_it_can() {
     let user = User::new().await;
     user.function("reader", |request, response| {
         response.require("later", ResourceSelector::all("example.org/v1", "Later"));

@@ -81,7 +81,7 @@ fn looking<'a>(flags: &[&'a str]) -> Vec<&'a str> {
 async fn until_at_rest(user: &User) {
     user.apply(&object("Thing", "one", "")).await;
     user.until_ready(THING, "one").await;
-    user.must_rest(THING, "one").await;
+    user.until_idle().await;
 }
 
 async fn until_counted(user: &User, name: &str, at_least: u64) {
@@ -153,7 +153,7 @@ async fn case_90_an_answer_that_holds_is_given_again() {
     user.until(THING, "one", |o| o["status"]["coolerField"] == "cool").await;
     assert!(count(&calls) > before);
     // A new process knows no answers.
-    user.must_rest(THING, "one").await;
+    user.until_idle().await;
     until_counted(&user, HITS, hits + 4).await;
     let before = count(&calls);
     user.restart(&looking(&[CACHED])).await;
@@ -253,7 +253,7 @@ async fn case_91_only_active_revisions_of_the_functions_of_a_pipeline_must_be_ca
     user.until_true(REVISION, &name, "ValidPipeline").await;
     // However it is spelled.
     revision(&user, "capable", &of("function-dummy"), "Active", json!(["Composition"])).await;
-    user.must_rest(REVISION, &name).await;
+    user.until_idle().await;
     let valid = user.get(REVISION, &name).await.unwrap();
     assert_eq!(status_of(&valid, "ValidPipeline"), "True");
 }

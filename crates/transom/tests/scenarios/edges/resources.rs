@@ -98,7 +98,7 @@ spec:
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_07_every_write_that_is_refused_is_told_of_and_made_up_for() {
+async fn case_07_every_refused_write_is_reported_and_repeated() {
     // A thing with more than two parts, or a status that is no text, is refused by the server.
     let few = "size(self.spec.crossplane.resourceRefs) < 3";
     let rule = format!(
@@ -216,7 +216,7 @@ async fn cases_14_15_only_what_is_its_own_is_observed_and_deleted() {
     user.until_gone(MAP, "default/unwanted").await;
     let thing = user.until(THING, "one", |o| references(o).len() == 1).await;
     assert_eq!(references(&thing)[0]["name"], "kept");
-    user.must_rest(THING, "one").await;
+    user.until_idle().await;
     for name in ["foreign", "free", "kept"] {
         let found = user.get(MAP, &format!("default/{name}")).await;
         assert!(found.is_some_and(|o| !meta::is_deleting(&o)), "{name} is left alone");
@@ -241,7 +241,7 @@ async fn case_16_references_are_in_order_and_name_namespaces_where_they_must() {
         .insert(0, json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "r"}));
     assert_eq!(references(&thing), expected);
     things.look_again("one").await;
-    things.user.must_rest(THING, "one").await;
+    things.user.until_idle().await;
     assert_eq!(references(&things.user.get(THING, "one").await.unwrap()), expected, "the order stays");
 
     let things = Things::new("Namespaced").await;

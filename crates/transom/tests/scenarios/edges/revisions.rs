@@ -42,10 +42,10 @@ async fn until_numbers(user: &User, composition: &str, wanted: &[i64]) -> Vec<Va
 }
 
 /// Waits until everything that happened to Compositions so far was looked at: another one that comes later was.
-async fn until_looked_at(user: &User, revision: &str, later: &str) {
+async fn until_looked_at(user: &User, later: &str) {
     apply(user, &says(later, "later")).await;
     until_numbers(user, later, &[1]).await;
-    user.must_rest(REVISION, revision).await;
+    user.until_idle().await;
 }
 
 async fn warnings_about(user: &User, name: &str) -> Vec<String> {
@@ -71,7 +71,7 @@ async fn case_50_a_deleted_composition_is_ignored() {
     user.delete(COMPOSITION, "a", None).await;
     user.until(COMPOSITION, "a", meta::is_deleting).await;
     user.patch(COMPOSITION, "a", json!({"metadata": {"labels": {"channel": "late"}}})).await;
-    until_looked_at(&user, meta::name(&first), "later").await;
+    until_looked_at(&user, "later").await;
     assert_eq!(
         revisions(&user, "a").await,
         std::slice::from_ref(&first),
@@ -80,7 +80,7 @@ async fn case_50_a_deleted_composition_is_ignored() {
     user.patch(COMPOSITION, "a", json!({"metadata": {"finalizers": null}})).await;
     user.until_gone(COMPOSITION, "a").await;
     user.until_gone(REVISION, meta::name(&first)).await;
-    until_looked_at(&user, meta::name(&first), "later-still").await;
+    until_looked_at(&user, "later-still").await;
     assert_eq!(revisions(&user, "a").await, Vec::<Value>::new(), "nothing comes back");
     assert_eq!(warnings_about(&user, "a").await, Vec::<String>::new());
     let log = user.home.log();
@@ -100,7 +100,7 @@ async fn cases_51_54_each_state_has_one_revision_and_the_next_number() {
     user.patch(COMPOSITION, "a", json!({"metadata": {"finalizers": ["example.org/hold"]}})).await;
     let touched =
         user.patch(REVISION, meta::name(&first), json!({"metadata": {"annotations": {"a": "b"}}})).await;
-    until_looked_at(&user, meta::name(&first), "later").await;
+    until_looked_at(&user, "later").await;
     assert_eq!(revisions(&user, "a").await, [touched], "a state that has a revision gets no other");
     for (words, wanted) in [("second", vec![1, 2]), ("third", vec![1, 2, 3])] {
         apply(&user, &says("a", words)).await;
@@ -141,7 +141,7 @@ async fn cases_52_53_an_owner_is_restored_but_none_is_replaced() {
     user.until_event("a", &words).await;
     // That stops everything, so nothing is made of a change.
     apply(&user, &says("a", "second")).await;
-    until_looked_at(&user, name, "later").await;
+    until_looked_at(&user, "later").await;
     let all = revisions(&user, "a").await;
     assert_eq!(numbers(&all), [1]);
     assert_eq!(all[0]["metadata"]["ownerReferences"], foreign);
@@ -197,7 +197,7 @@ async fn case_56_the_latest_revision_is_one_of_the_compositions_own() {
     until_numbers(&user, "a", &[1, 9]).await;
     user.apply(&object("Thing", "one", "crossplane: {compositionRef: {name: a}}")).await;
     let one = user.until_ready(THING, "one").await;
-    user.must_rest(THING, "one").await;
+    user.until_idle().await;
     assert_eq!(user.get(THING, "one").await.unwrap(), one);
     assert_eq!(one["spec"]["crossplane"]["compositionRevisionRef"]["name"], meta::name(&own));
     assert_eq!(one["status"]["coolerField"], "own");
@@ -219,7 +219,7 @@ async fn case_57_a_missing_capability_is_a_condition_and_no_error() {
         async move {
             let mut revision = user.get(FUNCTION_REVISION, name).await.unwrap();
             revision["status"] = json!({"capabilities": [what]});
-            user.cluster.update_status(&revision, "kubectl").await.expect("it can be told");
+            user.cluster.update_status(&revision, "kubectl").await.expect("the status is written");
         }
     };
     for (name, state, number) in [("dummy-1", "Active", 1), ("dummy-2", "Inactive", 2)] {
@@ -250,7 +250,7 @@ async fn case_57_a_missing_capability_is_a_condition_and_no_error() {
     apply(&user, &says("a", "second")).await;
     let second = until_numbers(&user, "a", &[1, 2]).await.remove(1);
     assert_eq!(status_of(&second, "ValidPipeline"), "False");
-    user.must_rest(REVISION, name).await;
+    user.until_idle().await;
     assert_eq!(warnings_about(&user, "a").await, Vec::<String>::new());
     let log = user.home.log();
     assert!(!log.contains("cannot reconcile"), "{log}");

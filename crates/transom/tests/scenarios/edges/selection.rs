@@ -68,7 +68,7 @@ async fn case_42_manual_pins_and_automatic_follows() {
     user.apply(&thing("pinned", &format!("compositionRef: {{name: b}}, {pin}"))).await;
     let pinned = until_says(&user, "pinned", "first").await;
     assert_eq!(pinned["spec"]["crossplane"]["compositionRef"]["name"], "b");
-    user.must_rest(THING, "latched").await;
+    user.until_idle().await;
     let latched = user.get(THING, "latched").await.unwrap();
     assert_eq!(
         (&latched["status"]["coolerField"], &latched["spec"]["crossplane"]["compositionRevisionRef"]["name"]),
@@ -76,12 +76,12 @@ async fn case_42_manual_pins_and_automatic_follows() {
     );
 
     // At the latest already: looked at, composed, and not written.
-    user.must_rest(THING, "auto").await;
+    user.until_idle().await;
     let before = user.get(THING, "auto").await.unwrap();
     let map = format!("default/{}", meta::name(&user.composed(MAP, "auto").await[0]));
     user.patch(MAP, &map, json!({"data": {"says": "drifted"}})).await;
     user.until(MAP, &map, |o| o["data"]["says"] == "second").await;
-    user.must_rest(THING, "auto").await;
+    user.until_idle().await;
     assert_eq!(user.get(THING, "auto").await.unwrap(), before);
 
     let select = |channel: &str| {
@@ -107,7 +107,7 @@ async fn case_42_a_choice_that_cannot_be_written_is_an_error() {
     user.apply(&says("a", &json!({}), "first")).await;
     user.apply(&object("Thing", "one", "coolField: kept, crossplane: {compositionRef: {name: a}}")).await;
     until_says(&user, "one", "first").await;
-    user.must_rest(THING, "one").await;
+    user.until_idle().await;
     user.apply(&says("a", &json!({}), "second")).await;
     let words = "cannot update composite resource: ";
     let wrong = user.until(THING, "one", |o| message_of(o, "Synced").starts_with(words)).await;
@@ -156,14 +156,14 @@ async fn case_43_only_what_fits_is_selected_and_only_once() {
         condition(o, "Synced")["observedGeneration"] == changed["metadata"]["generation"]
     })
     .await;
-    user.must_rest(THING, "gold-0").await;
+    user.until_idle().await;
     let one = user.get(THING, "gold-0").await.unwrap();
     assert_eq!(one["spec"]["crossplane"]["compositionRef"]["name"], "gold", "a choice is never questioned");
     assert!(!user.events_of("gold-0").await.contains(&format!("{CHOSEN}tin")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_44_the_default_speaks_only_for_those_who_say_nothing() {
+async fn case_44_the_default_applies_only_where_nothing_is_selected() {
     let user = with(&definition("Thing", "Cluster", "defaultCompositionRef: {name: b}")).await;
     user.apply(&definition("Other", "Cluster", "")).await;
     user.apply(&says("a", &json!({"tier": "gold"}), "from-a")).await;
@@ -213,7 +213,7 @@ async fn case_45_the_default_revision_selector_never_overwrites() {
     user.apply(&thing("refers", &format!("{named}, compositionRevisionRef: {{name: {edge}}}"))).await;
     for (name, wanted) in [("own", Some(json!({"matchLabels": {"channel": "edge"}}))), ("refers", None)] {
         until_says(&user, name, "edge").await;
-        user.must_rest(THING, name).await;
+        user.until_idle().await;
         assert_eq!(selector(&user.get(THING, name).await.unwrap()), wanted, "{name}");
         let events = user.events_of(name).await;
         assert!(!events.contains(&DEFAULT_SELECTOR.to_owned()), "{name}: {events:#?}");
@@ -239,7 +239,7 @@ async fn case_46_an_enforced_composition_overrides_every_other() {
     until_says(&user, "same", "law").await;
     let events = choices(&user, "same").await;
     assert!(!events.iter().any(|e| e == ENFORCED || e.starts_with(CHOSEN)), "{events:#?}");
-    // Whoever disagrees is overruled.
+    // A user's other choice is replaced.
     let a = json!({"spec": {"crossplane": {"compositionRef": {"name": "a"}}}});
     user.patch(THING, "same", a).await;
     user.until(THING, "same", |o| o["spec"]["crossplane"]["compositionRef"]["name"] == "law").await;

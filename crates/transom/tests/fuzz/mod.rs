@@ -2,7 +2,7 @@
 //! a moment in every test run and for hours on request. Stable Rust and plain `cargo test` are enough:
 //!
 //! ```text
-//! TRANSOM_FUZZ_SECONDS=3600 TRANSOM_FUZZ_SEED=$RANDOM cargo test -p transom --test fuzz -- json
+//! TRANSOM_FUZZ_SECONDS=3600 TRANSOM_FUZZ_SEED=$RANDOM cargo test -p transom --test process fuzz::text::json
 //! ```
 //!
 //! Beyond "no panic, in bounded time" each target holds its subject to laws: what is read and written reads back
