@@ -4,7 +4,7 @@ use super::{Plane, WAIT_LIMIT, wait_until};
 use std::time::{Duration, Instant};
 
 /// How often in a row the controllers must be found idle.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 5;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What the metrics show of all queues together.
