@@ -1,6 +1,6 @@
 //! Whether the controllers of a plane have anything left to do.
 
-use super::{Plane, WAIT_LIMIT, wait_until};
+use super::{Plane, WAIT_LIMIT};
 use std::time::{Duration, Instant};
 
 /// How often in a row the controllers must be found idle.
@@ -35,11 +35,11 @@ impl Plane {
     /// for a time do not count.
     pub async fn until_idle(&self) {
         let client = self.client().await;
-        wait_until("the plane is ready", async || {
-            client.get("/readyz").await.expect("an answer").status == 200
-        })
-        .await;
         let started = Instant::now();
+        while client.get("/readyz").await.expect("an answer").status != 200 {
+            assert!(started.elapsed() < WAIT_LIMIT, "the plane is not ready");
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
         let (mut before, mut rounds) = (Queues::default(), 0);
         while rounds < ROUNDS {
             let now = Queues::read(&client.get("/metrics").await.expect("metrics").text());
