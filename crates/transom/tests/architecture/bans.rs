@@ -65,7 +65,6 @@ const BANS: &[Ban] = &[
             "store/src/store.rs",
             "transom/src/plane/controllers.rs",
             "transom/src/plane/listener.rs",
-            "transom/src/plane/runtimes.rs",
             "transom/src/plane/server.rs",
             "transom/src/up/mod.rs",
         ],
