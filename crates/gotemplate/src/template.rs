@@ -1,4 +1,4 @@
-//! The public face: parse once, share, execute many times.
+//! The public API: parse once, share, execute many times.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Template {
     pub fn parse(name: &str, text: &str, options: &Options) -> Result<Template, Error> {
         let resolve = |word: &str| {
             if options.functions.contains(word) {
-                return Some(Callee::Custom(Arc::from(word)));
+                return Ok(Callee::Custom(Arc::from(word)));
             }
             if options.plain { Callee::resolve_plain(word) } else { Callee::resolve(word) }
         };

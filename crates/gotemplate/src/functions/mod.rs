@@ -125,22 +125,34 @@ impl Callee {
     }
 
     /// Like [`resolve`](Self::resolve), among the language's own functions only.
-    pub(crate) fn resolve_plain(name: &str) -> Option<Callee> {
+    pub(crate) fn resolve_plain(name: &str) -> Result<Callee, String> {
         match name {
             "and" | "or" | "call" => Self::resolve(name),
-            _ => LANGUAGE.iter().flat_map(|table| table.iter()).find(|n| n.name == name).map(Callee::Native),
+            _ => {
+                let native = LANGUAGE.iter().flat_map(|table| table.iter()).find(|n| n.name == name);
+                native.map(Callee::Native).ok_or_else(|| not_defined(name))
+            }
         }
     }
 
-    pub(crate) fn resolve(name: &str) -> Option<Callee> {
+    /// The function of this name that needs no registration, or why there is none.
+    pub(crate) fn resolve(name: &str) -> Result<Callee, String> {
         match name {
-            "and" => Some(Callee::Special(Special::And)),
-            "or" => Some(Callee::Special(Special::Or)),
-            "call" => Some(Callee::Special(Special::Call)),
-            "include" => Some(Callee::Special(Special::Include)),
-            _ => NATIVES.get(name).map(|native| Callee::Native(native)),
+            "and" => Ok(Callee::Special(Special::And)),
+            "or" => Ok(Callee::Special(Special::Or)),
+            "call" => Ok(Callee::Special(Special::Call)),
+            "include" => Ok(Callee::Special(Special::Include)),
+            _ => match NATIVES.get(name) {
+                Some(native) => Ok(Callee::Native(native)),
+                None => Err(crate::sprig::why_undefined(name)),
+            },
         }
     }
+}
+
+/// Go's message for an unknown function.
+pub(crate) fn not_defined(name: &str) -> String {
+    crate::fmt::sprintf("function %q not defined", &[Value::str(name)])
 }
 
 impl std::fmt::Debug for Callee {
@@ -154,8 +166,9 @@ const LANGUAGE: [&[Native]; 3] = [compare::FUNCTIONS, escape::FUNCTIONS, sequenc
 
 static NATIVES: LazyLock<HashMap<&'static str, &'static Native>> = LazyLock::new(|| {
     // Later tables win: sprig's `slice` replaces the language's.
-    let tables = LANGUAGE.iter().chain(crate::sprig::TABLES).chain([&crate::yaml::FUNCTIONS]);
-    tables.flat_map(|table| table.iter()).map(|native| (native.name, native)).collect()
+    let language = LANGUAGE.iter().flat_map(|table| table.iter());
+    let all = language.chain(crate::sprig::functions()).chain(crate::yaml::FUNCTIONS);
+    all.map(|native| (native.name, native)).collect()
 });
 
 /// Names of every function that needs no registration.

@@ -167,8 +167,8 @@ impl Parser<'_> {
         let item = self.next_non_space();
         let term = match item.kind {
             ItemKind::Identifier => match (self.resolve)(&item.text) {
-                Some(callee) => Term::Identifier(callee),
-                None => return self.error(sprintf("function %q not defined", &[Value::str(item.text)])),
+                Ok(callee) => Term::Identifier(callee),
+                Err(message) => return self.error(message),
             },
             ItemKind::Dot => Term::Dot,
             ItemKind::Nil => Term::Nil,

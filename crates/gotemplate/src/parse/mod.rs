@@ -51,7 +51,7 @@ pub struct Parser<'a> {
     name: &'a str,
     lexer: Lexer<'a>,
     scope: Scope,
-    resolve: &'a dyn Fn(&str) -> Option<Callee>,
+    resolve: &'a dyn Fn(&str) -> Result<Callee, String>,
     trees: HashMap<Str, Arc<Tree>>,
     variable_ids: HashMap<Arc<str>, u32>,
     depth: usize,
@@ -84,11 +84,11 @@ pub fn parse<'a>(
     name: &'a str,
     text: &'a str,
     (left, right): (&'a str, &'a str),
-    resolve: &'a dyn Fn(&str) -> Option<Callee>,
+    resolve: &'a dyn Fn(&str) -> Result<Callee, String>,
 ) -> Result<Parsed, Error> {
     let mut lexer = Lexer::new(text, left, right);
-    lexer.break_is_keyword = resolve("break").is_none();
-    lexer.continue_is_keyword = resolve("continue").is_none();
+    lexer.break_is_keyword = resolve("break").is_err();
+    lexer.continue_is_keyword = resolve("continue").is_err();
     let mut parser = Parser {
         name,
         lexer,

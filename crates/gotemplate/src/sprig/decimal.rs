@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use rsa::BigUint;
+use num_bigint::BigUint;
 
 /// `± coefficient × 10^exponent`.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ fn power_of_ten(exponent: i64) -> BigUint {
 impl Decimal {
     /// Machine words in the coefficient: what arithmetic on it costs.
     pub fn size(&self) -> usize {
-        self.coefficient.bits() / 64
+        usize::try_from(self.coefficient.bits() / 64).unwrap_or(usize::MAX)
     }
 
     fn is_zero(&self) -> bool {

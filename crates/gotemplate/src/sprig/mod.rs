@@ -1,22 +1,20 @@
 //! sprig v3.3.0, the functions function-go-templating ships. `env` and `expandenv` are absent, as there.
 
 mod case;
-mod certificates;
 mod convert;
+#[cfg(feature = "sprig-crypto")]
 mod crypto;
 mod dates;
 mod decimal;
 mod defaults;
 mod dicts;
+mod digests;
 mod encoding;
 mod json;
-mod keys;
 mod lists;
 mod math;
 mod merge;
-mod password;
 mod paths;
-mod primes;
 mod reflect;
 mod regexes;
 mod strings;
@@ -33,20 +31,52 @@ pub(crate) fn copy(env: &mut Env<'_>, value: &Value) -> Result<Value, CallError>
     dicts::deep_copy(env, value, 0)
 }
 
-pub const TABLES: &[&[Native]] = &[
+/// Functions that only a build with the feature `sprig-crypto` has.
+const CRYPTO_FUNCTIONS: &[&str] = &[
+    "bcrypt",
+    "buildCustomCert",
+    "decryptAES",
+    "derivePassword",
+    "encryptAES",
+    "genCA",
+    "genCAWithKey",
+    "genPrivateKey",
+    "genSelfSignedCert",
+    "genSelfSignedCertWithKey",
+    "genSignedCert",
+    "genSignedCertWithKey",
+    "htpasswd",
+];
+
+/// Why sprig has no function of this name here.
+pub(crate) fn why_undefined(name: &str) -> String {
+    if CRYPTO_FUNCTIONS.contains(&name) {
+        return format!("function {name} is not in this build: build with the feature sprig-crypto");
+    }
+    crate::functions::not_defined(name)
+}
+
+/// All functions of sprig that this build has.
+pub fn functions() -> impl Iterator<Item = &'static Native> {
+    #[cfg(feature = "sprig-crypto")]
+    let crypto = crypto::TABLES;
+    #[cfg(not(feature = "sprig-crypto"))]
+    let crypto: &[&[Native]] = &[];
+    TABLES.iter().chain(crypto).flat_map(|table| table.iter())
+}
+
+const TABLES: &[&[Native]] = &[
     case::FUNCTIONS,
-    certificates::FUNCTIONS,
     convert::FUNCTIONS,
-    crypto::FUNCTIONS,
     dates::FUNCTIONS,
     defaults::FUNCTIONS,
     dicts::FUNCTIONS,
+    digests::FUNCTIONS,
     encoding::FUNCTIONS,
     json::FUNCTIONS,
     lists::FUNCTIONS,
     lists::PAIRED,
     math::FUNCTIONS,
-    password::FUNCTIONS,
     paths::FUNCTIONS,
     reflect::FUNCTIONS,
     regexes::FUNCTIONS,
@@ -92,5 +122,28 @@ mod args {
             }
             other => Err(format!("{doing} {}", other.kind().name()).into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(feature = "sprig-crypto")]
+    #[test]
+    fn the_list_of_crypto_functions_is_that_of_the_feature() {
+        let mut names: Vec<&str> =
+            crypto::TABLES.iter().flat_map(|table| table.iter()).map(|native| native.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, CRYPTO_FUNCTIONS);
+    }
+
+    #[test]
+    fn a_function_of_the_feature_is_not_reported_as_unknown() {
+        assert_eq!(
+            why_undefined("genCA"),
+            "function genCA is not in this build: build with the feature sprig-crypto"
+        );
+        assert_eq!(why_undefined("genCa"), "function \"genCa\" not defined");
     }
 }

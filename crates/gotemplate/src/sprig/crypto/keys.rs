@@ -21,7 +21,7 @@ pub enum PrivateKey {
     Pkcs8(Vec<u8>),
 }
 
-/// The environment's randomness, as the RSA generator wants it.
+/// The environment's randomness, as the RSA and DSA generators read it.
 pub struct Draw<'e, 'a>(pub &'e Env<'a>);
 
 impl rand_core::RngCore for Draw<'_, '_> {
@@ -93,7 +93,7 @@ pub fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
 }
 
 pub fn generate_rsa(env: &mut Env<'_>, bits: usize) -> Result<PrivateKey, CallError> {
-    // Key generation is the slowest thing a template can ask for; its cost grows with the fourth power.
+    // Key generation is the slowest function of templates; its cost grows with the fourth power.
     env.spend(if bits > 2048 { 2_500_000 } else { 990_000 })?;
     let (p, q) = (prime(env, bits / 2)?, prime(env, bits / 2)?);
     let key =
@@ -106,7 +106,7 @@ pub fn generate_ec(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(|problem| problem.to_string())?;
     let pkcs8 = key.serialize_der();
     let marker = [0x02, 0x01, 0x01, 0x04, 0x20];
-    let at = super::strings::find(&pkcs8, &marker).ok_or("unexpected key encoding")? + marker.len();
+    let at = crate::sprig::strings::find(&pkcs8, &marker).ok_or("unexpected key encoding")? + marker.len();
     let scalar = pkcs8.get(at..at + 32).ok_or("unexpected key encoding")?;
     let point = pkcs8.get(pkcs8.len().saturating_sub(65)..).ok_or("unexpected key encoding")?;
     let public = tlv(0x03, &[&[0], point].concat());

@@ -9,9 +9,9 @@ use rcgen::{
     KeyUsagePurpose, SanType, SerialNumber,
 };
 
-use super::args::{int, text};
 use super::keys::{self, PrivateKey, decode_pem, pem};
 use crate::functions::{CallError, Env, Native, Type, fixed};
+use crate::sprig::args::{int, text};
 use crate::value::{Form, Struct, Value};
 use transom_go::encoding::base64_decode;
 
@@ -79,8 +79,8 @@ fn build_custom(_: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     let (cert, key) =
         (String::from_utf8_lossy(&cert).into_owned(), String::from_utf8_lossy(&key).into_owned());
     let (_, der) = decode_pem(&cert).ok_or("unable to decode certificate")?;
-    let key_of_anyone = rcgen::KeyPair::generate().map_err(|problem| problem.to_string())?;
-    Issuer::from_ca_cert_der(&der.into(), key_of_anyone)
+    let any_key = rcgen::KeyPair::generate().map_err(|problem| problem.to_string())?;
+    Issuer::from_ca_cert_der(&der.into(), any_key)
         .map_err(|problem| format!("error parsing certificate: decodedCert.Bytes: {problem}"))?;
     PrivateKey::from_pem(&key).map_err(|problem| format!("error parsing private key: {problem}"))?;
     Ok(certificate(cert, key))

@@ -2,9 +2,9 @@
 
 use ring::hmac;
 
-use super::args::{int, text};
-use super::crypto::SLOW;
+use super::ciphers::SLOW_FUNCTION_STEPS;
 use crate::functions::{CallError, Env, Native, Type, fixed};
+use crate::sprig::args::{int, text};
 use crate::value::Value;
 
 pub const FUNCTIONS: &[Native] =
@@ -72,7 +72,7 @@ fn derive(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     let Some(templates) = templates(kind) else {
         return env.string([b"cannot find password template ".as_slice(), kind].concat());
     };
-    env.spend(SLOW * 3)?;
+    env.spend(SLOW_FUNCTION_STEPS * 3)?;
     let salt = [SEED, &prefixed(user)].concat();
     let mut key = [0; 64];
     let params = scrypt::Params::new(15, 8, 2, key.len()).map_err(|problem| problem.to_string())?;
