@@ -7,7 +7,7 @@ struct Decimal {
     point: i32,
 }
 
-/// `strconv.FormatFloat` in the forms `e E f g G b x X`; a precision of -1 asks for the fewest digits that read back.
+/// `strconv.FormatFloat` in the forms `e E f g G b x X`; a precision of -1 means the fewest digits that read back.
 pub fn format_float(value: f64, form: u8, precision: i32) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -46,12 +46,12 @@ pub fn shortest_float32(value: f32) -> String {
 }
 
 /// No number has more digits than this, before or after its point; all beyond are zeros. Rust formats no more than 65,535.
-const MOST_DIGITS: usize = 1_100;
+const MAX_DIGITS: usize = 1_100;
 
 fn digits(value: f64, count: Option<i32>) -> Decimal {
     let text = match count {
         Some(count) => {
-            format!("{:.*e}", usize::try_from(count - 1).unwrap_or(0).min(MOST_DIGITS), value.abs())
+            format!("{:.*e}", usize::try_from(count - 1).unwrap_or(0).min(MAX_DIGITS), value.abs())
         }
         None => format!("{:e}", value.abs()),
     };
@@ -93,7 +93,7 @@ fn exponent_form(decimal: &Decimal, precision: usize, form: u8) -> String {
 fn fixed_form(value: f64, precision: i32) -> String {
     match usize::try_from(precision) {
         Ok(precision) => {
-            let written = precision.min(MOST_DIGITS);
+            let written = precision.min(MAX_DIGITS);
             let mut text = format!("{value:.written$}");
             text.extend(std::iter::repeat_n('0', precision - written));
             text

@@ -87,18 +87,17 @@ pub fn unquote(literal: &str) -> Option<Vec<u8>> {
     match bytes[0] {
         b'`' if inner.contains(&b'`') => None,
         b'`' => Some(inner.iter().copied().filter(|byte| *byte != b'\r').collect()),
-        b'"' => unescape(inner),
+        b'"' if inner.contains(&b'\n') => None,
+        b'"' => unescape(inner, b'"'),
         _ => None,
     }
 }
 
-fn unescape(mut text: &[u8]) -> Option<Vec<u8>> {
+/// What is written between two quotes: `strconv.UnquoteChar` until the end. Unlike in Go's own literals, lines may end.
+pub fn unescape(mut text: &[u8], quote: u8) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     while !text.is_empty() {
-        if text[0] == b'\n' {
-            return None;
-        }
-        let (unit, rest) = unquote_char(text, b'"')?;
+        let (unit, rest) = unquote_char(text, quote)?;
         match unit {
             Unit::Byte(byte) => out.push(byte),
             Unit::Rune(rune) => push_rune(&mut out, rune),
@@ -108,7 +107,7 @@ fn unescape(mut text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// What one character or escape of a literal stands for.
+/// The value of one character or escape of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A byte: ASCII, or an escape such as `\xff`.
@@ -194,5 +193,15 @@ mod tests {
         }
         assert_eq!(quote_bytes(b"a\xffb", Shown::Printable), r#""a\xffb""#);
         assert_eq!(quote_bytes("é".as_bytes(), Shown::Ascii), r#""\u00e9""#);
+    }
+
+    #[test]
+    fn line_breaks_are_refused_in_literals_only() {
+        assert_eq!(unquote("\"a\nb\""), None);
+        assert_eq!(unescape(b"a\nb", b'"').as_deref(), Some(b"a\nb".as_slice()));
+        assert_eq!(unescape(br"it\'s \x41\101\u00e9", b'\'').as_deref(), Some("it's AAé".as_bytes()));
+        for refused in [&b"it's"[..], br#"\""#, br"\400", br"\ud800", br"\"] {
+            assert_eq!(unescape(refused, b'\''), None, "{refused:?}");
+        }
     }
 }

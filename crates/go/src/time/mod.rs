@@ -76,7 +76,7 @@ pub struct Civil {
     pub second: i64,
 }
 
-const DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 const MONTHS: [&str; 12] = [
     "January",
@@ -135,7 +135,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// Bounds within which arithmetic on seconds cannot overflow; far outside what any date needs.
-const FARTHEST: i64 = 1 << 55;
+const MAX_ABSOLUTE_SECONDS: i64 = 1 << 55;
 
 impl Time {
     /// The first instant of year 1, Go's zero time.
@@ -148,7 +148,11 @@ impl Time {
 
     /// `time.Unix`, in UTC.
     pub fn from_unix(seconds: i64, nanos: u32) -> Time {
-        Time { seconds: seconds.clamp(-FARTHEST, FARTHEST), nanos, location: Location::Utc }
+        Time {
+            seconds: seconds.clamp(-MAX_ABSOLUTE_SECONDS, MAX_ABSOLUTE_SECONDS),
+            nanos,
+            location: Location::Utc,
+        }
     }
 
     /// Nanoseconds since the epoch, in UTC.
@@ -160,7 +164,7 @@ impl Time {
     /// The instant a clock in `location` shows as this date and time.
     pub fn from_civil(civil: Civil, nanos: u32, location: Location) -> Time {
         let days = days_from_civil(civil.year, civil.month, civil.day);
-        let local = days * DAY + civil.hour * 3600 + civil.minute * 60 + civil.second;
+        let local = days * SECONDS_PER_DAY + civil.hour * 3600 + civil.minute * 60 + civil.second;
         let mut time = Time { seconds: local, nanos, location };
         // The offset depends on the instant, which depends on the offset: Go stops after two rounds.
         let first = i64::from(time.offset());
@@ -187,7 +191,7 @@ impl Time {
             Location::Utc => (0, "UTC".to_owned()),
             Location::Fixed(name, offset) => (*offset, name.to_string()),
             Location::Zone(zone) => {
-                // The database cannot be asked about the last days of the year 9999 and what follows.
+                // The database does not cover the last days of the year 9999 and later.
                 let (first, last) = (jiff::Timestamp::MIN, jiff::Timestamp::MAX);
                 let nearest = if self.seconds < 0 { first } else { last };
                 let moment = jiff::Timestamp::from_second(self.seconds).unwrap_or(nearest);
@@ -205,14 +209,14 @@ impl Time {
     /// Date and clock in the time's location.
     pub fn civil(&self) -> Civil {
         let local = self.seconds + i64::from(self.offset());
-        let (year, month, day) = civil_from_days(local.div_euclid(DAY));
-        let clock = local.rem_euclid(DAY);
+        let (year, month, day) = civil_from_days(local.div_euclid(SECONDS_PER_DAY));
+        let clock = local.rem_euclid(SECONDS_PER_DAY);
         Civil { year, month, day, hour: clock / 3600, minute: clock / 60 % 60, second: clock % 60 }
     }
 
     /// The day of the week, from Sunday as 0.
     pub fn weekday(&self) -> i64 {
-        let days = (self.seconds + i64::from(self.offset())).div_euclid(DAY);
+        let days = (self.seconds + i64::from(self.offset())).div_euclid(SECONDS_PER_DAY);
         (days + 4).rem_euclid(7)
     }
 
@@ -232,11 +236,11 @@ impl Time {
     /// `Time.AddDate`.
     #[must_use]
     pub fn plus_date(&self, years: i64, months: i64, days: i64) -> Time {
-        const MOST: i64 = 1_000_000;
+        const MAX_UNITS: i64 = 1_000_000;
         let mut civil = self.civil();
-        civil.year += years.clamp(-MOST, MOST);
-        civil.month += months.clamp(-MOST, MOST);
-        civil.day += days.clamp(-MOST, MOST);
+        civil.year += years.clamp(-MAX_UNITS, MAX_UNITS);
+        civil.month += months.clamp(-MAX_UNITS, MAX_UNITS);
+        civil.day += days.clamp(-MAX_UNITS, MAX_UNITS);
         Time::from_civil(civil, self.nanos, self.location.clone())
     }
 

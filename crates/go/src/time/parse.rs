@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::layout::{self, Element};
 use super::{Civil, Location, MONTHS, Time, WEEKDAYS, days_from_civil, quote};
 
-/// What the elements read so far have said.
+/// The values of the elements read so far.
 #[derive(Default)]
 struct Fields {
     year: i64,

@@ -1,4 +1,4 @@
-//! Percent-encoding, by the part of a URL that a byte stands in.
+//! Percent-encoding, by the part of a URL that a byte is in.
 
 use super::quoted;
 

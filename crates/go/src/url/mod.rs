@@ -16,7 +16,7 @@ pub struct Url {
     pub scheme: Vec<u8>,
     /// What follows a scheme without a slash, encoded: `mailto:opaque`.
     pub opaque: Vec<u8>,
-    /// What stands before `@` in the authority.
+    /// The part before `@` in the authority.
     pub user: Option<Userinfo>,
     /// The host, with its port.
     pub host: Vec<u8>,

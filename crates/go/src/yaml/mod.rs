@@ -119,7 +119,7 @@ fn timestamp(text: &str) -> Option<Time> {
         "2006-1-2 15:4:5.999999999",
         "2006-1-2",
     ];
-    // Most numbers are told apart from dates without trying the layouts.
+    // Most numbers are distinguished from dates without trying the layouts.
     let year = text.bytes().take_while(u8::is_ascii_digit).count();
     if year != 4 || text.as_bytes().get(4) != Some(&b'-') {
         return None;
