@@ -17,7 +17,7 @@ pub fn has_status(conditions: &[Value], kind: &str, status: &str) -> bool {
     find(conditions, kind).is_some_and(|c| text(c, "status") == status)
 }
 
-/// Adds a condition or updates the one of its type; says whether anything changed. The transition time moves only
+/// Adds a condition or updates the one of its type; returns whether anything changed. The transition time moves only
 /// with the status, to the one given or else to `now`. Fields that do not belong to a condition stay.
 pub fn set(conditions: &mut Vec<Value>, mut new: Value, now: Timestamp) -> bool {
     if !new.is_object() {

@@ -172,17 +172,17 @@ fn set_entry(object: &mut Value, map: &str, key: &str, value: &str) {
 
 /// Without vowels and look-alikes, so that no words arise.
 const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX_LENGTH: usize = 5;
-const NAME_LENGTH: usize = 63;
+const SUFFIX_BYTES: usize = 5;
+const MAX_GENERATED_NAME_BYTES: usize = 63;
 
 /// A name made of `generateName` and five characters drawn from `random`.
 pub fn generate_name(base: &str, random: &mut impl FnMut() -> u32) -> String {
-    let mut end = base.len().min(NAME_LENGTH - SUFFIX_LENGTH);
+    let mut end = base.len().min(MAX_GENERATED_NAME_BYTES - SUFFIX_BYTES);
     while !base.is_char_boundary(end) {
         end -= 1;
     }
     let mut name = base[..end].to_owned();
-    for _ in 0..SUFFIX_LENGTH {
+    for _ in 0..SUFFIX_BYTES {
         // The upper half of the product is uniform to within 2^-27.
         let index = (u64::from(random()) * SUFFIX_ALPHABET.len() as u64) >> 32;
         name.push(char::from(SUFFIX_ALPHABET[usize::try_from(index).unwrap_or_default()]));

@@ -1,6 +1,6 @@
 //! What may be a name: DNS labels and subdomains, label keys and values, port names and their kin.
 //!
-//! A check returns one message per rule broken, in the words of Kubernetes; no message means valid. Names are
+//! A check returns one message per rule broken, with the text of Kubernetes; no message means valid. Names are
 //! ASCII by rule, so everything here looks at bytes; lengths are in bytes too, whatever a message says.
 
 pub mod ip;
@@ -15,10 +15,10 @@ const LABEL_KEY_FMT: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_KEY_MSG: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const LABEL_KEY_EXAMPLES: [&str; 3] = ["MyName", "my.name", "123-abc"];
 
-const LABEL_MAX: usize = 63;
-const SUBDOMAIN_MAX: usize = 253;
+const MAX_LABEL_BYTES: usize = 63;
+const MAX_SUBDOMAIN_BYTES: usize = 253;
 
-/// The rules that names of one kind of object follow. `prefix` says that random characters will be appended,
+/// The rules that names of one kind of object follow. `prefix` is whether random characters will be appended,
 /// so that a trailing dash is fine.
 pub type NameRule = fn(name: &str, prefix: bool) -> Vec<String>;
 
@@ -71,7 +71,7 @@ fn is_lower_alnum(b: u8) -> bool {
 
 /// Up to 63 lower-case letters, digits and dashes.
 pub fn is_dns1123_label(value: &str) -> Vec<String> {
-    let mut errors = too_long(value, LABEL_MAX, "characters");
+    let mut errors = too_long(value, MAX_LABEL_BYTES, "characters");
     if !has_label_shape(value.as_bytes()) {
         errors.push(if has_subdomain_shape(value) {
             "must not contain dots".to_owned()
@@ -93,7 +93,7 @@ pub fn is_dns1123_subdomain(value: &str) -> Vec<String> {
 
 // Newer upstream packages say "bytes" where older ones say "characters", about the same limit.
 fn subdomain(value: &str, unit: &str) -> Vec<String> {
-    let mut errors = too_long(value, SUBDOMAIN_MAX, unit);
+    let mut errors = too_long(value, MAX_SUBDOMAIN_BYTES, unit);
     if !has_subdomain_shape(value) {
         errors.push(regex_error(SUBDOMAIN_MSG, SUBDOMAIN_FMT, &["example.com"]));
     }
@@ -107,7 +107,7 @@ pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
         matches!((s.first(), s.last()), (Some(a), Some(b)) if is_lower_alnum(*a) && is_lower_alnum(*b))
             && s.iter().all(|b| is_lower_alnum(*b) || *b == b'-' || *b == b'_')
     };
-    let mut errors = too_long(value, SUBDOMAIN_MAX, "characters");
+    let mut errors = too_long(value, MAX_SUBDOMAIN_BYTES, "characters");
     if !value.as_bytes().split(|b| *b == b'.').all(part) {
         errors.push(regex_error(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
@@ -120,7 +120,7 @@ pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
 
 /// `*.` and a subdomain.
 pub fn is_wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
-    let mut errors = too_long(value, SUBDOMAIN_MAX, "characters");
+    let mut errors = too_long(value, MAX_SUBDOMAIN_BYTES, "characters");
     if !value.strip_prefix("*.").is_some_and(has_subdomain_shape) {
         errors.push(regex_error(
             "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
@@ -133,7 +133,7 @@ pub fn is_wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
 
 /// A label that begins with a letter.
 pub fn is_dns1035_label(value: &str) -> Vec<String> {
-    let mut errors = too_long(value, LABEL_MAX, "characters");
+    let mut errors = too_long(value, MAX_LABEL_BYTES, "characters");
     if !has_label_shape(value.as_bytes()) || value.starts_with(|c: char| c.is_ascii_digit()) {
         errors.push(regex_error(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
@@ -172,8 +172,8 @@ pub fn is_qualified_name(value: &str) -> Vec<String> {
     };
     if name.is_empty() {
         errors.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_MAX {
-        errors.push(format!("name part must be no more than {LABEL_MAX} bytes"));
+    } else if name.len() > MAX_LABEL_BYTES {
+        errors.push(format!("name part must be no more than {MAX_LABEL_BYTES} bytes"));
     }
     if !has_label_key_shape(name) {
         errors.push(format!("name part {}", regex_error(LABEL_KEY_MSG, LABEL_KEY_FMT, &LABEL_KEY_EXAMPLES)));
@@ -183,7 +183,7 @@ pub fn is_qualified_name(value: &str) -> Vec<String> {
 
 /// What a label may have as its value.
 pub fn is_label_value(value: &str) -> Vec<String> {
-    let mut errors = too_long(value, LABEL_MAX, "bytes");
+    let mut errors = too_long(value, MAX_LABEL_BYTES, "bytes");
     if !value.is_empty() && !has_label_key_shape(value) {
         errors.push(regex_error(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
@@ -312,7 +312,7 @@ pub fn is_relaxed_env_var_name(value: &str) -> Vec<String> {
 
 /// A key of a ConfigMap or Secret: it may become a file name.
 pub fn is_config_map_key(value: &str) -> Vec<String> {
-    let mut errors = too_long(value, SUBDOMAIN_MAX, "characters");
+    let mut errors = too_long(value, MAX_SUBDOMAIN_BYTES, "characters");
     if !is_dotted_word(value) {
         errors.push(regex_error(
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",

@@ -1,9 +1,9 @@
 //! `resource.Quantity`: `100m`, `1.5Gi`, `2e3`.
 //!
 //! A quantity is an exact decimal with a preferred way of writing it. Upstream keeps small amounts as an `int64` and
-//! a scale and the rest as a big decimal, and lets the difference show (`as_i64` knows only the former, `as_f64` rounds
+//! a scale and the rest as a big decimal, and lets the difference show (`as_i64` handles only the former, `as_f64` rounds
 //! differently), so both forms exist here and are chosen as upstream chooses them. Where upstream grows without bound,
-//! we report an overflow beyond [`MOST_DIGITS`].
+//! we report an overflow beyond [`MAX_DIGITS`].
 
 mod parse;
 
@@ -43,7 +43,7 @@ pub const NANO: i32 = -9;
 pub const MILLI: i32 = -3;
 
 /// The most digits that an amount may have: `1e999999999` is short to write and long to add one to.
-pub const MOST_DIGITS: u32 = 10_000;
+pub const MAX_DIGITS: u32 = 10_000;
 
 /// `value × 10^exponent`.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ enum Amount {
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// The text it was read from, where that is as good as the canonical one.
+    /// The text it was read from, if it equals the canonical one.
     text: Option<Box<str>>,
 }
 
@@ -143,7 +143,7 @@ impl Quantity {
         }
     }
 
-    /// Rounds away from zero to a multiple of `10^exponent`; says whether that changed nothing.
+    /// Rounds away from zero to a multiple of `10^exponent`; returns whether that changed nothing.
     pub fn round_up(&mut self, exponent: i32) -> bool {
         let (amount, exact) = match &self.amount {
             Amount::Small { exponent: e, .. } | Amount::Big { exponent: e, .. } if *e >= exponent => {
@@ -162,13 +162,13 @@ impl Quantity {
         exact
     }
 
-    /// `None` when the sum needs more than [`MOST_DIGITS`]. Zero takes over the format of what is added.
+    /// `None` when the sum needs more than [`MAX_DIGITS`]. Zero takes over the format of what is added.
     #[must_use]
     pub fn checked_add(&self, other: &Self) -> Option<Self> {
         self.combined(other, |n| n, |a, b| a + b)
     }
 
-    /// `None` when the difference needs more than [`MOST_DIGITS`].
+    /// `None` when the difference needs more than [`MAX_DIGITS`].
     #[must_use]
     pub fn checked_sub(&self, other: &Self) -> Option<Self> {
         // Upstream negates without looking: -2^63 stays as it is, and is added instead of subtracted.
@@ -319,7 +319,7 @@ fn scale_up_or_wrap(value: i64, power: u32) -> i64 {
 
 /// `10^power`, unless it has too many digits.
 fn ten_to_the(power: u32) -> Option<BigInt> {
-    (power <= MOST_DIGITS).then(|| BigInt::from(10).pow(power))
+    (power <= MAX_DIGITS).then(|| BigInt::from(10).pow(power))
 }
 
 /// `value × 10^power`, unless that has too many digits. Zero stays zero.

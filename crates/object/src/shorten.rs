@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 const GAP: &str = " … ";
 
-/// The text in at most `most` bytes. The beginning says what happened and the end usually says why, so both stay:
+/// The text in at most `most` bytes. The beginning is what happened and the end usually why, so both stay:
 /// three quarters of what is kept is the beginning.
 pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {

@@ -23,7 +23,7 @@ pub fn format_micro(time: Timestamp) -> String {
     Offset::UTC.to_datetime(time).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Reads RFC 3339 just as leniently as Go's `time.Parse` does, with its words for what is wrong.
+/// Reads RFC 3339 just as leniently as Go's `time.Parse` does, with its error messages.
 pub fn parse(s: &str) -> Result<Timestamp, String> {
     read(RFC3339, s)
 }

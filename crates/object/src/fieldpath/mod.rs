@@ -1,5 +1,5 @@
 //! Crossplane's field paths: `spec.containers[0].name`, `metadata.labels[app.kubernetes.io/name]`,
-//! `spec.list[*].size`. Not to be confused with [`crate::field`], which words validation errors.
+//! `spec.list[*].size`. Not to be confused with [`crate::field`], which makes validation errors.
 //!
 //! ```text
 //! path    := "" | first rest*
@@ -9,7 +9,7 @@
 //! bracket := characters but [ ]            an index if it is an unsigned 32-bit number, else a field
 //! ```
 //!
-//! Quotes around a field name are trimmed; nothing can be escaped. The words of the errors and which of them
+//! Quotes around a field name are trimmed; nothing can be escaped. The messages of the errors and which of them
 //! count as *not found* are part of the contract: an optional patch forgives exactly those.
 
 mod merge;
@@ -74,7 +74,7 @@ impl Error {
         self.not_found
     }
 
-    /// The same error with words before it.
+    /// The same error with a text before it.
     #[must_use]
     pub fn context(self, words: impl fmt::Display) -> Self {
         Self { message: format!("{words}: {}", self.message), ..self }
@@ -119,7 +119,7 @@ pub fn parse(path: &str) -> Result<Vec<Segment>, Error> {
     Ok(segments)
 }
 
-/// A period stands between two things of which the second is a field.
+/// A period separates two things of which the second is a field.
 fn after_period(path: &str, at: usize) -> Result<usize, Error> {
     if at == 0 || at + 1 == path.len() {
         return Err(unexpected('.', at));

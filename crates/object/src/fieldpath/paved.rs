@@ -145,7 +145,7 @@ fn not_a(kind: &str, segments: &[Segment]) -> Error {
     Error::new(format!("{} is not a{kind}", format(segments)))
 }
 
-/// Deletes what a path names; later elements of an array move up. To delete what is not there is no error.
+/// Deletes what a path names; later elements of an array move up. Deleting what does not exist is not an error.
 pub fn delete(root: &mut Value, path: &str) -> Result<(), Error> {
     let segments = parse_in_context(path)?;
     let Some((last, parents)) = segments.split_last() else { return Ok(()) };
@@ -180,7 +180,7 @@ pub fn delete(root: &mut Value, path: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The paths that a path with wildcards stands for in an object, in the order of its arrays and keys. Paths
+/// The paths that a path with wildcards matches in an object, in the order of its arrays and keys. Paths
 /// that lead nowhere are left out.
 pub fn expand(root: &Value, path: &str) -> Result<Vec<String>, Error> {
     let segments = parse_in_context(path)?;

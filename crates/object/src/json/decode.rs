@@ -34,9 +34,9 @@ pub fn decode_stream(bytes: &[u8]) -> Result<Vec<Decoded>, DecodeError> {
     Ok(documents)
 }
 
-/// What went wrong at `Reader::at`; turned into words once, outside the hot path.
+/// What went wrong at `Reader::at`; the message is made once, outside the hot path.
 enum Fault {
-    /// The byte at the position is wrong here; the words say what was expected.
+    /// The byte at the position is wrong here; the text names what was expected.
     Unexpected(&'static str),
     /// The byte at the position is not the one that this word has there.
     Misspelt(&'static str, u8),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What Go's decoder says it found: `cannot unmarshal string into …`.
+/// The kind of value in messages of Go's decoder: `cannot unmarshal string into …`.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -25,6 +25,11 @@ pub fn go_type(value: &Value) -> &'static str {
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
     }
+}
+
+/// Go's `%T` of the value from a `google.protobuf.Struct`, where every number is a double.
+pub fn go_type_in_struct(value: &Value) -> &'static str {
+    if value.is_number() { "float64" } else { go_type(value) }
 }
 
 /// Whether `omitempty` leaves it out: null, false, zero, or without content.
@@ -68,6 +73,12 @@ mod tests {
         ] {
             assert_eq!((kind_of(&value), go_type(&value), is_empty(&value)), (kind, go, empty), "{value}");
         }
+    }
+
+    #[test]
+    fn numbers_of_structs_are_doubles() {
+        assert_eq!(go_type_in_struct(&json!(1)), "float64");
+        assert_eq!(go_type_in_struct(&json!("1")), "string");
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod go;
 pub(crate) use decode::push_lossy;
 pub use decode::{Decoded, decode, decode_stream};
 pub use encode::{encode, encode_escaped, encode_into, encode_str_into};
-pub use go::{go_type, is_empty, kind_of, strings};
+pub use go::{go_type, go_type_in_struct, is_empty, kind_of, strings};
 pub use transom_go::json::format_float;
 
 use serde_json::{Number, Value};
@@ -57,10 +57,10 @@ pub fn depth(value: &Value) -> usize {
 /// A float as a JSON number, integral values as the integer they print as. `None` for infinities and NaN.
 pub(crate) fn canonical_number(float: f64) -> Option<Number> {
     /// Below this every integral float is exactly one integer; above, its shortest text decides.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
     let negative_zero = float == 0.0 && float.is_sign_negative();
     if float.fract() == 0.0 && !negative_zero {
-        if float.abs() < EXACT {
+        if float.abs() < MAX_EXACT_INTEGER {
             #[expect(clippy::cast_possible_truncation, reason = "integral and below 2^53")]
             return Some(Number::from(float as i64));
         }

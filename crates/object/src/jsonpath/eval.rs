@@ -1,4 +1,4 @@
-//! Nodes over data.
+//! Evaluates the nodes of a template on data.
 
 use super::{Node, Slice};
 use crate::field::go_number;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-/// Steps that one evaluation may take: far beyond any honest template, and some milliseconds.
+/// Steps that one evaluation may take: far beyond any legitimate template, and some milliseconds.
 const MAX_STEPS: usize = 200_000;
 const MAX_RANGES: usize = 32;
 
@@ -107,7 +107,7 @@ impl<'a> Evaluation<'a> {
         self.spend(input.len())?;
         match node {
             Node::List(nodes) => self.list(input, nodes),
-            // Text stands for itself; a number or bool is there once for each value.
+            // Text is written as it is; a number or bool is repeated for each value.
             Node::Literal(value @ Value::String(_)) => Ok(vec![value]),
             Node::Literal(value) => Ok(vec![value; input.len()]),
             Node::Field(name) => self.field(input, name),

@@ -2,6 +2,7 @@
 
 use super::{Node, Slice};
 use crate::quote::is_print;
+use transom_go::strconv::unescape;
 
 /// Filters, unions and quoted keys hold actions of their own.
 const MAX_NESTING: usize = 16;
@@ -77,7 +78,8 @@ impl<'a> Action<'a> {
                 }
                 Some(' ' | '@' | '$') => drop(self.take(1)),
                 Some('[') => self.array()?,
-                Some(quote @ ('"' | '\'')) => self.quoted(quote)?,
+                Some('"') => self.quoted(b'"')?,
+                Some('\'') => self.quoted(b'\'')?,
                 Some('.') => {
                     self.take(1);
                     self.field();
@@ -144,19 +146,18 @@ impl<'a> Action<'a> {
         Ok(())
     }
 
-    fn quoted(&mut self, quote: char) -> Result<(), String> {
+    fn quoted(&mut self, quote: u8) -> Result<(), String> {
         let bytes = self.rest.as_bytes();
-        let closes = |(i, b): (usize, &u8)| {
-            (*b == b'\n' || (char::from(*b) == quote && bytes[i - 1] != b'\\')).then_some((i, *b))
-        };
+        let closes =
+            |(i, b): (usize, &u8)| (*b == b'\n' || (*b == quote && bytes[i - 1] != b'\\')).then_some((i, *b));
         let end = match bytes.iter().enumerate().skip(1).find_map(closes) {
             Some((end, b)) if b != b'\n' => end,
             _ => return Err("unterminated quoted string".to_owned()),
         };
         let text = self.take(end + 1);
-        let value = unquote(&text[1..end], quote)
+        let value = unescape(&text.as_bytes()[1..end], quote)
             .ok_or_else(|| format!("unquote string {text} error invalid syntax"))?;
-        self.nodes.push(Node::Literal(value.into()));
+        self.nodes.push(Node::Literal(String::from_utf8_lossy(&value).into()));
         Ok(())
     }
 
@@ -242,56 +243,4 @@ fn slice(text: &str) -> Result<Slice, String> {
     let single = parts.len() == 1;
     let end = if single { Some(start.unwrap_or(0).saturating_add(1)) } else { number(1)? };
     Ok(Slice { start, end, single, step: number(2)? })
-}
-
-/// Go's rules for a quoted string, without the quotes.
-fn unquote(text: &str, quote: char) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        if c == quote {
-            return None;
-        }
-        if c != '\\' {
-            out.extend(c.encode_utf8(&mut [0; 4]).bytes());
-            continue;
-        }
-        let simple = match chars.next()? {
-            'a' => 0x07,
-            'b' => 0x08,
-            'f' => 0x0c,
-            'n' => b'\n',
-            'r' => b'\r',
-            't' => b'\t',
-            'v' => 0x0b,
-            '\\' => b'\\',
-            '\'' if quote == '\'' => b'\'',
-            '"' if quote == '"' => b'"',
-            'x' => u8::try_from(hex(&mut chars, 2)?).ok()?,
-            'u' => {
-                push_char(&mut out, hex(&mut chars, 4)?)?;
-                continue;
-            }
-            'U' => {
-                push_char(&mut out, hex(&mut chars, 8)?)?;
-                continue;
-            }
-            first => {
-                let first = first.to_digit(8)?;
-                let rest = (0..2).try_fold(first, |v, _| Some(v * 8 + chars.next()?.to_digit(8)?))?;
-                u8::try_from(rest).ok()?
-            }
-        };
-        out.push(simple);
-    }
-    Some(String::from_utf8_lossy(&out).into_owned())
-}
-
-fn hex(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<u32> {
-    (0..digits).try_fold(0_u32, |v, _| v.checked_mul(16)?.checked_add(chars.next()?.to_digit(16)?))
-}
-
-fn push_char(out: &mut Vec<u8>, code: u32) -> Option<()> {
-    out.extend(char::from_u32(code)?.encode_utf8(&mut [0; 4]).bytes());
-    Some(())
 }

@@ -68,7 +68,7 @@ impl<'a> Lexer<'a> {
         // Upstream's scanner takes a NUL for the end of the text, or of the token it is in the middle of.
         let Some(first) = self.rest.chars().next().filter(|c| *c != '\0') else { return (Token::End, "") };
         if is_symbol(first) {
-            // Every symbol is one byte or two, and the longer reading wins.
+            // Every symbol is one byte or two, and the longer one is taken.
             let two = self.rest.get(..2).and_then(|s| symbol(s).map(|token| (token, 2)));
             let (token, len) = two.unwrap_or_else(|| (symbol(&self.rest[..1]).unwrap_or(Token::Error), 1));
             return (token, self.take(len));

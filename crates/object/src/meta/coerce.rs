@@ -1,8 +1,8 @@
 //! `ObjectMeta` through its types: what a decode into Go's struct and back leaves of it.
 //!
 //! Unknown fields vanish and are reported, nulls and empty values vanish, times are rewritten in UTC seconds, and a
-//! value of the wrong type is an error in the words of Go's decoder. The struct is described by a table, so decoder
-//! and words come from one place.
+//! value of the wrong type is an error with the message of Go's decoder. The struct is described by a table, so decoder
+//! and messages come from one place.
 
 use crate::field;
 use crate::json::{format_float, is_empty, kind_of};
@@ -106,7 +106,7 @@ pub struct CoerceOptions {
 }
 
 /// Go reports at most this many unknown fields.
-const MAX_UNKNOWN: usize = 100;
+const MAX_UNKNOWN_FIELDS: usize = 100;
 
 /// The state of one decode. Go goes on after a wrong type and reports the first, but a time ends the decode at once.
 struct Decoder {
@@ -114,16 +114,16 @@ struct Decoder {
     unknown: Vec<String>,
 }
 
-/// Where a value stands: the innermost struct and the names of fields that lead there.
-struct Place<'a> {
+/// Where a value is: the innermost struct and the names of fields that lead there.
+struct FieldPosition<'a> {
     owner: &'static str,
     fields: String,
     path: &'a str,
 }
 
 impl Decoder {
-    fn wrong(&mut self, place: &Place<'_>, value: &Value, go_type: &str) {
-        self.first_error.get_or_insert_with(|| wrong_type(place, kind_of(value), go_type));
+    fn wrong(&mut self, position: &FieldPosition<'_>, value: &Value, go_type: &str) {
+        self.first_error.get_or_insert_with(|| wrong_type(position, kind_of(value), go_type));
     }
 
     fn object(
@@ -137,7 +137,7 @@ impl Decoder {
         for (key, value) in value {
             let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             let Some((_, ty, presence)) = description.fields.iter().find(|(name, ..)| name == key) else {
-                if self.unknown.len() < MAX_UNKNOWN {
+                if self.unknown.len() < MAX_UNKNOWN_FIELDS {
                     self.unknown.push(full);
                 }
                 continue;
@@ -146,8 +146,8 @@ impl Decoder {
                 continue;
             }
             let fields = if parents.is_empty() { key.clone() } else { format!("{parents}.{key}") };
-            let place = Place { owner: description.name, fields, path: &full };
-            let decoded = self.value(*ty, value, &place)?;
+            let position = FieldPosition { owner: description.name, fields, path: &full };
+            let decoded = self.value(*ty, value, &position)?;
             if *presence != OmitEmpty || !is_empty(&decoded) {
                 out.insert(key.clone(), decoded);
             }
@@ -159,29 +159,31 @@ impl Decoder {
     }
 
     /// Null where the type was wrong; the error is kept.
-    fn value(&mut self, ty: Type, value: &Value, place: &Place<'_>) -> Result<Value, String> {
+    fn value(&mut self, ty: Type, value: &Value, position: &FieldPosition<'_>) -> Result<Value, String> {
         let go_type = match (ty, value) {
             (Type::Raw, _) | (Type::Text(_), Value::String(_)) | (Type::Bool, Value::Bool(_)) => {
                 return Ok(value.clone());
             }
             (Type::Time, Value::String(s)) => return read_time(s),
-            (Type::Time, _) => return Err(wrong_type(place, kind_of(value), "string")),
+            (Type::Time, _) => return Err(wrong_type(position, kind_of(value), "string")),
             (Type::Int, Value::Number(_)) => match integer(value) {
                 Ok(n) => return Ok(n.into()),
                 Err(literal) => {
-                    let error = wrong_type(place, &format!("number {literal}"), "int64");
+                    let error = wrong_type(position, &format!("number {literal}"), "int64");
                     self.first_error.get_or_insert(error);
                     return Ok(Value::Null);
                 }
             },
             (Type::Labels, Value::Object(map)) => {
-                let entries = map.iter().map(|(k, v)| (k.clone(), self.text(v, place)));
+                let entries = map.iter().map(|(k, v)| (k.clone(), self.text(v, position)));
                 return Ok(Value::Object(entries.collect()));
             }
             (Type::Texts, Value::Array(list)) => {
-                return Ok(list.iter().map(|v| self.text(v, place)).collect());
+                return Ok(list.iter().map(|v| self.text(v, position)).collect());
             }
-            (Type::Structs(description), Value::Array(list)) => return self.list(description, list, place),
+            (Type::Structs(description), Value::Array(list)) => {
+                return self.list(description, list, position);
+            }
             (Type::Text(name), _) => name.to_owned(),
             (Type::Int, _) => "int64".to_owned(),
             (Type::Bool, _) => "bool".to_owned(),
@@ -189,17 +191,17 @@ impl Decoder {
             (Type::Texts, _) => "[]string".to_owned(),
             (Type::Structs(description), _) => format!("[]v1.{}", description.name),
         };
-        self.wrong(place, value, &go_type);
+        self.wrong(position, value, &go_type);
         Ok(Value::Null)
     }
 
     /// A text inside a map or list, where null means empty.
-    fn text(&mut self, value: &Value, place: &Place<'_>) -> Value {
+    fn text(&mut self, value: &Value, position: &FieldPosition<'_>) -> Value {
         match value {
             Value::String(_) => value.clone(),
             Value::Null => Value::from(""),
             _ => {
-                self.wrong(place, value, "string");
+                self.wrong(position, value, "string");
                 Value::Null
             }
         }
@@ -209,7 +211,7 @@ impl Decoder {
         &mut self,
         description: &'static Struct,
         list: &[Value],
-        place: &Place<'_>,
+        position: &FieldPosition<'_>,
     ) -> Result<Value, String> {
         let mut out = Vec::with_capacity(list.len());
         for (i, item) in list.iter().enumerate() {
@@ -218,21 +220,21 @@ impl Decoder {
                 Value::Object(fields) => fields,
                 Value::Null => &empty,
                 _ => {
-                    self.wrong(place, item, &format!("v1.{}", description.name));
+                    self.wrong(position, item, &format!("v1.{}", description.name));
                     continue;
                 }
             };
-            let path = format!("{}[{i}]", place.path);
-            out.push(Value::Object(self.object(description, fields, &place.fields, &path)?));
+            let path = format!("{}[{i}]", position.path);
+            out.push(Value::Object(self.object(description, fields, &position.fields, &path)?));
         }
         Ok(Value::Array(out))
     }
 }
 
-fn wrong_type(place: &Place<'_>, what: &str, go_type: &str) -> String {
+fn wrong_type(position: &FieldPosition<'_>, what: &str, go_type: &str) -> String {
     format!(
         "json: cannot unmarshal {what} into Go struct field {}.{} of type {go_type}",
-        place.owner, place.fields
+        position.owner, position.fields
     )
 }
 
@@ -413,7 +415,7 @@ mod tests {
             let got = coerce_metadata(&input, CoerceOptions::default());
             assert_eq!(got, Err(format!("json: cannot unmarshal {want}")), "{input}");
         }
-        // A bad time wins over what was wrong before it.
+        // A bad time is reported instead of what was wrong before it.
         let got =
             coerce_metadata(&json!({"annotations": 5, "creationTimestamp": "x"}), CoerceOptions::default());
         assert!(got.is_err_and(|e| e.starts_with("parsing time")));

@@ -4,12 +4,12 @@ use crate::field::{Error, Path};
 use crate::quote::is_print;
 use serde_json::Value;
 
-const FIELD_MANAGER_LIMIT: usize = 128;
+const MAX_FIELD_MANAGER_BYTES: usize = 128;
 
 /// The rules for the name of a field manager.
 pub fn validate_field_manager(manager: &str, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
-    if manager.len() > FIELD_MANAGER_LIMIT {
+    if manager.len() > MAX_FIELD_MANAGER_BYTES {
         errors.push(Error::too_long(path, 128));
     }
     for (i, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
@@ -43,7 +43,7 @@ pub fn validate_write_options(field_manager: &str, dry_run: &[&str], field_valid
     errors
 }
 
-/// The options of a patch; `apply` says that it is a server-side apply.
+/// The options of a patch; `apply` is whether it is a server-side apply.
 pub fn validate_patch_options(
     apply: bool,
     force: Option<bool>,

@@ -11,8 +11,8 @@ use crate::names::{is_dns1035_label, is_qualified_name, name_is_dns_label, name_
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
-const SUBRESOURCE_LIMIT: usize = 256;
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
+const MAX_SUBRESOURCE_BYTES: usize = 256;
 
 fn text<'a>(metadata: &'a Value, field: &str) -> &'a str {
     metadata.get(field).and_then(Value::as_str).unwrap_or_default()
@@ -143,8 +143,8 @@ pub fn validate_annotations(annotations: &Value, path: &Path) -> Vec<Error> {
         errors.extend(broken.into_iter().map(|m| Error::invalid(path, key.as_str(), m)));
         size += key.len() + value.as_str().map_or(0, str::len);
     }
-    if size > ANNOTATIONS_LIMIT {
-        errors.push(Error::too_long(path, i64::try_from(ANNOTATIONS_LIMIT).unwrap_or(i64::MAX)));
+    if size > MAX_ANNOTATION_BYTES {
+        errors.push(Error::too_long(path, i64::try_from(MAX_ANNOTATION_BYTES).unwrap_or(i64::MAX)));
     }
     errors
 }
@@ -226,7 +226,7 @@ pub fn validate_managed_fields(entries: &[Value], path: &Path) -> Vec<Error> {
             errors.push(Error::invalid(&at.child("fieldsType"), fields_type, "must be `FieldsV1`"));
         }
         errors.extend(validate_field_manager(text(entry, "manager"), &at.child("manager")));
-        if text(entry, "subresource").len() > SUBRESOURCE_LIMIT {
+        if text(entry, "subresource").len() > MAX_SUBRESOURCE_BYTES {
             errors.push(Error::too_long(&at.child("subresource"), 256));
         }
     }

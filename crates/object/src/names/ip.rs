@@ -43,7 +43,7 @@ impl Address {
     }
 }
 
-/// Digits with any number of leading zeros; the flag says that there were none to spare.
+/// Digits with any number of leading zeros; the flag is whether there were none.
 fn decimal(digits: &str, max: u32) -> Option<(u8, bool)> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -84,7 +84,7 @@ fn parse_v6(s: &str) -> Option<(Ipv6Addr, bool)> {
     let mut all = [0_u16; 8];
     match tail {
         None if head.len() == 8 => all.copy_from_slice(&head),
-        // The gap stands for at least one group.
+        // The gap is at least one group.
         Some(tail) if head.len() + tail.len() < 8 => {
             all[..head.len()].copy_from_slice(&head);
             all[8 - tail.len()..].copy_from_slice(&tail);

@@ -1,6 +1,6 @@
 //! Reading quantities: number, suffix, and the choice between the two forms of an amount.
 
-use super::{Amount, BINARY, DECIMAL, Format, MOST_DIGITS, NANO, ParseError, Quantity, round_away, shifted};
+use super::{Amount, BINARY, DECIMAL, Format, MAX_DIGITS, NANO, ParseError, Quantity, round_away, shifted};
 use num_bigint::{BigInt, Sign};
 
 /// `-1.025Ti` taken apart.
@@ -85,7 +85,7 @@ fn parse_small(text: &str, pieces: &Pieces<'_>, exponent: i32, format: Format) -
     // The exponent of the canonical form is a multiple of three, so it may have two digits more. A number with more
     // than 18 digits is read as a large number, which has its limit.
     let shift = usize::try_from(scale.rem_euclid(3)).ok()?;
-    let too_large = digits + shift > 18 && scale.unsigned_abs() > MOST_DIGITS;
+    let too_large = digits + shift > 18 && scale.unsigned_abs() > MAX_DIGITS;
     if scale < NANO || too_large {
         return None;
     }
@@ -104,7 +104,7 @@ fn parse_small(text: &str, pieces: &Pieces<'_>, exponent: i32, format: Format) -
 }
 
 fn parse_big(pieces: &Pieces<'_>, base: u8, exponent: i32, format: Format) -> Result<Quantity, ParseError> {
-    if !pieces.has_digits || pieces.whole.len() + pieces.fraction.len() > MOST_DIGITS as usize {
+    if !pieces.has_digits || pieces.whole.len() + pieces.fraction.len() > MAX_DIGITS as usize {
         return Err(ParseError::Numeric);
     }
     let number = format!("{}{}", pieces.whole, pieces.fraction);
@@ -135,7 +135,7 @@ fn parse_big(pieces: &Pieces<'_>, base: u8, exponent: i32, format: Format) -> Re
         }
     }
     // The canonical form may have two digits more; what it could not be read back from is not read.
-    let most = MOST_DIGITS as usize;
+    let most = MAX_DIGITS as usize;
     if number.len() + 2 > most && quantity.canonical().len() > most {
         return Err(ParseError::Numeric);
     }

@@ -8,6 +8,7 @@
 //! quoted whenever they would be read as something else, several lines as a literal block; byte for byte
 //! what sigs.k8s.io/yaml writes.
 
+mod error;
 mod order;
 mod read;
 mod relax;
@@ -15,6 +16,7 @@ mod scalar;
 mod style;
 mod write;
 
+pub use error::{Error, ErrorKind, Syntax};
 pub use read::{read, read_documents};
 pub use write::write;
 
@@ -22,19 +24,7 @@ use crate::fieldpath::{self, Segment};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Why a text is not acceptable YAML.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {message}")]
-pub struct Error {
-    /// What is wrong.
-    pub message: String,
-    /// Both count from one.
-    pub line: usize,
-    /// See `line`.
-    pub column: usize,
-}
-
-/// A place in the text, for people: line and column count from one.
+/// A position in the text, for people: line and column count from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// From one.

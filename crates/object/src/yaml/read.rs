@@ -2,7 +2,7 @@
 
 use super::relax::relax;
 use super::scalar::{Scalar, is_timestamp, resolve};
-use super::{Document, Error, Inside, Places, Position};
+use super::{Document, Error, ErrorKind, Inside, Places, Position, Syntax};
 use crate::json::{self, MAX_DEPTH, MAX_DUPLICATES, prefix_paths};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use serde_json::{Map, Value};
@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use transom_go::encoding::base64_decode;
 
 /// How much all aliases of a document may add to it, in bytes of text plus a fixed weight per value.
-const ALIAS_BUDGET: usize = 16 << 20;
-const VALUE_WEIGHT: usize = 64;
+const MAX_ALIAS_WEIGHT_BYTES: usize = 16 << 20;
+const VALUE_WEIGHT_BYTES: usize = 64;
 
 /// Reads the first document of a text, as sigs.k8s.io/yaml does: an empty text is null, later documents are
 /// not looked at, of equal keys the last wins. Use [`read_documents`] for streams.
@@ -31,7 +31,7 @@ pub fn read(text: &str) -> Result<Value, Error> {
 /// Reads a text; once more with relaxed indentation when that is what is wrong.
 fn relaxing<T>(text: &str, read: impl Fn(&str) -> Result<T, Error>) -> Result<T, Error> {
     read(text).or_else(|error| {
-        let relaxed = error.message.starts_with("invalid indentation").then(|| relax(text)).flatten();
+        let relaxed = (error.kind == ErrorKind::Syntax(Syntax::Indentation)).then(|| relax(text)).flatten();
         let (relaxed, pad) = relaxed.ok_or(error)?;
         read(&relaxed).map_err(|error| match relaxed.lines().nth(error.line.saturating_sub(1)) {
             Some(line) if line.starts_with(&" ".repeat(pad)) => {
@@ -87,7 +87,7 @@ struct Anchored {
     height: usize,
 }
 
-/// A value and where it stands.
+/// A value and its positions in the text.
 struct Node {
     value: Value,
     places: Places,
@@ -106,7 +106,7 @@ impl<'t> Reader<'t> {
             Some(Ok((event, span))) => Ok((event, position(span))),
             Some(Err(fault)) => {
                 let at = *fault.marker();
-                Err(Error { message: fault.info().to_owned(), line: at.line(), column: at.col() + 1 })
+                Err(Error::of_parser(fault.info(), Position { line: at.line(), column: at.col() + 1 }))
             }
             None => Ok((Event::StreamEnd, Position { line: 1, column: 1 })),
         }
@@ -120,7 +120,7 @@ impl<'t> Reader<'t> {
                 _ => {}
             }
         }
-        // Anchors, their budget and complaints belong to one document.
+        // Anchors, their budget and duplicates belong to one document.
         self.anchors.clear();
         self.spent = 0;
         let (event, at) = self.next_event()?;
@@ -131,13 +131,14 @@ impl<'t> Reader<'t> {
 
     fn node(&mut self, event: Event<'t>, at: Position, depth: usize) -> Result<Node, Error> {
         if depth > MAX_DEPTH {
-            return Err(fault(at, "exceeded max depth"));
+            return Err(Error::new(ErrorKind::Limit, at, "exceeded max depth"));
         }
         let (anchor, node) = match event {
             Event::Alias(id) => return self.alias(id, at, depth),
             Event::Scalar(text, style, anchor, tag) => {
                 let (meaning, text) = interpret(&text, style, tag.as_deref(), at)?;
-                let value = meaning.clone().into_value(&text).map_err(|message| fault(at, message))?;
+                let value =
+                    meaning.clone().into_value(&text).map_err(|message| unsupported_value(at, message))?;
                 if anchor != 0 {
                     self.anchor(anchor, &value, Some(meaning.into_key(&text)), at)?;
                 }
@@ -145,7 +146,10 @@ impl<'t> Reader<'t> {
             }
             Event::SequenceStart(anchor, _) => (anchor, self.sequence(at, depth)?),
             Event::MappingStart(anchor, _) => (anchor, self.mapping(at, depth)?),
-            _ => return Err(fault(at, "did not find expected node content")),
+            _ => {
+                let missing = ErrorKind::Syntax(Syntax::MissingContent);
+                return Err(Error::new(missing, at, "did not find expected node content"));
+            }
         };
         if anchor != 0 {
             self.anchor(anchor, &node.value, None, at)?;
@@ -160,7 +164,8 @@ impl<'t> Reader<'t> {
                 let (meaning, text) = interpret(&text, style, tag.as_deref(), at)?;
                 let key = meaning.clone().into_key(&text);
                 if anchor != 0 {
-                    let value = meaning.into_value(&text).map_err(|message| fault(at, message))?;
+                    let value =
+                        meaning.into_value(&text).map_err(|message| unsupported_value(at, message))?;
                     self.anchor(anchor, &value, Some(key.clone()), at)?;
                 }
                 Some(key)
@@ -168,8 +173,10 @@ impl<'t> Reader<'t> {
             Event::Alias(id) => self.anchors.get(&id).ok_or_else(|| unknown_anchor(at))?.key.clone(),
             _ => None,
         };
-        let key = key.unwrap_or_else(|| Err("invalid map key: only scalars can be keys".to_owned()));
-        key.map_err(|message| fault(at, message))
+        match key {
+            Some(key) => key.map_err(|message| Error::new(ErrorKind::UnsupportedKey, at, message)),
+            None => Err(content(at, "invalid map key: only scalars can be keys")),
+        }
     }
 
     fn anchor(
@@ -188,8 +195,8 @@ impl<'t> Reader<'t> {
     /// Copies of anchored values count against one budget, so that aliases of aliases cannot explode.
     fn spend(&mut self, weight: usize, at: Position) -> Result<(), Error> {
         self.spent = self.spent.saturating_add(weight);
-        if self.spent > ALIAS_BUDGET {
-            Err(fault(at, "document contains excessive aliasing"))
+        if self.spent > MAX_ALIAS_WEIGHT_BYTES {
+            Err(Error::new(ErrorKind::Limit, at, "document contains excessive aliasing"))
         } else {
             Ok(())
         }
@@ -200,7 +207,7 @@ impl<'t> Reader<'t> {
             return Err(unknown_anchor(at));
         };
         if depth + height > MAX_DEPTH {
-            return Err(fault(at, "exceeded max depth"));
+            return Err(Error::new(ErrorKind::Limit, at, "exceeded max depth"));
         }
         self.spend(weight, at)?;
         let places = Places { position: at, alias: true, inside: Inside::Nothing };
@@ -269,7 +276,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Sets a field; says whether the mapping itself had set it before.
+    /// Sets a field; returns whether the mapping itself had set it before.
     fn set(&mut self, key: String, value: Value) -> bool {
         let merged = self.merged.remove(&key);
         self.map.insert(key, value).is_some() && !merged
@@ -285,7 +292,7 @@ impl Fields {
         };
         for source in sources.into_iter().rev() {
             let Value::Object(map) = source else {
-                return Err(fault(at, "map merge requires map or sequence of maps as the value"));
+                return Err(content(at, "map merge requires map or sequence of maps as the value"));
             };
             for (key, value) in map {
                 let place = Places { position: at, alias: true, inside: Inside::Nothing };
@@ -323,7 +330,7 @@ fn interpret<'t>(
     match core {
         Some("binary") => match base64_text(text) {
             Some(decoded) => Ok((Scalar::Text, Cow::Owned(decoded))),
-            None => Err(fault(at, "!!binary value contains invalid base64 data")),
+            None => Err(content(at, "!!binary value contains invalid base64 data")),
         },
         Some(wanted @ ("bool" | "int" | "float" | "null" | "timestamp")) => {
             Ok((tagged(wanted, text, at)?, Cow::Borrowed(text)))
@@ -334,11 +341,11 @@ fn interpret<'t>(
 
 fn tagged(wanted: &str, text: &str, at: Position) -> Result<Scalar, Error> {
     match (wanted, resolve(text)) {
-        #[expect(clippy::cast_precision_loss, reason = "the tag asks for a float")]
+        #[expect(clippy::cast_precision_loss, reason = "the tag is that of a float")]
         ("float", Scalar::Int(i)) => Ok(Scalar::Float(i as f64)),
         ("timestamp", Scalar::Text) if is_timestamp(text) => Ok(Scalar::Text),
         (_, found) if found.tag().strip_prefix("!!") == Some(wanted) => Ok(found),
-        (_, found) => Err(fault(at, format!("cannot decode {} `{text}` as a !!{wanted}", found.tag()))),
+        (_, found) => Err(content(at, format!("cannot decode {} `{text}` as a !!{wanted}", found.tag()))),
     }
 }
 
@@ -359,15 +366,16 @@ fn measure(value: &Value) -> (usize, usize) {
         }
         Value::Object(map) => map.iter().fold((0, 0), |(w, h), (key, item)| {
             let (item_weight, item_height) = measure(item);
-            (w + VALUE_WEIGHT + key.len() + item_weight, h.max(item_height + 1))
+            (w + VALUE_WEIGHT_BYTES + key.len() + item_weight, h.max(item_height + 1))
         }),
         _ => (0, 0),
     };
-    (weight + VALUE_WEIGHT, height)
+    (weight + VALUE_WEIGHT_BYTES, height)
 }
 
 fn unknown_anchor(at: Position) -> Error {
-    fault(at, "alias of an anchor that is unknown here, or whose value contains the alias itself")
+    const MESSAGE: &str = "alias of an anchor that is unknown here, or whose value contains the alias itself";
+    Error::new(ErrorKind::Limit, at, MESSAGE)
 }
 
 fn refuse_control_characters(text: &str) -> Result<(), Error> {
@@ -376,7 +384,7 @@ fn refuse_control_characters(text: &str) -> Result<(), Error> {
     let before = &text[..at];
     let line = 1 + before.matches('\n').count();
     let column = 1 + before.chars().rev().take_while(|&c| c != '\n').count();
-    Err(fault(Position { line, column }, "control characters are not allowed"))
+    Err(content(Position { line, column }, "control characters are not allowed"))
 }
 
 fn position(span: Span) -> Position {
@@ -387,6 +395,10 @@ fn placed(position: Position, inside: Inside) -> Places {
     Places { position, alias: false, inside }
 }
 
-fn fault(at: Position, message: impl Into<String>) -> Error {
-    Error { message: message.into(), line: at.line, column: at.column }
+fn unsupported_value(at: Position, message: String) -> Error {
+    Error::new(ErrorKind::UnsupportedValue, at, message)
+}
+
+fn content(at: Position, message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Content, at, message)
 }

@@ -32,7 +32,7 @@ pub fn relax(text: &str) -> Option<(String, usize)> {
     Some((relaxed, pad))
 }
 
-/// A scan that knows just enough of YAML to tell where quoted texts and flow collections begin and end.
+/// A scan of just enough of YAML to find where quoted texts and flow collections begin and end.
 struct Scan<'t> {
     text: &'t [u8],
     at: usize,

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use transom_go::yaml::{escape, is_break, is_printable, reads_as_text};
 
 /// Lines longer than this are folded at the next space, where the style permits.
-const WIDTH: usize = 80;
+const LINE_WIDTH_COLUMNS: usize = 80;
 /// Longer keys are written in the form `? key`.
-const MAX_SIMPLE_KEY: usize = 128;
+const MAX_SIMPLE_KEY_BYTES: usize = 128;
 
 /// One document, ending in a line break.
 pub fn write(value: &Value) -> String {
@@ -64,7 +64,7 @@ impl Writer {
         order::sort(&mut entries);
         for (key, value) in entries {
             self.indent(indent);
-            let simple = key.len() <= MAX_SIMPLE_KEY && !key.chars().any(is_break);
+            let simple = key.len() <= MAX_SIMPLE_KEY_BYTES && !key.chars().any(is_break);
             if simple {
                 self.string(key, indent + 2, true);
                 self.put(':');
@@ -157,7 +157,7 @@ impl Writer {
             if c == ' ' {
                 let inner = !quoted || (i > 0 && i + 1 < text.len());
                 let before_space = text.get(i + 1) == Some(&' ');
-                if fold && !after_space && self.column > WIDTH && inner && !before_space {
+                if fold && !after_space && self.column > LINE_WIDTH_COLUMNS && inner && !before_space {
                     self.indent(indent);
                 } else {
                     self.put(c);
@@ -187,7 +187,7 @@ impl Writer {
 
     fn double_quoted(&mut self, text: &[char], indent: usize, fold: bool) {
         self.indicator("\"", false);
-        // Upstream asks whether the text, not the character, begins with a byte order mark.
+        // Upstream tests whether the text, not the character, begins with a byte order mark.
         let marked = text.first() == Some(&'\u{feff}');
         let mut after_space = false;
         for (i, &c) in text.iter().enumerate() {
@@ -195,7 +195,7 @@ impl Writer {
                 self.escape(c);
                 after_space = false;
             } else if c == ' ' {
-                if fold && !after_space && self.column > WIDTH && i > 0 && i + 1 < text.len() {
+                if fold && !after_space && self.column > LINE_WIDTH_COLUMNS && i > 0 && i + 1 < text.len() {
                     self.indent(indent);
                     if text[i + 1] == ' ' {
                         self.put('\\');
