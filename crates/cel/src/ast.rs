@@ -1,4 +1,4 @@
-//! The syntax tree. Macros are already expanded: a comprehension is a [`Fold`], whatever its spelling.
+//! The syntax tree. Macros are already expanded: a comprehension is a [`Fold`], whatever the macro.
 
 /// A constant written in the expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub(crate) enum Literal {
     Bytes(Vec<u8>),
 }
 
-/// One node. `id` is unique within its tree; `pos` is where it stands, counted in code points.
+/// One node. `id` is unique within its tree; `pos` is its position in the text, in code points.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub id: usize,

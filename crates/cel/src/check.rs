@@ -242,7 +242,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The type of elements of both types. Mixed ones are dynamic; whether they may mix is asked elsewhere.
+    /// The type of elements of both types. Mixed ones are dynamic; `literals` checks whether they may mix.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.known.assign(&previous, &current) { most_general(&previous, &current) } else { Type::Dyn }

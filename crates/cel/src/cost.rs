@@ -11,9 +11,9 @@ pub const PER_CALL_LIMIT: u64 = 1_000_000;
 /// The most all rules of an object may cost together.
 pub const PER_OBJECT_LIMIT: u64 = 10_000_000;
 /// Creating a list.
-pub(crate) const LIST: u64 = 10;
+pub(crate) const LIST_COST: u64 = 10;
 /// Creating a map.
-pub(crate) const MAP: u64 = 30;
+pub(crate) const MAP_COST: u64 = 30;
 
 /// Adds up an evaluation's cost and stops it at the limit.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ fn is_text_order(overload: &str) -> bool {
 /// Functions of the sets and lists extensions, which bring costs of their own.
 fn extension(overload: &str, args: &[Value<'_>], result: Option<&Value<'_>>) -> Option<u64> {
     let size = |i: usize| args.get(i).map_or(1, Value::size);
-    let allocating = |n: u64| n.saturating_add(1 + LIST);
+    let allocating = |n: u64| n.saturating_add(1 + LIST_COST);
     Some(match overload {
         "list_sets_contains_list" | "list_sets_intersects_list" => {
             size(0).saturating_mul(size(1)).saturating_add(1)

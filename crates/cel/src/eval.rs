@@ -282,7 +282,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
                 }
             }
         }
-        self.meter.charge(cost::LIST)?;
+        self.meter.charge(cost::LIST_COST)?;
         Ok(Value::list(list))
     }
 
@@ -313,7 +313,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
                 )));
             }
         }
-        self.meter.charge(cost::MAP)?;
+        self.meter.charge(cost::MAP_COST)?;
         Ok(Value::Map(Map::Owned(Arc::new(map))))
     }
 
@@ -393,7 +393,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
         let value = self.eval(item)?;
         let accu = self.take(slot)?;
         // A list of folded constants is not constructed and costs nothing; adding lists costs one.
-        self.meter.charge(if folded { 1 } else { cost::LIST + 1 })?;
+        self.meter.charge(if folded { 1 } else { cost::LIST_COST + 1 })?;
         let Value::List(list) = accu else { return Err(EvalError::overload()) };
         Ok(Value::List(pushed(list, value, &mut self.meter.work)?))
     }
@@ -414,7 +414,7 @@ impl<'e, 'a> Evaluation<'e, 'a> {
     }
 }
 
-/// A list with one element more. Copies only when someone else holds the list.
+/// A list with one element more. Copies only when the list is shared.
 fn pushed<'a>(list: List<'a>, item: Value<'a>, work: &mut library::Work) -> Result<List<'a>, EvalError> {
     use super::value::Items;
     let Items::Owned(mut items) = list.items else {

@@ -3,7 +3,7 @@
 //!
 //! Text goes through `lexer`, `parser` (which expands `macros`), `check` (types from [`Decl`]arations) and `plan`;
 //! `eval` runs the plan under a `cost` meter. Objects are never converted: `view` reads JSON on demand, through its
-//! schema where there is one. What a schema is, this crate does not know: it asks [`DocumentSchema`].
+//! schema where there is one. Schemas are used only through the trait [`DocumentSchema`].
 //!
 //! Nothing here recurses deeper or works longer than a bound: expressions are bounded in size and depth, evaluations
 //! in cost and in what they may build. There is no I/O, no clock and no randomness.

@@ -51,7 +51,7 @@ pub(crate) fn int(v: &Value<'_>) -> Result<i64, EvalError> {
     }
 }
 
-/// A bound on what one evaluation may build or compare, whatever its cost says: some operations cost little and
+/// A bound on what one evaluation may build or compare, independent of its cost: some operations cost little and
 /// grow their result exponentially when nested.
 #[derive(Debug)]
 pub(crate) struct Work {
@@ -151,7 +151,7 @@ pub(crate) fn function(name: &str) -> Option<&'static [Overload]> {
     TABLE.0.get(name).map(Vec::as_slice)
 }
 
-/// Whether a value may be passed where a declaration asks for a type.
+/// Whether a value may be passed for a parameter of a type.
 pub(crate) fn accepts(ty: &Type, value: &Value<'_>) -> bool {
     match (ty, value) {
         (Type::Dyn | Type::Param(_), _)
@@ -191,7 +191,7 @@ pub(crate) fn dispatch(name: &str, member: bool, args: &[Value<'_>]) -> Option<&
 
 pub(crate) use lists::insert_into;
 
-/// Whether a regular expression can be compiled, or Go's words for why not.
+/// Whether a regular expression can be compiled, or Go's error message.
 pub(crate) fn compile_pattern(pattern: &str) -> Result<(), transom_go::regexp::Error> {
     regexes::compile(pattern).map(drop)
 }

@@ -9,7 +9,7 @@ use super::time::Instant;
 use super::types::Type;
 use transom_go::time::duration;
 
-/// All problems of a checked expression. `homogeneous` asks for lists and maps of one type.
+/// All problems of a checked expression. `homogeneous` requires lists and maps of one type.
 pub(crate) fn check(checked: &mut Checked, homogeneous: bool) -> Vec<Issue> {
     let mut pass = Pass { types: &checked.types, homogeneous, issues: Vec::new() };
     pass.walk(&mut checked.root, false);
@@ -23,7 +23,7 @@ struct Pass<'c> {
 }
 
 impl Pass<'_> {
-    /// `exempt` is whether this stands in arguments of `format`, which takes a list of anything.
+    /// `exempt` is whether this is in the arguments of `format`, which takes a list of anything.
     fn walk(&mut self, e: &mut Expr, exempt: bool) {
         let mut exempt = exempt;
         match &e.kind {

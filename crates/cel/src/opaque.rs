@@ -53,7 +53,7 @@ impl Opaque {
     }
 }
 
-/// `None` when the types differ, which is no such overload rather than inequality.
+/// `None` when the types differ, which means "no such overload", not inequality.
 pub(crate) fn equal(a: &Opaque, b: &Opaque) -> Option<bool> {
     Some(match (a, b) {
         (Opaque::Ip(a), Opaque::Ip(b)) => a == b,

@@ -10,13 +10,13 @@ use super::macros;
 use super::source::Issue;
 
 /// How deep one grammar rule may nest.
-const MAX_DEPTH: usize = 250;
+const MAX_RULE_DEPTH: usize = 250;
 /// How many code points an expression may have.
-const MAX_SIZE: usize = 100_000;
+const MAX_CODE_POINTS: usize = 100_000;
 /// How deep the tree as a whole may be.
-const MAX_TREE: usize = 500;
+const MAX_TREE_DEPTH: usize = 500;
 /// How many nodes macros may copy.
-const MAX_COPIES: usize = 20_000;
+const MAX_COPIED_NODES: usize = 20_000;
 
 const OPERANDS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
                         STRING, BYTES, IDENTIFIER}";
@@ -29,12 +29,13 @@ pub(crate) struct Parsed {
 
 pub(crate) fn parse(source: &str) -> Result<Parsed, Vec<Issue>> {
     let size = source.chars().count();
-    if size > MAX_SIZE {
-        let message = format!("expression code point size exceeds limit: size: {size}, limit {MAX_SIZE}");
+    if size > MAX_CODE_POINTS {
+        let message =
+            format!("expression code point size exceeds limit: size: {size}, limit {MAX_CODE_POINTS}");
         return Err(vec![Issue::new(usize::MAX, message)]);
     }
     let tokens = lex(source)?;
-    let mut parser = Parser { tokens, at: 0, depth: [0; 4], issues: Vec::new(), copies: MAX_COPIES };
+    let mut parser = Parser { tokens, at: 0, depth: [0; 4], issues: Vec::new(), copies: MAX_COPIED_NODES };
     let mut root = match parser.expr() {
         Ok(root) => root,
         Err(issue) => {
@@ -49,7 +50,7 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, Vec<Issue>> {
         return Err(parser.issues);
     }
     let nodes = number(&mut root);
-    if tree_depth(&mut root) > MAX_TREE {
+    if tree_depth(&mut root) > MAX_TREE_DEPTH {
         return Err(vec![too_deep()]);
     }
     Ok(Parsed { root, nodes })
@@ -143,7 +144,7 @@ impl Parser {
     fn enter(&mut self, rule: Rule) -> Result<(), Issue> {
         let depth = &mut self.depth[rule as usize];
         *depth += 1;
-        if *depth > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
+        if *depth > MAX_RULE_DEPTH { Err(too_deep()) } else { Ok(()) }
     }
 
     fn leave(&mut self, rule: Rule, levels: usize) {
@@ -382,7 +383,7 @@ impl Parser {
         Ok(Expr::ident(pos, &name))
     }
 
-    /// The message name when `a.b.C{` stands here; consumes up to the brace.
+    /// The message name when `a.b.C{` comes next; consumes up to the brace.
     fn struct_name(&mut self) -> Option<String> {
         let mut ahead = 0;
         let mut name = String::new();

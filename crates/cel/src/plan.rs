@@ -67,7 +67,7 @@ pub(crate) enum Base {
 pub(crate) struct Attribute {
     pub base: Base,
     pub qualifiers: Vec<Qualifier>,
-    /// Whether this asks for presence (`has`) of the last qualifier.
+    /// Whether this tests the presence (`has`) of the last qualifier.
     pub test: bool,
 }
 

@@ -1,7 +1,7 @@
 //! JSON documents as CEL values, seen through a schema where there is one. Nothing is copied: values look into the
 //! document.
 //!
-//! This module does not know what a schema is: [`DocumentSchema`] is all it asks of one.
+//! Schemas are used only through the trait [`DocumentSchema`].
 
 use super::escaping::{escape, unescape};
 use super::value::{EvalError, Identity, Items, List, Map, Text, Value};

@@ -6,7 +6,7 @@ use crate::opaque::Opaque;
 use crate::value::{EvalError, Value};
 use transom_object::{formats, names};
 
-/// A named format. `regex_size` stands for the length of its pattern in cost computations.
+/// A named format. `regex_size` is the length of its pattern in cost computations.
 #[derive(Debug)]
 pub struct Format {
     /// The name that it prints as.
@@ -133,7 +133,7 @@ pub(super) fn declare(t: &mut Table) {
         })
     });
     for (name, _) in &TABLE {
-        // The function's own name says which format it is.
+        // The function's name is that of the format.
         t.constant(&format!("format.{name}"), F, |name| {
             let format = named(name.strip_prefix("format.").unwrap_or(name))?;
             Some(Value::opaque(Opaque::Format(format)))

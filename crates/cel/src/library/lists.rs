@@ -160,15 +160,15 @@ fn distinct<'a>(work: &mut Work, args: Args<'_, 'a>) -> Out<'a> {
 }
 
 /// The most elements that `lists.range` makes.
-const MAX_RANGE: i64 = 1_000_000;
+const MAX_RANGE_ITEMS: i64 = 1_000_000;
 
 fn range<'a>(n: i64) -> Out<'a> {
     if n < 0 {
         return Err(EvalError::failed(format!("lists.range: size must be non-negative, got {n}")));
     }
-    if n > MAX_RANGE {
+    if n > MAX_RANGE_ITEMS {
         return Err(EvalError::failed(format!(
-            "lists.range: size {n} exceeds maximum allowed ({MAX_RANGE})"
+            "lists.range: size {n} exceeds maximum allowed ({MAX_RANGE_ITEMS})"
         )));
     }
     Ok(Value::list((0..n).map(Value::Int).collect()))

@@ -8,20 +8,20 @@ use std::collections::HashMap;
 use transom_go::regexp::{self, Limits};
 
 thread_local! {
-    /// Patterns met recently. Most come from rules and are met again at every evaluation.
+    /// Patterns that were compiled before. Most come from rules and are used at every evaluation.
     static COMPILED: RefCell<HashMap<String, Regex>> = RefCell::new(HashMap::new());
 }
 
-const KEPT: usize = 256;
+const MAX_CACHED_PATTERNS: usize = 256;
 
-/// The compiled pattern, or Go's words for what is wrong with it.
+/// The compiled pattern, or Go's error message.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, regexp::Error> {
     if let Some(found) = COMPILED.with_borrow(|c| c.get(pattern).cloned()) {
         return Ok(found);
     }
     let compiled = regexp::compile(pattern, Limits::default())?;
     COMPILED.with_borrow_mut(|c| {
-        if c.len() >= KEPT {
+        if c.len() >= MAX_CACHED_PATTERNS {
             c.clear();
         }
         c.insert(pattern.to_owned(), compiled.clone());

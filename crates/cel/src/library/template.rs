@@ -3,6 +3,7 @@
 use super::convert::to_text;
 use super::{Args, Out, Work, string};
 use crate::value::{EvalError, Value};
+use transom_go::encoding;
 
 /// The most digits that a precision may ask for.
 const MAX_PRECISION: usize = 1000;
@@ -61,7 +62,7 @@ fn wrong(verb: &str, v: &Value<'_>, allowed: &str) -> EvalError {
 fn clause(verb: char, precision: Option<usize>, v: &Value<'_>, work: &mut Work) -> Result<String, EvalError> {
     let digits = precision.unwrap_or(6);
     Ok(match (verb, v) {
-        ('s', v) => shown(v, work)?,
+        ('s', v) => string_form(v, work)?,
         ('d', Value::Int(n)) => n.to_string(),
         ('d', Value::Uint(n)) => n.to_string(),
         ('d', Value::Double(d)) if d.fract() == 0.0 => format!("{d:.0}"),
@@ -95,7 +96,7 @@ fn clause(verb: char, precision: Option<usize>, v: &Value<'_>, work: &mut Work) 
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a double is asked for")]
+#[expect(clippy::cast_precision_loss, reason = "the result is a double")]
 fn number(v: &Value<'_>) -> Option<f64> {
     match v {
         Value::Double(d) => Some(*d),
@@ -111,7 +112,8 @@ fn signed(n: i64, f: impl Fn(u64) -> String) -> String {
 }
 
 fn hex(bytes: &[u8], upper: bool) -> String {
-    bytes.iter().map(|b| if upper { format!("{b:02X}") } else { format!("{b:02x}") }).collect()
+    let digits = encoding::hex(bytes);
+    if upper { digits.to_uppercase() } else { digits }
 }
 
 /// `1.500000×10⁰⁰`: the exponent in superscript, as upstream prints it.
@@ -128,21 +130,21 @@ fn exponent(d: f64, digits: usize) -> String {
 }
 
 /// What `%s` prints: text as it is, lists and maps with their elements.
-fn shown(v: &Value<'_>, work: &mut Work) -> Result<String, EvalError> {
+fn string_form(v: &Value<'_>, work: &mut Work) -> Result<String, EvalError> {
     work.spend(1)?;
     Ok(match v {
         Value::Null => "null".to_owned(),
         Value::Double(d) if d.is_nan() => "NaN".to_owned(),
         Value::Double(d) if d.is_infinite() => if *d > 0.0 { "Infinity" } else { "-Infinity" }.to_owned(),
         Value::List(list) => {
-            let parts = list.iter().map(|item| shown(&item?, work)).collect::<Result<Vec<_>, _>>()?;
+            let parts = list.iter().map(|item| string_form(&item?, work)).collect::<Result<Vec<_>, _>>()?;
             format!("[{}]", parts.join(", "))
         }
         Value::Map(map) => {
             let mut parts = Vec::new();
             for key in map.keys() {
                 let value = map.find(&key)?.unwrap_or(Value::Null);
-                parts.push(format!("{}: {}", shown(&key, work)?, shown(&value, work)?));
+                parts.push(format!("{}: {}", string_form(&key, work)?, string_form(&value, work)?));
             }
             parts.sort();
             format!("{{{}}}", parts.join(", "))
