@@ -11,6 +11,8 @@
 //! | [`own`] | field sets, merge, compare, server-side apply, managedFields |
 //! | [`patch`] | JSON patch, merge patch, strategic merge patch |
 
+#![warn(missing_docs)]
+
 pub mod model;
 pub mod normalize;
 pub mod own;

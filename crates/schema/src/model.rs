@@ -8,45 +8,61 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_go::regexp::{self, Limits};
 
-/// The JSON type a schema node asks for. `Any` is a node without a `type`.
+/// The JSON type that a schema node requires. `Any` is a node without a `type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Type {
+    /// No `type`.
     #[default]
     Any,
+    /// `object`.
     Object,
+    /// `array`.
     Array,
+    /// `string`.
     String,
+    /// `integer`.
     Integer,
+    /// `number`.
     Number,
+    /// `boolean`.
     Boolean,
 }
 
 /// `additionalProperties`: absent, `true`/`false`, or a schema for the values of a map.
 #[derive(Clone, Debug, Default)]
 pub enum Additional {
+    /// Not given.
     #[default]
     Absent,
+    /// Whether any other property is allowed.
     Bool(bool),
+    /// The schema of the values.
     Schema(Arc<Schema>),
 }
 
 /// `x-kubernetes-list-type`. Absent means atomic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListType {
+    /// `atomic`: replaced as a whole.
     Atomic,
+    /// `set`: unique scalars.
     Set,
+    /// `map`: objects that these fields identify.
     Map(Vec<String>),
 }
 
 /// `x-kubernetes-map-type`. Absent means granular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapType {
+    /// `granular`: fields are owned one by one.
     Granular,
+    /// `atomic`: replaced as a whole.
     Atomic,
 }
 
 /// One node. Children are shared, so that schemas of several versions can share subtrees.
 #[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "named as the keywords of a schema")]
 pub struct Schema {
     pub ty: Type,
     pub format: Option<String>,
@@ -77,6 +93,7 @@ pub struct Schema {
 
 /// Value validations of a node (everything that restricts without shaping).
 #[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "named as the keywords of a schema")]
 pub struct Checks {
     pub maximum: Option<f64>,
     pub exclusive_maximum: bool,
@@ -105,7 +122,9 @@ pub struct Checks {
 /// A pattern with its compiled form. `compiled` is `None` when it is not a valid regular expression.
 #[derive(Clone, Debug)]
 pub struct Pattern {
+    /// The pattern as written.
     pub source: String,
+    /// Its compiled form.
     pub compiled: Option<Regex>,
 }
 
@@ -118,6 +137,7 @@ impl Pattern {
 
 /// One entry of `x-kubernetes-validations`, as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as the fields of a rule")]
 pub struct Rule {
     pub rule: String,
     pub message: Option<String>,
@@ -130,9 +150,13 @@ pub struct Rule {
 /// `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key` of built-in kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PatchStrategy {
+    /// `merge`: lists are merged by key.
     pub merge: bool,
+    /// `retainKeys`: a patch lists the keys to keep.
     pub retain_keys: bool,
+    /// `replace`: a patch replaces it as a whole.
     pub replace: bool,
+    /// The field that identifies items.
     pub merge_key: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a walk through a value stands, kept on the stack and written out only when a message needs it.
+//! The path of a walk through a value, kept on the stack and written out only when a message needs it.
 
 use std::fmt;
 use transom_object::field::Path;

@@ -17,7 +17,7 @@ pub(crate) const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Removes every field the schema does not specify and returns their paths, sorted.
 ///
-/// `x-kubernetes-preserve-unknown-fields` keeps what stands below it, but where the schema specifies
+/// `x-kubernetes-preserve-unknown-fields` keeps what is below it, but where the schema specifies
 /// properties again pruning resumes. `apiVersion`, `kind` and `metadata` are never touched at the root of a
 /// resource or at an embedded one.
 pub fn prune(value: &mut Value, schema: &Schema, is_root_resource: bool) -> Vec<String> {

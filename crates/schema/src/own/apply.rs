@@ -30,8 +30,8 @@ pub struct Context<'a> {
     pub convert: &'a dyn Fn(&Value, &str) -> Option<Value>,
     /// Fields this endpoint never owns, by API version.
     pub reset_fields: &'a dyn Fn(&str) -> Option<Arc<Set>>,
-    /// The object before anybody set anything, where its type has fields that are always there. Nobody owns
-    /// what is still as it is here.
+    /// The object before any client sets a field, for types with fields that always exist. Fields that still have
+    /// these values have no owner.
     pub blank: Option<&'a Value>,
     /// RFC 3339 in seconds.
     pub now: &'a str,
@@ -41,7 +41,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The manager whose client-side annotation is honoured.
 const KUBECTL: &str = "kubectl";
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-const MAX_ANNOTATIONS: usize = 256 * 1024;
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
 /// Fields the system owns.
 static SYSTEM_FIELDS: LazyLock<Set> = LazyLock::new(|| {
@@ -381,7 +381,7 @@ fn sync_last_applied(object: &mut Value, config: &Value) {
     };
     annotations.insert(LAST_APPLIED.to_owned(), format!("{}\n", encode_escaped(&config)).into());
     let size: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum();
-    if size > MAX_ANNOTATIONS {
+    if size > MAX_ANNOTATION_BYTES {
         annotations.remove(LAST_APPLIED);
     }
 }

@@ -11,9 +11,11 @@ use transom_object::status::{Cause, Details};
 /// A field the applied configuration would change although another manager owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
+    /// The other manager.
     pub manager: ManagerId,
-    /// When the other manager wrote it, if that is to be told.
+    /// When the other manager wrote it, if the message includes it.
     pub at: Option<String>,
+    /// The field.
     pub path: Path,
 }
 
@@ -29,6 +31,7 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
+    /// The response that reports it.
     pub fn to_status(&self) -> Status {
         match self {
             Self::Conflicts(conflicts) => {

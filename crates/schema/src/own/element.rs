@@ -27,6 +27,7 @@ pub enum Element {
 pub struct Path(pub Vec<Element>);
 
 impl Element {
+    /// A field or key by its name.
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
     }
@@ -37,6 +38,7 @@ impl Element {
         Self::Key(fields.into())
     }
 
+    /// An item of a set by its value.
     pub fn value(value: Value) -> Self {
         Self::Value(Arc::new(value))
     }

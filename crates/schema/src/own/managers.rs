@@ -11,26 +11,34 @@ pub const MAX_UPDATE_MANAGERS: usize = 10;
 /// The manager that inherits the fields of the oldest updates.
 const OLD_UPDATES: &str = "ancient-changes";
 
+/// How a manager writes: `operation` of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
+    /// Server-side apply.
     Apply,
+    /// Every other write.
     Update,
 }
 
 /// What makes two entries the same manager's. Appliers keep their identity across versions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManagerId {
+    /// The name of the manager.
     pub manager: String,
+    /// How it writes.
     pub operation: Operation,
     /// Empty for appliers.
     pub api_version: String,
+    /// The subresource that it writes; empty for the object itself.
     pub subresource: String,
 }
 
 /// The fields of one manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
+    /// The fields.
     pub set: Set,
+    /// The version in whose terms the fields are.
     pub api_version: String,
     /// RFC 3339, as it was written.
     pub time: Option<String>,
@@ -126,7 +134,7 @@ pub(super) fn find(entries: Option<&Value>, id: &ManagerId) -> Option<Owned> {
 }
 
 fn decode_entry(index: usize, entry: &Value) -> Result<(ManagerId, Owned), String> {
-    let entry = entry.as_object().ok_or_else(|| format!("managed fields entry {index} is no object"))?;
+    let entry = entry.as_object().ok_or_else(|| format!("managed fields entry {index} is not an object"))?;
     let text = |name: &str| match entry.get(name) {
         None | Some(Value::Null) => Ok(""),
         Some(Value::String(s)) => Ok(s.as_str()),
@@ -157,7 +165,7 @@ fn decode_entry(index: usize, entry: &Value) -> Result<(ManagerId, Owned), Strin
     Ok((id, Owned { set, api_version: api_version.to_owned(), time }))
 }
 
-/// Whether an update asks to forget all owners: an empty list, or one with an empty entry.
+/// Whether an update removes all owners: an empty list, or one with an empty entry.
 pub fn is_reset(entries: Option<&Value>) -> bool {
     let blank = |v: &Value| match v {
         Value::Null => true,

@@ -4,17 +4,21 @@ use super::element::Element;
 use super::set::Set;
 use std::sync::Arc;
 
-/// Which paths match: all, or those that begin with one of some steps and go on as it says.
+/// Which paths match: all, or those that begin with one of some steps and continue as it does.
 #[derive(Clone, Debug)]
 pub enum Matcher {
+    /// Every path.
     Everything,
     /// Sorted by step; wildcards come first and win.
     OneOf(Vec<(Step, Matcher)>),
 }
 
+/// A pattern for one element of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
+    /// Every element.
     Any,
+    /// This element.
     Is(Element),
 }
 

@@ -47,7 +47,7 @@ pub fn to_parent(
     for (id, mut owned) in parents {
         let Some(path) = paths.get(&owned.api_version) else { continue };
         if let Some(path) = path.as_ref().filter(|path| owned.set.has(&path.0)) {
-            // Who owns the replica count no more as far as the scale says has lost it.
+            // A manager that does not own the replica count of the scale no longer owns it in the object.
             if of_scale.remove(&id).is_none() {
                 owned.set = owned.set.difference(&Set::from_iter([path.clone()]));
             }

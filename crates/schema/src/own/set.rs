@@ -1,7 +1,7 @@
 //! Sets of paths, as a tree: the members of a node are paths that end there, its children lead further.
 //!
 //! Both lists are sorted and subtrees are shared, so combining two sets walks them once and copies only
-//! what differs. A child never stands for an empty set.
+//! what differs. A child is never an empty set.
 
 use super::element::{Element, Path};
 use super::types::Type;
@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+/// A set of paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
     members: Vec<Element>,
@@ -24,6 +25,7 @@ pub(super) struct Node<'a> {
 }
 
 impl Set {
+    /// The empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -36,7 +38,7 @@ impl Set {
         &self.children
     }
 
-    /// Builds a level from lists in any order; the last of equal children wins.
+    /// Builds a level from lists in any order; of equal children the last is kept.
     pub(super) fn from_unsorted(mut members: Vec<Element>, mut children: Vec<(Element, Arc<Set>)>) -> Self {
         if !members.is_sorted() {
             members.sort();
@@ -109,6 +111,7 @@ impl Set {
         }
     }
 
+    /// Whether a path is a member.
     pub fn has(&self, path: &[Element]) -> bool {
         match path {
             [] => false,
@@ -127,6 +130,7 @@ impl Set {
         Some(&self.children[at].1)
     }
 
+    /// Whether it has no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.children.iter().all(|(_, c)| c.is_empty())
     }
@@ -136,6 +140,7 @@ impl Set {
         self.members.len() + self.children.iter().map(|(_, c)| c.len()).sum::<usize>()
     }
 
+    /// What is in one of the sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let members = merge_sorted(&self.members, &other.members, Element::cmp, |a, b| a.or(b).cloned());
@@ -146,6 +151,7 @@ impl Set {
         Self { members, children }
     }
 
+    /// What is in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let members = merge_sorted(&self.members, &other.members, Element::cmp, |a, b| a.and(b).cloned());

@@ -32,25 +32,34 @@ enum Kind<'s> {
     Hidden,
 }
 
+/// The types of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
+    /// An integer or a float.
     Numeric,
+    /// A string.
     String,
+    /// A boolean.
     Boolean,
+    /// Any of them.
     Untyped,
 }
 
 /// Lists whose items have an identity, or that are one value.
 #[derive(Clone, Copy, Debug)]
 pub struct List<'s> {
+    /// Whether it is replaced as a whole.
     pub atomic: bool,
     /// Names of the fields that identify an item; empty for sets of scalars.
     pub keys: &'s [String],
+    /// The type of the items.
     pub element: Type<'s>,
 }
 
+/// Objects whose fields are owned one by one, or that are one value.
 #[derive(Clone, Copy, Debug)]
 pub struct Map<'s> {
+    /// Whether it is replaced as a whole.
     pub atomic: bool,
     /// The type of values under undeclared keys, if such keys are allowed.
     pub element: Option<Type<'s>>,
@@ -68,8 +77,11 @@ enum Fields<'s> {
 /// How a value of some type is to be treated.
 #[derive(Clone, Copy, Debug)]
 pub enum Atom<'s> {
+    /// As a scalar.
     Scalar(Scalar),
+    /// As a list.
     List(List<'s>),
+    /// As a map.
     Map(Map<'s>),
 }
 
@@ -117,6 +129,7 @@ impl<'s> Type<'s> {
         matches!(self.0, Kind::Object(_) | Kind::Metadata | Kind::Hidden)
     }
 
+    /// How scalars of this type are treated; `None` if it has none.
     pub fn scalar(self) -> Option<Scalar> {
         match self.0 {
             Kind::Node { schema, .. } => scalar(schema),
@@ -125,6 +138,7 @@ impl<'s> Type<'s> {
         }
     }
 
+    /// How lists of this type are treated; `None` if it has none.
     pub fn list(self) -> Option<List<'s>> {
         match self.0 {
             Kind::Node { schema, open } if matches!(schema.ty, JsonType::Array | JsonType::Any) => {
@@ -137,6 +151,7 @@ impl<'s> Type<'s> {
         }
     }
 
+    /// How maps of this type are treated; `None` if it has none.
     pub fn map(self) -> Option<Map<'s>> {
         match self.0 {
             Kind::Node { schema, open } if matches!(schema.ty, JsonType::Object | JsonType::Any) => {

@@ -24,6 +24,7 @@ pub type Convert<'a> = &'a dyn Fn(&Value, &str, &str) -> Option<Value>;
 pub struct Updater<'a> {
     /// By API version; `None` when it is not served any more.
     pub schema: &'a dyn Fn(&str) -> Option<Arc<Schema>>,
+    /// Converts objects between versions.
     pub convert: Convert<'a>,
     /// By API version: fields that no manager owns here.
     pub ignored: &'a dyn Fn(&str) -> Option<Arc<Set>>,
@@ -33,6 +34,7 @@ pub struct Updater<'a> {
 
 /// The fields an update touched.
 pub struct Touched {
+    /// What is no longer there.
     pub removed: Set,
     /// Modified and added: what the updating manager owns now.
     pub taken: Set,
@@ -45,7 +47,7 @@ struct Change {
 }
 
 impl Updater<'_> {
-    /// Takes from all managers what an update changes, and says what that is.
+    /// Removes what an update changes from all managers, and returns it.
     pub fn update(
         &self,
         live: &Value,

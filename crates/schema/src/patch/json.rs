@@ -132,10 +132,10 @@ fn replace(document: &mut Value, operation: &Operation<'_>) -> Result<(), PatchE
         return Err(missing("replace", "key", path));
     }
     match place {
-        Place::Object(map) => {
+        Container::Object(map) => {
             map.insert(key, operation.value());
         }
-        Place::Array(items) => {
+        Container::Array(items) => {
             let index = position(&key, items.len()).map_err(|reason| fails("replace", path, &reason))?;
             items[index] = operation.value();
         }
@@ -192,13 +192,13 @@ impl<'p> Operation<'p> {
 }
 
 /// The container that a pointer's last token selects from.
-enum Place<'d> {
+enum Container<'d> {
     Object(&'d mut Map<String, Value>),
     Array(&'d mut Vec<Value>),
 }
 
 /// Walks to the container of what a pointer names. `None` if a part of the way is missing.
-fn destination<'d>(document: &'d mut Value, pointer: &str) -> Option<(Place<'d>, String)> {
+fn destination<'d>(document: &'d mut Value, pointer: &str) -> Option<(Container<'d>, String)> {
     let mut tokens: Vec<String> =
         pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~")).collect();
     let key = tokens.pop()?;
@@ -214,13 +214,13 @@ fn destination<'d>(document: &'d mut Value, pointer: &str) -> Option<(Place<'d>,
         };
     }
     match here {
-        Value::Object(map) => Some((Place::Object(map), key)),
-        Value::Array(items) => Some((Place::Array(items), key)),
+        Value::Object(map) => Some((Container::Object(map), key)),
+        Value::Array(items) => Some((Container::Array(items), key)),
         _ => None,
     }
 }
 
-impl Place<'_> {
+impl Container<'_> {
     /// A missing element is an error, a missing field is not.
     fn get(&self, key: &str) -> Result<Option<&Value>, String> {
         match self {

@@ -41,7 +41,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// The merge patch that brings `current` to what `modified` says, deleting what `original` said and
+/// The merge patch that makes `current` equal to `modified`, deleting what `original` has and
 /// `modified` no longer does. What neither mentions is left alone. All three are objects.
 pub fn three_way(original: &Value, modified: &Value, current: &Value) -> Value {
     let empty = Map::new();

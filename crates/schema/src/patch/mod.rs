@@ -23,7 +23,7 @@ pub enum PatchError {
     /// The patch itself is wrong, whatever it is applied to (400).
     #[error("{0}")]
     Malformed(String),
-    /// The patch asks for more than we are willing to do (413).
+    /// The patch exceeds a limit (413).
     #[error("{0}")]
     TooLarge(String),
     /// The patch does not fit the object (422).

@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge patch that knows from the schema how lists merge, with directives in the
+//! Strategic merge patch: a merge patch in which the schema decides how lists merge, with directives in the
 //! patch for what plain data cannot say.
 //!
 //! | directive | in | does |
@@ -90,7 +90,7 @@ fn merge_field(
     Ok(())
 }
 
-/// What the schema says about one field.
+/// The schema's settings for one field.
 struct Field<'s> {
     schema: Option<&'s Schema>,
     strategy: Option<&'s PatchStrategy>,
@@ -216,7 +216,7 @@ fn set_element_orders(
     Ok(())
 }
 
-/// The list that a live one and a patch make, in the order that a directive asks for. `None` if there is neither.
+/// The list that a live one and a patch make, in the order of a directive. `None` if there is neither.
 fn ordered(
     live: Option<Vec<Value>>,
     change: Option<Vec<Value>>,

@@ -27,12 +27,14 @@ pub struct Rules {
     root: Option<Node>,
 }
 
-/// A rule that does not compile: where it stands below the schema, what it says, and why not.
+/// A rule that does not compile: its path below the schema, its text, and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     /// Such as `properties[spec].x-kubernetes-validations[0].rule`.
     pub path: String,
+    /// The expression.
     pub value: String,
+    /// Why it does not compile.
     pub error: CompileError,
 }
 
@@ -48,15 +50,20 @@ impl RuleError {
 pub struct RuleCost {
     /// Such as `properties[spec].x-kubernetes-validations[0].rule`.
     pub path: String,
+    /// The most one evaluation can cost.
     pub per_evaluation: u64,
+    /// The most all evaluations in one object can cost.
     pub total: u64,
 }
 
 /// What validating one object may cost, and whether unchanged parts may stay wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
+    /// The most one evaluation may cost.
     pub per_call: u64,
+    /// The most all rules of the object may cost together.
     pub per_object: u64,
+    /// Whether errors on unchanged parts are only warnings.
     pub ratchet: bool,
 }
 
@@ -69,6 +76,7 @@ impl Default for Limits {
 /// The outcome of validating one object.
 #[derive(Debug, Default)]
 pub struct Report {
+    /// Why the object is refused.
     pub errors: Vec<field::Error>,
     /// Errors on unchanged parts, which an update may keep.
     pub warnings: Vec<field::Error>,
@@ -95,6 +103,7 @@ impl Rules {
         Self { root: compile::node(&seen, &seen, declared.as_ref()) }
     }
 
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.root.is_none()
     }

@@ -1,4 +1,4 @@
-//! Evaluating compiled rules on one object: the walk, the budget, ratcheting, and the words of errors.
+//! Evaluating compiled rules on one object: the walk, the budget, ratcheting, and error messages.
 
 use super::compile::{Compiled, Node};
 use super::{Limits, Report};
@@ -10,7 +10,7 @@ use transom_cel::{Bindings, EvalError, Value};
 use transom_object::field::{self, Kind, Path};
 
 /// The longest message that a messageExpression may make, in bytes.
-const MAX_MESSAGE: usize = 5 * 1024;
+const MAX_MESSAGE_BYTES: usize = 5 * 1024;
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -74,7 +74,7 @@ impl Run {
         }
         self.rules(node, new, old.filter(|o| !o.is_null()), path, ratchet);
         for branch in &node.all_of {
-            // Schema validation does not ratchet what stands below an allOf, so rules do not either.
+            // Schema validation does not ratchet below an allOf, so rules do not either.
             let ratchet = Ratchet { current: None, ..ratchet };
             self.node(branch, new, old, path, ratchet);
         }
@@ -259,7 +259,7 @@ impl Run {
         self.report.budget = Some(left);
         let Ok(Value::String(text)) = result else { return Ok(None) };
         let text = text.trim();
-        let usable = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
+        let usable = !text.is_empty() && text.len() <= MAX_MESSAGE_BYTES && !text.contains('\n');
         Ok(usable.then(|| text.to_owned()))
     }
 }

@@ -51,7 +51,9 @@ impl Spine for &Schema {
 /// Whether a path may index with `['key']`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Brackets {
+    /// It may.
     Allowed,
+    /// It may not.
     Refused,
 }
 

@@ -16,7 +16,7 @@ const REASONS: [&str; 4] =
 pub(super) fn check(props: Props<'_>, path: &Path, required: &Requirements) -> Vec<field::Error> {
     let mut rules = Rules { required, errors: Vec::new() };
     let no_defaults = required.no_defaults.clone();
-    rules.node(props, path, &Place { root: true, inside_meta: false, no_defaults });
+    rules.node(props, path, &NodeContext { root: true, inside_meta: false, no_defaults });
     rules.errors
 }
 
@@ -95,14 +95,14 @@ pub(super) fn check_status_root(props: Props<'_>, path: &Path) -> Vec<field::Err
 
 /// What the surroundings of a node allow it.
 #[derive(Clone)]
-struct Place {
+struct NodeContext {
     root: bool,
     inside_meta: bool,
     /// Why the node may have no default.
     no_defaults: Option<String>,
 }
 
-impl Place {
+impl NodeContext {
     fn below(&self) -> Self {
         Self { root: false, ..self.clone() }
     }
@@ -126,13 +126,13 @@ impl Rules<'_> {
         self.errors.push(field::Error::invalid(path, value, detail));
     }
 
-    fn node(&mut self, props: Props<'_>, path: &Path, place: &Place) {
-        self.supported(props, path, place);
+    fn node(&mut self, props: Props<'_>, path: &Path, context: &NodeContext) {
+        self.supported(props, path, context);
         if props.flag("uniqueItems") {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.forbid(&path.child("uniqueItems"), detail);
         }
-        self.children(props, path, place);
+        self.children(props, path, context);
         if props.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
             self.invalid(
                 &path.child("x-kubernetes-preserve-unknown-fields"),
@@ -153,13 +153,13 @@ impl Rules<'_> {
         }
     }
 
-    fn supported(&mut self, props: Props<'_>, path: &Path, place: &Place) {
+    fn supported(&mut self, props: Props<'_>, path: &Path, context: &NodeContext) {
         let ty = props.ty();
         if self.required.known_types && !ty.is_empty() && !TYPES.contains(&ty) {
             self.errors.push(field::Error::not_supported(&path.child("type"), ty, &TYPES));
         }
         if props.get("default").is_some()
-            && let Some(reason) = &place.no_defaults
+            && let Some(reason) = &context.no_defaults
         {
             self.forbid(&path.child("default"), format!("must not be set {reason}").trim_end());
         }
@@ -183,39 +183,39 @@ impl Rules<'_> {
         if !props.list("items").is_empty() {
             self.forbid(&path.child("items"), "items must be a schema object and not an array");
         }
-        if place.inside_meta && props.flag("x-kubernetes-embedded-resource") {
+        if context.inside_meta && props.flag("x-kubernetes-embedded-resource") {
             let detail = "must not be used inside of resource meta";
             self.forbid(&path.child("x-kubernetes-embedded-resource"), detail);
         }
     }
 
-    fn children(&mut self, props: Props<'_>, path: &Path, place: &Place) {
+    fn children(&mut self, props: Props<'_>, path: &Path, context: &NodeContext) {
         if let Some(additional) = props.additional() {
             let at = path.child("additionalProperties");
             if props.has_properties() && !matches!(additional, OrBool::Bool(true)) {
                 self.forbid(&at, "additionalProperties and properties are mutual exclusive");
             }
             if let OrBool::Schema(values) = additional {
-                let mut below = place.below();
-                if place.inside_meta {
+                let mut below = context.below();
+                if context.inside_meta {
                     below.no_defaults =
                         Some("inside additionalProperties applying to object metadata".to_owned());
                 }
                 self.node(values, &at, &below);
             }
         }
-        let is_resource = place.root || props.flag("x-kubernetes-embedded-resource");
+        let is_resource = context.root || props.flag("x-kubernetes-embedded-resource");
         for (name, property) in props.named("properties") {
-            let mut below = place.below();
+            let mut below = context.below();
             if is_resource && META_FIELDS.contains(&name) {
                 below.inside_meta = true;
-                if place.root {
+                if context.root {
                     below.no_defaults = Some(format!("in top-level {name}"));
                 }
             }
             self.node(property, &path.child("properties").key(name), &below);
         }
-        let below = place.below();
+        let below = context.below();
         if let Some(branch) = props.child("not") {
             self.node(branch, &path.child("not"), &below);
         }

@@ -8,19 +8,29 @@ use transom_object::json::encode_escaped;
 /// How a field of a struct is encoded.
 #[derive(Clone, Copy)]
 pub enum Field {
+    /// A string that is never absent.
     Text,
+    /// A boolean that is never absent.
     Flag,
     /// An integer that is never absent.
     Number,
     /// A pointer, list or map: `null` when absent.
     Any,
+    /// A schema.
     Schema,
+    /// A list of schemas.
     Schemas,
+    /// Schemas by name.
     NamedSchemas,
+    /// `additionalProperties` and `additionalItems`.
     SchemaOrBool,
+    /// `items`.
     SchemaOrArray,
+    /// `dependencies`.
     Dependencies,
+    /// A struct with these fields.
     Struct(&'static [(&'static str, &'static str, Field)]),
+    /// A list of such structs.
     Structs(&'static [(&'static str, &'static str, Field)]),
 }
 

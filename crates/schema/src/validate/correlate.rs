@@ -15,12 +15,16 @@ use std::collections::HashMap;
 /// A new value, the old value it correlates with, and the schema of both.
 #[derive(Clone, Copy, Debug)]
 pub struct Correlated<'a> {
+    /// The new value.
     pub new: &'a Value,
+    /// The old value.
     pub old: &'a Value,
+    /// The schema of both.
     pub schema: &'a Schema,
 }
 
 impl<'a> Correlated<'a> {
+    /// Correlates two values.
     pub fn new(new: &'a Value, old: &'a Value, schema: &'a Schema) -> Self {
         Self { new, old, schema }
     }
@@ -82,7 +86,7 @@ impl<'a> CorrelatedItems<'a> {
     }
 }
 
-/// A list of objects indexed by the values of its key fields. The first of several items with one key wins.
+/// A list of objects indexed by the values of its key fields. Of several items with one key the first is taken.
 #[derive(Debug)]
 pub struct KeyedList<'a> {
     keys: &'a [String],
@@ -99,6 +103,7 @@ enum Scalar<'a> {
 }
 
 impl<'a> KeyedList<'a> {
+    /// Indexes a list by its key fields.
     pub fn new(keys: &'a [String], items: &'a [Value]) -> Self {
         let mut by_key = HashMap::with_capacity(items.len());
         if !keys.is_empty() {

@@ -43,7 +43,7 @@ struct Failure {
     detail: Detail,
 }
 
-/// What the error says after the value.
+/// The text of the error after the value.
 enum Detail {
     Message,
     Nothing,
@@ -175,7 +175,7 @@ impl Walk<'_> {
             outcome.checks += 1;
             return;
         }
-        let (name, machine) = go_type(self.value);
+        let (name, machine) = type_and_format(self.value);
         let textual = self.value.is_string() || self.value.is_array();
         let checked = self.schema.checks.format.is_some() || numeric_format(self.schema).is_some();
         let failure = match &self.schema.format {
@@ -375,7 +375,7 @@ impl Walk<'_> {
     }
 
     fn field(&self, name: &str, value: &Value, schema: &Schema, trail: &Trail<'_>) -> Outcome {
-        // Old and new are converted to one version before they get here, so an unchanged `apiVersion` says nothing.
+        // Old and new are converted to one version before they get here, so an unchanged `apiVersion` proves nothing.
         let hidden = self.trail.is_root() && matches!(name, "apiVersion" | "kind");
         let old = self.old.filter(|_| !hidden).and_then(|old| old.key(name));
         Walk { value, schema, trail, old }.judge()
@@ -433,7 +433,7 @@ fn type_names(schema: &Schema) -> &'static str {
 }
 
 /// The JSON type of a value, and the format of its machine representation.
-fn go_type(value: &Value) -> (&'static str, &'static str) {
+fn type_and_format(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("boolean", ""),

@@ -1,7 +1,7 @@
 //! Values against their schema.
 //!
-//! [`validate`] first asks [`accept`], which answers yes or no without allocating; only a refused value is
-//! walked again by [`explain`], which words every violation as Kubernetes does and, on an update, forgives
+//! [`validate`] first calls [`accept`], which decides without allocating; only a refused value is
+//! walked again by [`explain`], which reports every violation as Kubernetes does and, on an update, ignores
 //! those on parts that have not changed (ratcheting).
 //!
 //! | function | what it judges |
@@ -31,7 +31,7 @@ use transom_object::field::{self, Kind, Path};
 /// What is wrong with a value. With `old`, the value it replaces, violations on unchanged correlatable parts
 /// are tolerated.
 ///
-/// `path` is where the value stands: it leads the field of every error, while the sentences name fields
+/// `path` is the path of the value: the field of every error begins with it, while the sentences name fields
 /// relative to the value, as upstream does.
 pub fn validate(new: &Value, old: Option<&Value>, schema: &Schema, path: &Path) -> Vec<field::Error> {
     if accept::accepts(new, schema) {
@@ -52,7 +52,7 @@ pub fn validate_status(new: &Value, old: Option<&Value>, schema: &Schema) -> Vec
     validate(status, old, schema, &Path::new("status"))
 }
 
-/// Whether CEL rules must be skipped: they could only complain about what these errors already say.
+/// Whether CEL rules must be skipped: they could only repeat these errors.
 pub fn blocks_rules(errors: &[field::Error]) -> bool {
     let blocking = [Kind::NotSupported, Kind::Required, Kind::TooLong, Kind::TooMany, Kind::TypeInvalid];
     errors.iter().any(|e| blocking.contains(&e.kind))

@@ -53,13 +53,15 @@ impl Num {
 
     /// Whether a number fits into the machine type that a schema's type and format stand for.
     pub(super) fn fits(self, schema: &Schema) -> bool {
-        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+        const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
         let format = numeric_format(schema);
         match schema.ty {
             Type::Integer if format.is_some() => {
                 let whole = match self {
                     Num::Int(i) => Some(i),
-                    Num::Float(f) => (f.fract() == 0.0 && (-LIMIT..LIMIT).contains(&f)).then_some(f as i64),
+                    Num::Float(f) => {
+                        (f.fract() == 0.0 && (-I64_BOUND..I64_BOUND).contains(&f)).then_some(f as i64)
+                    }
                 };
                 whole.is_some_and(|i| format != Some("int32") || i32::try_from(i).is_ok())
             }
@@ -107,10 +109,10 @@ pub(super) fn numeric_format(schema: &Schema) -> Option<&str> {
     schema.format.as_deref().filter(|format| known.contains(format))
 }
 
-/// Whether a float stands for an integer that JSON can carry exactly, with a tolerance for rounding.
+/// Whether a float is an integer that JSON can carry exactly, with a tolerance for rounding.
 pub(super) fn is_integral(f: f64) -> bool {
-    const LARGEST: f64 = 9_007_199_254_740_991.0;
-    if !f.is_finite() || f.abs() > LARGEST {
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
+    if !f.is_finite() || f.abs() > MAX_EXACT_INTEGER {
         return false;
     }
     let whole = f.trunc();

@@ -1,4 +1,4 @@
-//! Whether an object already has all that a configuration says.
+//! Whether an object already has everything in a configuration.
 
 use super::item;
 use crate::own::element::equal;

@@ -11,12 +11,16 @@ use std::collections::BTreeMap;
 /// The fields that differ. What appears or disappears as a whole counts itself and all its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
+    /// Only in the old value.
     pub removed: Set,
+    /// In both, with different values.
     pub modified: Set,
+    /// Only in the new value.
     pub added: Set,
 }
 
 impl Comparison {
+    /// Whether nothing differs.
     pub fn is_same(&self) -> bool {
         self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
     }

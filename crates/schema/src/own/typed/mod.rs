@@ -26,7 +26,9 @@ use std::fmt;
 /// What does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
+    /// The path of the value.
     pub path: String,
+    /// What does not fit.
     pub message: String,
 }
 

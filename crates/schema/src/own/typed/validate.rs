@@ -12,7 +12,9 @@ use transom_object::json::go_type;
 /// written before the schema said so); applied configurations may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
+    /// They are accepted.
     Allow,
+    /// They are errors.
     Forbid,
 }
 

@@ -65,7 +65,7 @@ pub(super) fn identity(item: &Value, merge_key: Option<&str>) -> Result<String, 
     }
 }
 
-/// The elements of a patch must stand in the order that the directive asks for, and all be named by it.
+/// The elements of a patch must be in the order of the directive, which must name all of them.
 pub(super) fn check_order(
     change: &[Value],
     order: &[Value],
@@ -170,7 +170,7 @@ fn merge_objects(
     Ok(Merged { items: interleave(merged, &directed.plain, &kept, Some(key))?, live })
 }
 
-/// What `$patch` in elements asks for, and the elements without it.
+/// The directives `$patch` of elements, and the elements without it.
 struct Directed {
     replace: bool,
     deleted: Vec<String>,

@@ -1,6 +1,6 @@
 //! Identifiers, colours and encodings: fixed alphabets, some with a check digit.
 
-/// A UUID with or without dashes. `version` fixes the version digit; `variant` asks for an RFC 4122 variant.
+/// A UUID with or without dashes. `version` fixes the version digit; `variant` requires an RFC 4122 variant.
 pub(super) fn is_uuid(text: &str, version: Option<u8>, variant: bool) -> bool {
     let mut rest = text.as_bytes();
     let mut digits = [0u8; 32];

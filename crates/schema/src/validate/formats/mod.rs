@@ -11,6 +11,7 @@ use transom_object::formats;
 
 /// A format that restricts strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as the formats")]
 pub enum Format {
     BsonObjectId,
     Uri,
