@@ -1,10 +1,10 @@
-//! The outside world as functions may see it: a clock, randomness and host names. Tests inject their own.
+//! What functions read besides their arguments: a clock, randomness and host names. Tests inject their own.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// What a function asks when its result does not depend on its arguments alone.
+/// The sources of results that do not depend on the arguments alone.
 pub trait Context: Send + Sync {
     /// Nanoseconds since the Unix epoch.
     fn now(&self) -> i128;
@@ -48,11 +48,13 @@ impl Context for System {
 /// A stopped clock and a seeded generator: two renders with equal seeds are equal. Never for secrets.
 #[derive(Debug)]
 pub struct Reproducible {
+    /// Nanoseconds since the Unix epoch.
     pub now: i128,
     state: std::sync::atomic::AtomicU64,
 }
 
 impl Reproducible {
+    /// A clock that stopped at `now`, and the generator of a seed.
     pub fn new(now: i128, seed: u64) -> Reproducible {
         Reproducible { now, state: std::sync::atomic::AtomicU64::new(seed) }
     }
@@ -64,11 +66,13 @@ impl Context for Reproducible {
     }
 
     fn random(&self, bytes: &mut [u8]) -> bool {
-        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        const SPLITMIX_INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
         for chunk in bytes.chunks_mut(8) {
             // splitmix64
-            let state =
-                self.state.fetch_add(GOLDEN, std::sync::atomic::Ordering::Relaxed).wrapping_add(GOLDEN);
+            let state = self
+                .state
+                .fetch_add(SPLITMIX_INCREMENT, std::sync::atomic::Ordering::Relaxed)
+                .wrapping_add(SPLITMIX_INCREMENT);
             let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
             let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
             let mixed = mixed ^ mixed >> 31;

@@ -11,29 +11,38 @@ pub enum Cause {
     Syntax,
     /// `.field` of an explicit null.
     NilField {
+        /// The name of the field.
         field: String,
     },
     /// `.field` of a value that has none, and that value's type.
     NoField {
+        /// The name of the field.
         field: String,
+        /// The type of the value, as Go prints it.
         type_name: String,
     },
     /// A missing key under `missingkey=error`.
     NoKey {
+        /// The missing key.
         key: String,
     },
     /// An argument of the wrong type; `found` is `None` when there was no value at all.
     WrongType {
+        /// The type of the parameter.
         expected: String,
+        /// The type of the argument.
         found: Option<String>,
     },
     /// A function reported an error.
     Function {
+        /// The name of the function.
         name: String,
+        /// Its error.
         message: String,
     },
     /// A bound on the work was reached.
     Limit(Exceeded),
+    /// Everything else.
     Other,
 }
 
@@ -41,6 +50,7 @@ pub enum Cause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Failure>);
 
+/// The parts of an [`Error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The whole message, worded as Go words it.
@@ -55,6 +65,7 @@ pub struct Failure {
     pub column: Option<usize>,
     /// The part of the template being evaluated.
     pub snippet: Option<String>,
+    /// What went wrong, for callers that distinguish errors.
     pub cause: Cause,
 }
 

@@ -13,6 +13,8 @@
 //! `functions` (the language's own), `sprig` and `yaml`; `fmt` prints. The Go packages those rest on are `transom_go`.
 //! `limits` bound every execution, `context` brings the clock and randomness in.
 
+#![warn(missing_docs)]
+
 mod context;
 mod error;
 mod exec;

@@ -1,4 +1,4 @@
-//! Bounds on one execution, so that no template can take the machine with it.
+//! Limits on one execution, so that no template can exhaust memory or processor time.
 
 use std::fmt;
 
@@ -25,10 +25,15 @@ impl Default for Limits {
 /// Which bound was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exceeded {
+    /// [`Limits::steps`].
     Steps(u64),
+    /// [`Limits::output`], in bytes.
     Output(usize),
+    /// [`Limits::memory`], in bytes.
     Memory(usize),
+    /// [`Limits::depth`].
     Depth(usize),
+    /// How deep expressions of a template may nest while they are evaluated.
     Nesting(usize),
 }
 

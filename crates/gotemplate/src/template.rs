@@ -18,6 +18,7 @@ pub enum MissingKey {
     Invalid,
     /// Gives the zero value of the element type, nil for most maps.
     Zero,
+    /// Fails.
     Error,
 }
 
@@ -28,6 +29,7 @@ pub struct Options {
     pub left_delimiter: String,
     /// Empty means `}}`.
     pub right_delimiter: String,
+    /// What a missing key does.
     pub missing_key: MissingKey,
     /// Names the embedding will register; calling any other unknown name is a syntax error, as in Go.
     pub functions: BTreeSet<String>,
@@ -61,6 +63,7 @@ pub struct Template {
 }
 
 impl Template {
+    /// Parses a text; `name` is what errors call it.
     pub fn parse(name: &str, text: &str, options: &Options) -> Result<Template, Error> {
         let resolve = |word: &str| {
             if options.functions.contains(word) {
@@ -79,6 +82,7 @@ impl Template {
         })
     }
 
+    /// The name it was parsed with.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -19,7 +19,7 @@ pub fn find(receiver: &Value, name: &[u8]) -> Option<&'static Method> {
         Value::Struct(shape) if shape.instant().is_some() => TIME,
         Value::Version(_) => VERSION,
         Value::Named(Named::Duration, _) => DURATION,
-        Value::Named(..) => NAMED,
+        Value::Named(..) => METHODS_OF_NAMED,
         _ => return None,
     };
     table.iter().find(|method| method.name.as_bytes() == name)
@@ -66,7 +66,7 @@ fn text(value: &Value) -> Result<String, String> {
     }
 }
 
-fn shown(time: Time) -> Value {
+fn time_value(time: Time) -> Value {
     Value::Time(Rc::new(time))
 }
 
@@ -103,11 +103,11 @@ const TIME: &[Method] = &[
         let time = time(value)?;
         Ok(Value::Bool(time.seconds == Time::ZERO_SECONDS && time.nanos == 0))
     }),
-    method("UTC", &[], |value, _| Ok(shown(time(value)?.in_zone("UTC")))),
-    method("Local", &[], |value, _| Ok(shown(time(value)?.in_zone("Local")))),
-    method("Add", &[Type::Duration], |value, args| Ok(shown(time(value)?.plus(int(&args[0])?)))),
+    method("UTC", &[], |value, _| Ok(time_value(time(value)?.in_zone("UTC")))),
+    method("Local", &[], |value, _| Ok(time_value(time(value)?.in_zone("Local")))),
+    method("Add", &[Type::Duration], |value, args| Ok(time_value(time(value)?.plus(int(&args[0])?)))),
     method("AddDate", &[Type::Int, Type::Int, Type::Int], |value, args| {
-        Ok(shown(time(value)?.plus_date(int(&args[0])?, int(&args[1])?, int(&args[2])?)))
+        Ok(time_value(time(value)?.plus_date(int(&args[0])?, int(&args[1])?, int(&args[2])?)))
     }),
     method("Sub", &[Type::Time], |value, args| {
         Ok(Value::Named(Named::Duration, time(value)?.since(time(&args[0])?)))
@@ -122,10 +122,10 @@ const TIME: &[Method] = &[
         Ok(Value::Bool(time(value)?.unix_nanos() == time(&args[0])?.unix_nanos()))
     }),
     method("Truncate", &[Type::Duration], |value, args| {
-        Ok(shown(truncated(time(value)?, int(&args[0])?, false)))
+        Ok(time_value(truncated(time(value)?, int(&args[0])?, false)))
     }),
     method("Round", &[Type::Duration], |value, args| {
-        Ok(shown(truncated(time(value)?, int(&args[0])?, true)))
+        Ok(time_value(truncated(time(value)?, int(&args[0])?, true)))
     }),
 ];
 
@@ -151,7 +151,7 @@ const DURATION: &[Method] = &[
     }),
 ];
 
-const NAMED: &[Method] = &[method("String", &[], |value, _| match value {
+const METHODS_OF_NAMED: &[Method] = &[method("String", &[], |value, _| match value {
     Value::Named(named, number) => Ok(Value::str(named.text(*number))),
     _ => mismatch(),
 })];

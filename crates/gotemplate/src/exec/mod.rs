@@ -391,10 +391,10 @@ impl<'t> Exec<'t, '_> {
 
     /// `include`: a template's output as a string.
     fn include(&mut self, name: &Str, data: Value) -> Result<Value, CallError> {
-        const MOST: usize = 1000;
+        const MAX_INCLUDES_OF_A_TEMPLATE: usize = 1000;
         let quoted = |text: &[u8]| crate::fmt::sprintf("%q", &[Value::str(text)]);
         let entered = self.included.entry(name.clone()).or_insert(0);
-        if *entered > MOST {
+        if *entered > MAX_INCLUDES_OF_A_TEMPLATE {
             let name = name.lossy();
             return Err(format!(
                 "rendering template has a nested reference name: {name}: unable to execute template"

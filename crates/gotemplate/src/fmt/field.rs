@@ -50,7 +50,7 @@ impl Printer {
     }
 
     /// `%+q` writes ASCII alone.
-    fn shown(&self) -> Shown {
+    fn runes_as_they_are(&self) -> Shown {
         if self.flags.plus { Shown::Ascii } else { Shown::Printable }
     }
 
@@ -59,7 +59,7 @@ impl Printer {
         if self.flags.sharp && can_backquote(text) {
             self.pad(&[b"`", text, b"`"].concat());
         } else {
-            self.pad(quote_bytes(text, self.shown()).as_bytes());
+            self.pad(quote_bytes(text, self.runes_as_they_are()).as_bytes());
         }
     }
 
@@ -112,7 +112,7 @@ impl Printer {
                 let rune = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or('\u{FFFD}');
                 self.pad(rune.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            'q' => self.pad(quote_rune(code, self.shown()).as_bytes()),
+            'q' => self.pad(quote_rune(code, self.runes_as_they_are()).as_bytes()),
             'U' => self.unicode(if negative { magnitude.wrapping_neg() } else { magnitude }),
             _ => self.bad_verb(Some(value), verb),
         }

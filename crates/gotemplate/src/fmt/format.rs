@@ -4,7 +4,7 @@ use super::{Flags, Printer};
 use crate::value::{Kind, Value};
 use transom_go::utf8::decode_rune;
 
-/// Where the reader of one format string stands.
+/// The position of the reader in one format string.
 struct Cursor<'a> {
     format: &'a [u8],
     at: usize,
@@ -173,14 +173,14 @@ impl Printer {
 }
 
 /// Go ignores widths, precisions and indexes beyond a million.
-const LARGEST: i64 = 1_000_000;
+const MAX_WIDTH: i64 = 1_000_000;
 
 impl Cursor<'_> {
     fn number(&mut self) -> Option<usize> {
         let start = self.at;
         let mut value: i64 = 0;
         while let Some(digit) = self.format.get(self.at).filter(|byte| byte.is_ascii_digit()) {
-            if value > LARGEST {
+            if value > MAX_WIDTH {
                 // Too large: Go gives up on the directive and resumes at its end.
                 self.at = self.format.len();
                 return None;
@@ -209,7 +209,7 @@ impl Cursor<'_> {
             .ok()
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| text.parse::<usize>().ok())
-            .filter(|index| *index <= LARGEST as usize);
+            .filter(|index| *index <= MAX_WIDTH as usize);
         self.at += close + 1;
         match index {
             Some(index) if index >= 1 && index <= count => {
@@ -231,6 +231,6 @@ impl Cursor<'_> {
             Value::Uint(_, value) => i64::try_from(*value).ok()?,
             _ => return None,
         };
-        (-LARGEST..=LARGEST).contains(&value).then_some(value)
+        (-MAX_WIDTH..=MAX_WIDTH).contains(&value).then_some(value)
     }
 }

@@ -14,7 +14,9 @@ use crate::value::{MAX_DEPTH, Value};
 /// Why text could not be produced. Go has no such errors; it would exhaust memory or stack instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FmtError {
+    /// The text exceeds the limit.
     TooLong,
+    /// The value nests too deeply, or contains itself.
     TooDeep,
 }
 
@@ -30,15 +32,16 @@ impl fmt::Display for FmtError {
 impl std::error::Error for FmtError {}
 
 /// Enough for any manifest; callers with a budget of their own pass it to the `try_` forms.
-const DEFAULT_LIMIT: usize = 16 << 20;
+const DEFAULT_MAX_BYTES: usize = 16 << 20;
 
 /// `fmt.Sprintf`. Text beyond 16 MiB, or of data nested too deeply, is cut.
 pub fn sprintf(format: &str, args: &[Value]) -> String {
-    let mut printer = Printer::new(DEFAULT_LIMIT);
+    let mut printer = Printer::new(DEFAULT_MAX_BYTES);
     printer.printf(format.as_bytes(), args);
     String::from_utf8_lossy(&printer.out).into_owned()
 }
 
+/// `fmt.Sprintf` of at most `limit` bytes.
 pub fn try_sprintf(format: &[u8], args: &[Value], limit: usize) -> Result<Vec<u8>, FmtError> {
     let mut printer = Printer::new(limit);
     printer.printf(format, args);
@@ -47,17 +50,19 @@ pub fn try_sprintf(format: &[u8], args: &[Value], limit: usize) -> Result<Vec<u8
 
 /// `fmt.Sprint`: spaces between operands when neither is a string.
 pub fn sprint(args: &[Value]) -> Vec<u8> {
-    let mut printer = Printer::new(DEFAULT_LIMIT);
+    let mut printer = Printer::new(DEFAULT_MAX_BYTES);
     printer.print(args);
     printer.out
 }
 
+/// `fmt.Sprint` of at most `limit` bytes.
 pub fn try_sprint(args: &[Value], limit: usize) -> Result<Vec<u8>, FmtError> {
     let mut printer = Printer::new(limit);
     printer.print(args);
     printer.finish()
 }
 
+/// `fmt.Sprintln` of at most `limit` bytes.
 pub fn try_sprintln(args: &[Value], limit: usize) -> Result<Vec<u8>, FmtError> {
     let mut printer = Printer::new(limit);
     printer.println(args);

@@ -14,13 +14,13 @@ impl Printer {
         }
         match verb {
             'T' => self.string_s(arg.type_name().as_bytes()),
-            // Addresses mean nothing outside a Go process: one stands for all.
+            // Addresses mean nothing outside a Go process: all are written as the same one.
             'p' if matches!(arg, Value::List(_) | Value::Map(_)) => {
                 let address: &[u8] = if self.flags.sharp { b"c000000000" } else { b"0xc000000000" };
                 self.pad(address);
             }
             'p' => self.bad_verb(Some(arg), verb),
-            // Only Errorf knows %w, and it is refused before a value is looked into.
+            // Only Errorf accepts %w: it is refused before the value is formatted.
             'w' => self.bad_verb(Some(arg), verb),
             _ => self.value(arg, verb, 0),
         }

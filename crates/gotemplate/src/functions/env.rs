@@ -1,4 +1,4 @@
-//! What a running function has besides its arguments: the budget it spends and the world it may ask.
+//! What a running function has besides its arguments: the budget of the execution and its [`Context`].
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,6 +14,7 @@ use crate::value::{Map, Str, Value};
 pub enum CallError {
     /// The function's own error, or what Go would have panicked with.
     Message(String),
+    /// The execution reached a limit.
     Limit(Exceeded),
     /// An error of a template the function executed.
     Nested(Error),
@@ -37,7 +38,7 @@ impl From<Exceeded> for CallError {
     }
 }
 
-/// The budget and the world of one execution.
+/// The budget and the [`Context`] of one execution.
 pub struct Env<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) context: &'a dyn Context,
@@ -49,10 +50,10 @@ pub struct Env<'a> {
 }
 
 /// Rough size of one element of a list or map beyond what it points to.
-const ELEMENT: usize = 48;
+const ELEMENT_BYTES: usize = 48;
 /// Sizes of an empty map, and of a node of its tree: that has room for eleven entries, and at least five are there.
-const MAP: usize = 96;
-const NODE: usize = 560;
+const MAP_BYTES: usize = 96;
+const MAP_NODE_BYTES: usize = 560;
 
 impl<'a> Env<'a> {
     pub(crate) fn new(limits: &'a Limits, context: &'a dyn Context) -> Env<'a> {
@@ -76,20 +77,22 @@ impl<'a> Env<'a> {
 
     /// Counts a collection of `count` elements about to be built.
     pub fn allocate_elements(&mut self, count: usize) -> Result<(), Exceeded> {
-        self.allocate(count.saturating_mul(ELEMENT))
+        self.allocate(count.saturating_mul(ELEMENT_BYTES))
     }
 
     /// Counts a map of `count` entries about to be built.
     pub fn allocate_map(&mut self, count: usize) -> Result<(), Exceeded> {
-        self.allocate(count.div_ceil(5).saturating_mul(NODE).saturating_add(MAP))
+        self.allocate(count.div_ceil(5).saturating_mul(MAP_NODE_BYTES).saturating_add(MAP_BYTES))
     }
 
+    /// A string as a result, counted.
     pub fn string(&mut self, text: impl Into<Str>) -> Result<Value, CallError> {
         let text = text.into();
         self.allocate(text.len())?;
         Ok(Value::Str(text))
     }
 
+    /// A list as a result, counted.
     pub fn list(&mut self, items: Vec<Value>) -> Result<Value, CallError> {
         self.allocate_elements(items.len())?;
         Ok(Value::list(items))
@@ -111,11 +114,13 @@ impl<'a> Env<'a> {
         }
     }
 
+    /// `fmt.Sprint`, counted.
     pub fn sprint(&mut self, args: &[Value]) -> Result<Vec<u8>, CallError> {
         let text = fmt::try_sprint(args, self.room());
         self.text_result(text)
     }
 
+    /// `fmt.Sprintf`, counted.
     pub fn sprintf(&mut self, format: &[u8], args: &[Value]) -> Result<Vec<u8>, CallError> {
         let text = fmt::try_sprintf(format, args, self.room());
         self.text_result(text)

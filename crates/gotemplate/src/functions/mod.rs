@@ -1,4 +1,4 @@
-//! Functions and how they are called: typed signatures, the static tables, and what an embedding adds.
+//! Functions and how they are called: typed signatures, the static tables, and what the embedding program adds.
 //!
 //! The evaluator checks arguments against the signature with Go's messages, so a function body may rely on the
 //! kinds it declares.
@@ -19,23 +19,36 @@ use crate::value::{List, ListType, Map, MapType, Value};
 /// A parameter type, as far as functions of templates declare them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
+    /// `interface {}`.
     Any,
     /// `reflect.Value`: the argument exactly as evaluated, absent or not. Only builtins take it.
     Reflect,
+    /// A string.
     Str,
+    /// An `int`.
     Int,
+    /// A `uint32`.
     Uint32,
+    /// A `float64`.
     Float,
+    /// A boolean.
     Bool,
+    /// `map[string]interface {}`.
     Map,
+    /// `[]interface {}`.
     List,
+    /// `time.Time`.
     Time,
+    /// `time.Duration`.
     Duration,
+    /// `*semver.Version`.
     Version,
+    /// sprig's certificate with its key.
     Certificate,
 }
 
 impl Type {
+    /// The type as Go prints it.
     pub fn name(self) -> &'static str {
         match self {
             Type::Any => "interface {}",
@@ -65,6 +78,7 @@ impl Type {
         }
     }
 
+    /// Whether a value can be passed as it is.
     pub fn accepts(self, value: &Value) -> bool {
         match self {
             Type::Any | Type::Reflect => true,
@@ -184,7 +198,7 @@ pub(crate) struct Custom {
     pub run: Box<Closure>,
 }
 
-/// The functions an embedding adds, and the world all functions see.
+/// The functions an embedding adds, and the [`Context`] that all functions use.
 pub struct Functions {
     custom: BTreeMap<Arc<str>, Custom>,
     context: Arc<dyn Context>,
@@ -197,6 +211,7 @@ impl Default for Functions {
 }
 
 impl Functions {
+    /// The same functions with another clock and source of randomness.
     #[must_use]
     pub fn with_context(mut self, context: Arc<dyn Context>) -> Functions {
         self.context = context;
@@ -228,6 +243,7 @@ impl Functions {
         }
     }
 
+    /// Names of the functions that were registered.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.custom.keys().map(|name| &**name)
     }

@@ -1,4 +1,4 @@
-//! The parsed template. Every node knows its byte offset, and can print itself the way Go's error messages quote it.
+//! The parsed template. Every node has its byte offset, and is printed as Go's error messages quote it.
 
 use std::fmt;
 use std::sync::Arc;

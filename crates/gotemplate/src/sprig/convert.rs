@@ -34,8 +34,8 @@ pub fn to_int64(value: &Value) -> i64 {
 
 /// `int64(f)` as amd64 computes it: out of range is the most negative integer.
 pub fn go_truncate(value: f64) -> i64 {
-    const BOUND: f64 = 9_223_372_036_854_775_808.0;
-    if (-BOUND..BOUND).contains(&value) { value as i64 } else { i64::MIN }
+    const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
+    if (-I64_BOUND..I64_BOUND).contains(&value) { value as i64 } else { i64::MIN }
 }
 
 fn trim_zero_decimal(text: &str) -> &str {

@@ -14,7 +14,7 @@ const ANY: &[Type] = &[Type::Any];
 const DATE_IN_ZONE: &[Type] = &[Type::Str, Type::Any, Type::Str];
 
 pub const FUNCTIONS: &[Native] = &[
-    fixed("now", &[], |env, _| Ok(shown(now(env)))),
+    fixed("now", &[], |env, _| Ok(time_value(now(env)))),
     fixed("ago", ANY, |env, args| {
         let then = instant(env, &args[0], false);
         let since = now(env).since(&then);
@@ -56,16 +56,16 @@ pub const FUNCTIONS: &[Native] = &[
         env.string(rounded(nanos.unsigned_abs()))
     }),
     fixed("toDate", STR2, |_, args| {
-        Ok(shown(time::parse(text(args, 0)?, text(args, 1)?).unwrap_or_else(|_| Time::zero())))
+        Ok(time_value(time::parse(text(args, 0)?, text(args, 1)?).unwrap_or_else(|_| Time::zero())))
     }),
-    fixed("mustToDate", STR2, |_, args| Ok(shown(time::parse(text(args, 0)?, text(args, 1)?)?))),
+    fixed("mustToDate", STR2, |_, args| Ok(time_value(time::parse(text(args, 0)?, text(args, 1)?)?))),
     fixed("unixEpoch", &[Type::Time], |env, args| match &args[0] {
         Value::Time(time) => env.string(time.seconds.to_string()),
         _ => Ok(Value::str("")),
     }),
 ];
 
-fn shown(time: Time) -> Value {
+fn time_value(time: Time) -> Value {
     Value::Time(Rc::new(time))
 }
 
@@ -104,21 +104,21 @@ fn date_modify(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
 fn must_date_modify(_: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     let by = duration::parse(&text(args, 0)?.lossy())?;
     match &args[1] {
-        Value::Time(time) => Ok(shown(time.plus(by))),
+        Value::Time(time) => Ok(time_value(time.plus(by))),
         _ => Ok(args[1].clone()),
     }
 }
 
 fn rounded(nanos: u64) -> String {
-    const SECOND: u64 = 1_000_000_000;
-    const HOUR: u64 = 3600 * SECOND;
+    const SECOND_NANOS: u64 = 1_000_000_000;
+    const HOUR_NANOS: u64 = 3600 * SECOND_NANOS;
     const UNITS: [(u64, &str); 6] = [
-        (HOUR * 24 * 365, "y"),
-        (HOUR * 24 * 30, "mo"),
-        (HOUR * 24, "d"),
-        (HOUR, "h"),
-        (60 * SECOND, "m"),
-        (SECOND, "s"),
+        (HOUR_NANOS * 24 * 365, "y"),
+        (HOUR_NANOS * 24 * 30, "mo"),
+        (HOUR_NANOS * 24, "d"),
+        (HOUR_NANOS, "h"),
+        (60 * SECOND_NANOS, "m"),
+        (SECOND_NANOS, "s"),
     ];
     match UNITS.iter().find(|(unit, _)| nanos > *unit) {
         Some((unit, name)) => format!("{}{name}", nanos / unit),

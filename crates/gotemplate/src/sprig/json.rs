@@ -184,12 +184,12 @@ fn unmarshal(env: &mut Env<'_>, text: &[u8]) -> Result<Value, CallError> {
         Err(error) => {
             let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or("");
             let found = line.chars().nth(error.column().saturating_sub(1)).unwrap_or(' ');
-            Err(format!("invalid character {} looking for beginning of value", shown(found)).into())
+            Err(format!("invalid character {} looking for beginning of value", quoted_rune(found)).into())
         }
     }
 }
 
-fn shown(rune: char) -> String {
+fn quoted_rune(rune: char) -> String {
     quote_rune(u64::from(u32::from(rune)), Shown::Printable)
 }
 

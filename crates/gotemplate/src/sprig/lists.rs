@@ -163,7 +163,7 @@ fn chunk(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     Ok(Value::List(List::new(ListType::Lists, chunks)))
 }
 
-/// Sizes below one: Go's arithmetic asks for no chunk, for one of a single element, or for an impossible one.
+/// Sizes below one: Go's arithmetic makes no chunk, one of a single element, or an impossible one.
 fn odd_chunks(list: &List, size: f64) -> Result<Value, CallError> {
     let length = list.len() as f64;
     let count = ((length - 1.0) / size).floor() + 1.0;

@@ -1,4 +1,4 @@
-//! Integer arithmetic on whatever converts to `int64`, float arithmetic through decimals.
+//! Integer arithmetic on values that convert to `int64`, float arithmetic through decimals.
 
 use super::args::int;
 use super::convert::{to_float64, to_int64};

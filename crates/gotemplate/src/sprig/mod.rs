@@ -86,7 +86,7 @@ const TABLES: &[&[Native]] = &[
 ];
 
 mod args {
-    //! Reading arguments whose kinds the signature has already promised.
+    //! Reading arguments whose kinds the signature has already checked.
 
     use crate::functions::CallError;
     use crate::value::{List, Map, Str, Value};
@@ -113,7 +113,7 @@ mod args {
         }
     }
 
-    /// A list argument of a function that takes `interface {}` and reflects on it; `doing` words the refusal.
+    /// A list argument of a function that takes `interface {}` and reflects on it; `doing` begins the error message.
     pub fn list<'a>(value: &'a Value, doing: &str) -> Result<&'a List, CallError> {
         match value {
             Value::List(list) => Ok(list),

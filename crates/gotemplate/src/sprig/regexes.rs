@@ -59,7 +59,7 @@ fn panicked(error: CallError, args: &[Value]) -> CallError {
 }
 
 /// What a pattern's program may take; less than elsewhere, because one template can have many patterns.
-const PROGRAM_BYTES: usize = 2 << 20;
+const MAX_PROGRAM_BYTES: usize = 2 << 20;
 
 fn compiled(env: &mut Env<'_>, pattern: &Str, text: &Str) -> Result<Rc<Regex>, CallError> {
     // Matching costs at most pattern × text.
@@ -69,24 +69,24 @@ fn compiled(env: &mut Env<'_>, pattern: &Str, text: &Str) -> Result<Rc<Regex>, C
     }
     // Compiling costs what repetitions unfold to.
     env.spend(1000 + pattern.len() * 20 + unfolded(pattern) * 200)?;
-    let limits = Limits { program_bytes: PROGRAM_BYTES };
+    let limits = Limits { program_bytes: MAX_PROGRAM_BYTES };
     let regex = compile_bytes(&pattern.lossy(), limits).map_err(|error| error.to_string())?;
     let regex = Rc::new(regex);
-    env.allocate(PROGRAM_BYTES / 64)?;
+    env.allocate(MAX_PROGRAM_BYTES / 64)?;
     env.patterns.insert(pattern.clone(), regex.clone());
     Ok(regex)
 }
 
 /// How many copies of parts the counts in a pattern ask for: those within others multiply, up to what Go permits.
 fn unfolded(pattern: &[u8]) -> usize {
-    const MOST: usize = 1000;
+    const MAX_REPEATS: usize = 1000;
     let groups = pattern.split(|byte| *byte == b'{').skip(1);
     let counts = groups.filter_map(|group| {
         let count = group.split(|byte| *byte == b'}').next()?.rsplit(|byte| *byte == b',').next()?;
-        std::str::from_utf8(count).ok()?.parse::<usize>().ok().map(|count| count.min(MOST))
+        std::str::from_utf8(count).ok()?.parse::<usize>().ok().map(|count| count.min(MAX_REPEATS))
     });
     let (sum, product) = counts.fold((0_usize, 1_usize), |(sum, product), count| {
-        (sum.saturating_add(count), product.saturating_mul(count.max(1)).min(MOST))
+        (sum.saturating_add(count), product.saturating_mul(count.max(1)).min(MAX_REPEATS))
     });
     if sum == 0 { 0 } else { sum.saturating_add(product) }
 }

@@ -7,16 +7,23 @@ use std::rc::Rc;
 
 use super::{IntKind, Str, Value};
 
+/// The types of lists that templates handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {
+    /// `[]interface {}`.
     Any,
+    /// `[]string`.
     Str,
+    /// `[]int`.
     Int,
+    /// `[]uint8`: bytes.
     Uint8,
+    /// `[][]interface {}`.
     Lists,
 }
 
 impl ListType {
+    /// The type as Go prints it.
     pub fn name(self) -> &'static str {
         match self {
             ListType::Any => "[]interface {}",
@@ -28,15 +35,21 @@ impl ListType {
     }
 }
 
+/// The types of maps that templates handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapType {
+    /// `map[string]interface {}`.
     StrAny,
+    /// `map[string]string`.
     StrStr,
+    /// `map[string][]byte`.
     StrBytes,
+    /// `map[interface {}]interface {}`.
     AnyAny,
 }
 
 impl MapType {
+    /// The type as Go prints it.
     pub fn name(self) -> &'static str {
         match self {
             MapType::StrAny => "map[string]interface {}",
@@ -46,6 +59,7 @@ impl MapType {
         }
     }
 
+    /// The type of the keys as Go prints it.
     pub fn key_name(self) -> &'static str {
         if self == MapType::AnyAny { "interface {}" } else { "string" }
     }
@@ -65,6 +79,7 @@ impl MapType {
     }
 }
 
+/// A slice. Clones are the same list.
 #[derive(Clone, Debug)]
 pub struct List(Rc<ListCell>);
 
@@ -76,6 +91,7 @@ struct ListCell {
 }
 
 impl List {
+    /// A list of a type.
     pub fn new(ty: ListType, items: Vec<Value>) -> List {
         List(Rc::new(ListCell { ty, nil: false, items: RefCell::new(items) }))
     }
@@ -85,30 +101,37 @@ impl List {
         List(Rc::new(ListCell { ty, nil: true, items: RefCell::default() }))
     }
 
+    /// Its type.
     pub fn ty(&self) -> ListType {
         self.0.ty
     }
 
+    /// Whether it is nil, not only empty.
     pub fn is_nil(&self) -> bool {
         self.0.nil
     }
 
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.0.items.borrow().len()
     }
 
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// A copy of the element at an index.
     pub fn get(&self, index: usize) -> Option<Value> {
         self.0.items.borrow().get(index).cloned()
     }
 
+    /// The elements; the list must not change while they are borrowed.
     pub fn items(&self) -> Ref<'_, Vec<Value>> {
         self.0.items.borrow()
     }
 
+    /// Copies of the elements.
     pub fn to_vec(&self) -> Vec<Value> {
         self.items().clone()
     }
@@ -125,16 +148,19 @@ impl List {
         self.items().iter().map(byte).collect()
     }
 
+    /// Sorts in place, as `sort.Strings`.
     pub fn sort_strings(&self) {
         let text = |value: &Value| value.as_str().cloned();
         self.0.items.borrow_mut().sort_by_key(text);
     }
 
+    /// Whether both are the same list, not only equal ones.
     pub fn same(&self, other: &List) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 }
 
+/// A map. Clones are the same map.
 #[derive(Clone, Debug)]
 pub struct Map(Rc<MapCell>);
 
@@ -146,6 +172,7 @@ struct MapCell {
 }
 
 impl Map {
+    /// An empty map of a type.
     pub fn new(ty: MapType) -> Map {
         Map(Rc::new(MapCell { ty, nil: false, entries: RefCell::default() }))
     }
@@ -155,39 +182,48 @@ impl Map {
         Map(Rc::new(MapCell { ty, nil: true, entries: RefCell::default() }))
     }
 
+    /// Its type.
     pub fn ty(&self) -> MapType {
         self.0.ty
     }
 
+    /// Whether it is nil, not only empty.
     pub fn is_nil(&self) -> bool {
         self.0.nil
     }
 
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.0.entries.borrow().len()
     }
 
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// A copy of the value of a key.
     pub fn get(&self, key: &Key) -> Option<Value> {
         self.0.entries.borrow().get(key).cloned()
     }
 
+    /// A copy of the value of a string key.
     pub fn get_str(&self, key: &Str) -> Option<Value> {
         self.get(&Key::Str(key.clone()))
     }
 
+    /// Whether there is a string key.
     pub fn contains(&self, key: &Str) -> bool {
         self.0.entries.borrow().contains_key(&Key::Str(key.clone()))
     }
 
+    /// Sets the value of a key.
     pub fn insert(&self, key: Key, value: Value) {
         let replaced = self.0.entries.borrow_mut().insert(key, value);
         drop(replaced);
     }
 
+    /// Removes a string key.
     pub fn remove(&self, key: &Str) {
         let removed = self.0.entries.borrow_mut().remove(&Key::Str(key.clone()));
         drop(removed);
@@ -199,14 +235,17 @@ impl Map {
         drop(entries);
     }
 
+    /// The entries; the map must not change while they are borrowed.
     pub fn entries(&self) -> Ref<'_, BTreeMap<Key, Value>> {
         self.0.entries.borrow()
     }
 
+    /// Copies of the entries.
     pub fn to_vec(&self) -> Vec<(Key, Value)> {
         self.entries().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
+    /// Whether both are the same map, not only equal ones.
     pub fn same(&self, other: &Map) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
@@ -236,18 +275,25 @@ impl Map {
 /// A map key. Templates mostly see strings; YAML can bring other scalars.
 #[derive(Clone, Debug)]
 pub enum Key {
+    /// nil.
     Nil,
+    /// A boolean.
     Bool(bool),
+    /// An integer.
     Int(i64),
+    /// A float.
     Float(f64),
+    /// A string.
     Str(Str),
 }
 
 impl Key {
+    /// A string key.
     pub fn str(text: impl Into<Str>) -> Key {
         Key::Str(text.into())
     }
 
+    /// The key as a value.
     pub fn to_value(&self) -> Value {
         match self {
             Key::Nil => Value::Nil,

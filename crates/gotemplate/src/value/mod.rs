@@ -21,28 +21,42 @@ use transom_go::time::Time;
 /// How deep data may nest before functions that walk it give up; Go would exhaust its stack on cyclic data.
 pub const MAX_DEPTH: usize = 512;
 
+/// A value of a template.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Nothing at all: a missing key, the result of a pipeline that was nil. Prints as `<no value>`.
     Missing,
     /// The nil interface: an explicit null. Chaining a field on it is an error, unlike on `Missing`.
     Nil,
+    /// A boolean.
     Bool(bool),
+    /// A signed integer.
     Int(IntKind, i64),
+    /// An unsigned integer.
     Uint(UintKind, u64),
+    /// A `float64`.
     Float(f64),
+    /// A `complex128`.
     Complex(f64, f64),
+    /// A string.
     Str(Str),
+    /// A slice.
     List(List),
+    /// A map.
     Map(Map),
+    /// A struct.
     Struct(Rc<Struct>),
+    /// A `time.Time`.
     Time(Rc<Time>),
     /// A named integer type of package time, which prints by its `String` method.
     Named(Named, i64),
+    /// A `semver.Version`, or a pointer to one.
     Version(Rc<Version>),
 }
 
+/// The signed integer types, named as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in Go")]
 pub enum IntKind {
     Int,
     Int8,
@@ -51,7 +65,9 @@ pub enum IntKind {
     Int64,
 }
 
+/// The unsigned integer types, named as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in Go")]
 pub enum UintKind {
     Uint,
     Uint8,
@@ -60,24 +76,32 @@ pub enum UintKind {
     Uint64,
 }
 
+/// The named integer types of package time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
+    /// `time.Duration`, in nanoseconds.
     Duration,
+    /// `time.Month`.
     Month,
+    /// `time.Weekday`.
     Weekday,
 }
 
 /// A Go struct value with exported fields, such as a certificate with `.Cert` and `.Key`.
 #[derive(Debug)]
 pub struct Struct {
+    /// The type as `%T` prints it.
     pub type_name: Cow<'static, str>,
+    /// The fields in order, by their names in Go.
     pub fields: Vec<(&'static str, Value)>,
+    /// What it is beyond its fields.
     pub form: Form,
 }
 
 /// What a struct is beyond its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
+    /// Nothing else.
     Plain,
     /// The names of the fields in JSON, each with whether it is left out when empty.
     Tagged(&'static [(&'static str, bool)]),
@@ -86,6 +110,7 @@ pub enum Form {
 }
 
 impl Struct {
+    /// The value of a field.
     pub fn field(&self, name: &str) -> Option<&Value> {
         self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
     }
@@ -120,7 +145,9 @@ impl Struct {
 
 /// `reflect.Kind`, by the names Go prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in Go")]
 pub enum Kind {
+    /// No value.
     Invalid,
     Bool,
     Int(IntKind),
@@ -135,6 +162,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kind as Go prints it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Invalid => "invalid",
@@ -153,6 +181,7 @@ impl Kind {
 }
 
 impl IntKind {
+    /// The type as Go prints it.
     pub fn name(self) -> &'static str {
         match self {
             IntKind::Int => "int",
@@ -165,6 +194,7 @@ impl IntKind {
 }
 
 impl UintKind {
+    /// The type as Go prints it.
     pub fn name(self) -> &'static str {
         match self {
             UintKind::Uint => "uint",
@@ -177,6 +207,7 @@ impl UintKind {
 }
 
 impl Named {
+    /// The type as Go prints it.
     pub fn type_name(self) -> &'static str {
         match self {
             Named::Duration => "time.Duration",
@@ -185,6 +216,7 @@ impl Named {
         }
     }
 
+    /// The type that it is based on.
     pub fn kind(self) -> IntKind {
         match self {
             Named::Duration => IntKind::Int64,
@@ -192,6 +224,7 @@ impl Named {
         }
     }
 
+    /// What its `String` method returns.
     pub fn text(self, value: i64) -> String {
         match self {
             Named::Duration => transom_go::time::duration::format(value),
@@ -202,31 +235,38 @@ impl Named {
 }
 
 impl Value {
+    /// An `int`.
     pub fn int(value: i64) -> Value {
         Value::Int(IntKind::Int, value)
     }
 
+    /// An `int64`.
     pub fn int64(value: i64) -> Value {
         Value::Int(IntKind::Int64, value)
     }
 
+    /// A string.
     pub fn str(value: impl Into<Str>) -> Value {
         Value::Str(value.into())
     }
 
+    /// A `[]interface {}`.
     pub fn list(items: Vec<Value>) -> Value {
         Value::List(List::new(ListType::Any, items))
     }
 
+    /// A `[]string`.
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Value {
         Value::List(List::new(ListType::Str, items.into_iter().map(Value::str).collect()))
     }
 
+    /// A `[]byte`.
     pub fn bytes(bytes: &[u8]) -> Value {
         let items = bytes.iter().map(|byte| Value::Uint(UintKind::Uint8, u64::from(*byte))).collect();
         Value::List(List::new(ListType::Uint8, items))
     }
 
+    /// A `map[string]interface {}`.
     pub fn map<S: Into<Str>>(entries: impl IntoIterator<Item = (S, Value)>) -> Value {
         let map = Map::new(MapType::StrAny);
         for (key, value) in entries {
@@ -248,10 +288,12 @@ impl Value {
         Ok(Value::Struct(Rc::new(Struct { type_name, fields, form: Form::Instant })))
     }
 
+    /// Whether it is nil or missing.
     pub fn is_nil(&self) -> bool {
         matches!(self, Value::Nil | Value::Missing)
     }
 
+    /// The string, if it is one.
     pub fn as_str(&self) -> Option<&Str> {
         match self {
             Value::Str(text) => Some(text),
@@ -259,6 +301,7 @@ impl Value {
         }
     }
 
+    /// Its kind, as package reflect has it.
     pub fn kind(&self) -> Kind {
         match self {
             Value::Missing | Value::Nil => Kind::Invalid,

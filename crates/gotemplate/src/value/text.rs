@@ -5,10 +5,12 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// A string of Go: any bytes, mostly UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Str(Arc<[u8]>);
 
 impl Str {
+    /// The text, with U+FFFD for what is not UTF-8.
     pub fn lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }

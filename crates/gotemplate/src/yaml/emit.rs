@@ -8,21 +8,21 @@ use transom_go::encoding::base64_encode;
 use transom_go::time::RFC3339_NANO;
 use transom_go::yaml::{double_quoted, format_float, single_quoted};
 
-const INDENT: usize = 4;
+const INDENT_SPACES: usize = 4;
 
 pub fn emit(env: &mut Env<'_>, value: &Value) -> Result<String, CallError> {
     let mut emitter = Emitter { env, out: String::new(), fresh: true, counted: 0 };
     match value {
-        Value::List(_) | Value::Map(_) | Value::Struct(_) => emitter.node(value, 0, Place::Root, 0)?,
-        scalar => emitter.scalar(scalar, INDENT)?,
+        Value::List(_) | Value::Map(_) | Value::Struct(_) => emitter.node(value, 0, NodePosition::Root, 0)?,
+        scalar => emitter.scalar(scalar, INDENT_SPACES)?,
     }
     emitter.line(0);
     Ok(emitter.out)
 }
 
-/// What a node stands in, which decides its indentation.
+/// What a node is part of, which decides its indentation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum NodePosition {
     Root,
     Item,
     Value,
@@ -61,15 +61,23 @@ impl Emitter<'_, '_> {
     }
 
     /// Writes a node whose parent is indented by `indent`.
-    fn node(&mut self, value: &Value, indent: usize, place: Place, depth: usize) -> Result<(), CallError> {
+    fn node(
+        &mut self,
+        value: &Value,
+        indent: usize,
+        place: NodePosition,
+        depth: usize,
+    ) -> Result<(), CallError> {
         if depth > MAX_DEPTH {
             return Err(crate::fmt::FmtError::TooDeep.to_string().into());
         }
         self.count()?;
         let inner = match place {
-            Place::Root => 0,
-            Place::Item => indent + 2,
-            Place::Value | Place::ComplexValue => INDENT * ((indent + INDENT) / INDENT),
+            NodePosition::Root => 0,
+            NodePosition::Item => indent + 2,
+            NodePosition::Value | NodePosition::ComplexValue => {
+                INDENT_SPACES * ((indent + INDENT_SPACES) / INDENT_SPACES)
+            }
         };
         match value {
             Value::List(list) if list.is_empty() => self.after_indicator(place, "[]"),
@@ -78,7 +86,7 @@ impl Emitter<'_, '_> {
                 for (position, item) in list.to_vec().iter().enumerate() {
                     self.begin(position, indent, inner, place);
                     self.push("-");
-                    self.node(item, inner, Place::Item, depth + 1)?;
+                    self.node(item, inner, NodePosition::Item, depth + 1)?;
                 }
             }
             Value::Map(map) => {
@@ -96,7 +104,7 @@ impl Emitter<'_, '_> {
                 }
             }
             scalar => {
-                if place != Place::Root {
+                if place != NodePosition::Root {
                     self.push(" ");
                 }
                 self.scalar(scalar, inner)?;
@@ -105,16 +113,16 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    fn after_indicator(&mut self, place: Place, text: &str) {
-        if place != Place::Root {
+    fn after_indicator(&mut self, place: NodePosition, text: &str) {
+        if place != NodePosition::Root {
             self.push(" ");
         }
         self.push(text);
     }
 
     /// Moves to where an element of a collection starts: the first one of an item shares the dash's line.
-    fn begin(&mut self, position: usize, indent: usize, inner: usize, place: Place) {
-        let shares = position == 0 && matches!(place, Place::Item | Place::ComplexValue);
+    fn begin(&mut self, position: usize, indent: usize, inner: usize, place: NodePosition) {
+        let shares = position == 0 && matches!(place, NodePosition::Item | NodePosition::ComplexValue);
         if shares {
             self.out.extend(std::iter::repeat_n(' ', inner - indent - 1));
         } else {
@@ -130,13 +138,13 @@ impl Emitter<'_, '_> {
         if simple {
             self.scalar(&key.to_value(), indent)?;
             self.push(":");
-            return self.node(value, indent, Place::Value, depth + 1);
+            return self.node(value, indent, NodePosition::Value, depth + 1);
         }
         self.push("? ");
-        self.scalar(&key.to_value(), INDENT * ((indent + INDENT) / INDENT))?;
+        self.scalar(&key.to_value(), INDENT_SPACES * ((indent + INDENT_SPACES) / INDENT_SPACES))?;
         self.line(indent);
         self.push(":");
-        self.node(value, indent, Place::ComplexValue, depth + 1)
+        self.node(value, indent, NodePosition::ComplexValue, depth + 1)
     }
 
     fn scalar(&mut self, value: &Value, indent: usize) -> Result<(), CallError> {
@@ -185,7 +193,7 @@ impl Emitter<'_, '_> {
     fn literal(&mut self, text: &str, indent: usize) {
         self.push("|");
         if text.starts_with([' ', '\n']) {
-            self.push(&INDENT.to_string());
+            self.push(&INDENT_SPACES.to_string());
         }
         if !text.ends_with('\n') {
             self.push("-");

@@ -12,13 +12,13 @@ use transom_go::encoding::base64_decode;
 use transom_go::yaml::{Scalar, Version, resolve};
 
 /// What a token of the parser takes, with the text beside it.
-const TOKEN: usize = 200;
+const TOKEN_BYTES: usize = 200;
 
 pub fn read(env: &mut Env<'_>, text: &str) -> Result<Value, CallError> {
     env.allocate(text.len().saturating_mul(2))?;
-    // The parser keeps all of a collection in brackets until it knows that it is not a key.
+    // The parser keeps all of a collection in brackets until it is clear that it is not a key.
     let tokens = text.bytes().filter(|byte| b",:[]{}".contains(byte)).count();
-    env.allocate(tokens.saturating_mul(TOKEN))?;
+    env.allocate(tokens.saturating_mul(TOKEN_BYTES))?;
     let mut reader = Reader { env, events: Parser::new_from_str(text), anchors: HashMap::new(), line: 0 };
     loop {
         match reader.next()? {
@@ -36,7 +36,7 @@ struct Reader<'e, 'a, 'i> {
     line: usize,
 }
 
-/// A value, or the `<<` that asks for a merge.
+/// A value, or the `<<` of a merge.
 enum Node {
     Value(Value),
     Merge,

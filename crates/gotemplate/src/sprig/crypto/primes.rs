@@ -9,7 +9,7 @@ use crate::functions::{CallError, Env};
 const CANDIDATES_PER_START: usize = 4096;
 /// Candidates with a prime factor below this are dropped before the slow tests.
 const SIEVE_LIMIT: usize = 20_000;
-/// Rounds of Miller and Rabin's test, with a Lucas test after them: more than FIPS 186-5 asks for at these lengths.
+/// Rounds of Miller and Rabin's test, with a Lucas test after them: more than FIPS 186-5 requires at these lengths.
 const MILLER_RABIN_ROUNDS: usize = 8;
 
 /// A prime of `bits` bits, the upper two of which are set, so that the product of two has twice as many.
