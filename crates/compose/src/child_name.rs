@@ -2,7 +2,7 @@
 //! reference that was lost is found again.
 
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use transom_go::encoding::hex;
 use transom_object::{GroupKind, names};
 use transom_xapi::constants::owner;
 
@@ -48,15 +48,6 @@ pub(crate) fn is_valid(name: &str, kind: &GroupKind) -> bool {
 pub(crate) fn field_owner(xr_name: &str, kind: &GroupKind) -> String {
     let hash = Sha256::new().chain_update(xr_name).chain_update(kind.to_string()).finalize();
     format!("{}/{}", owner::COMPOSED_PREFIX, hex(&hash))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

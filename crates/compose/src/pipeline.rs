@@ -1,7 +1,6 @@
 //! Running a pipeline: the desired state that a step returns is, verbatim, the desired state of the next request.
 
 use crate::allowed::Policy;
-use crate::child_name::hex;
 use crate::condition::{Event, EventType, Target, TargetedCondition};
 use crate::failure::{Cause, Failure};
 use crate::ignored::Authors;
@@ -22,6 +21,7 @@ use transom_function::{
     Capability, Credentials, RequestMeta, RunFunctionRequest, RunFunctionResponse, Severity, State, Status,
     Struct,
 };
+use transom_go::encoding::hex;
 use transom_object::quote::quote;
 use transom_xapi::constants::event::composite::COMPOSE;
 use transom_xapi::{Condition, PipelineStep};
