@@ -1,4 +1,4 @@
-//! `function-cel-filter`: wants a composed resource only while an expression holds.
+//! `function-cel-filter`: keeps a composed resource desired only while an expression is true.
 //!
 //! All expressions are evaluated, whether or not a resource has the name they are for, and a failing expression is fatal. A
 //! resource is dropped when any filter that matches its name is false; if it exists, it is thereby deleted.

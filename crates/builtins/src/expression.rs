@@ -10,7 +10,7 @@ use transom_cel::{
 use transom_function::{Resource, State, Struct};
 
 /// How much one evaluation may cost: enough for any sensible expression, and over in well under a second.
-pub const BUDGET: u64 = 10_000_000;
+pub const MAX_COST: u64 = 10_000_000;
 
 /// Why an expression is neither true nor false.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub fn holds(
     if program.mentions("context") {
         bindings = bindings.with("context", structure(context));
     }
-    match program.eval(&bindings, BUDGET) {
+    match program.eval(&bindings, MAX_COST) {
         Ok(Value::Bool(truth)) => Ok(truth),
         Ok(_) => Err(Problem::NotBool),
         Err(error) => Err(Problem::Evaluation(failure(&error))),

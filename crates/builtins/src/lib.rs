@@ -1,7 +1,9 @@
 //! The composition functions that ship with the binary, one module each.
 //!
 //! A built-in is an ordinary [`Function`]: it sees exactly what an external function sees, and takes the same input
-//! as the function of the same name that it stands in for.
+//! as the function of the same name that it replaces.
+
+#![warn(missing_docs)]
 
 mod auto_ready;
 mod cel_filter;
@@ -15,12 +17,12 @@ mod extra_resources;
 mod go_templating;
 mod input;
 mod named;
-pub mod patch_and_transform;
-pub mod review;
+mod patch_and_transform;
+mod review;
 mod selection;
 mod sequencer;
 mod status_transformer;
-pub mod strict;
+mod strict;
 mod tag_manager;
 mod ttl;
 mod without_default_ttl;
@@ -35,8 +37,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use transom_function::Function;
 
+use review::{Builtin, Explained};
+
 pub use go_templating::GoTemplating;
-pub use review::{Builtin, Explained, Mistake, Review};
+pub use review::{Mistake, Review};
 pub use without_default_ttl::WithoutDefaultTtl;
 
 /// How built-in functions are made. The default is to respond letter by letter as the originals.
@@ -45,7 +49,7 @@ pub struct Settings {
     /// Functions that read files read them below this directory only, whatever links are there. Without it they read
     /// every file that the process can read.
     pub files_below: Option<PathBuf>,
-    /// Refuse an invalid input with the mistakes that a [`review`] finds in it.
+    /// Refuse an invalid input with the mistakes that a [`Review`] finds in it.
     pub explain_refusals: bool,
     /// Drop the default TTL of functions that depend on the request alone: see [`WithoutDefaultTtl`].
     pub without_default_ttl: bool,
@@ -62,7 +66,7 @@ enum Determinism {
 use Determinism::{Impure, Pure};
 
 struct Entry {
-    /// The last segment of the package repository that the function stands in for.
+    /// The last segment of the package repository that the function replaces.
     name: &'static str,
     determinism: Determinism,
     make: fn(&Settings) -> Arc<dyn Builtin>,
@@ -111,7 +115,7 @@ fn entry_of(name: &str) -> Option<&'static Entry> {
     BUILTINS.iter().find(|entry| entry.name == name)
 }
 
-/// The built-in that stands in for packages whose repository ends in `name`. It responds letter by letter as the original.
+/// The built-in that replaces packages whose repository ends in `name`. It responds letter by letter as the original.
 pub fn find(name: &str) -> Option<Arc<dyn Function>> {
     Some(entry_of(name)?.function(&Settings::default()))
 }
@@ -125,7 +129,7 @@ impl Builtins {
         Self(BUILTINS.iter().map(|entry| (entry.name, entry.function(settings))).collect())
     }
 
-    /// The built-in that stands in for packages whose repository ends in `name`; the same one every time.
+    /// The built-in that replaces packages whose repository ends in `name`; the same one every time.
     pub fn find(&self, name: &str) -> Option<Arc<dyn Function>> {
         self.0.get(name).cloned()
     }

@@ -1,6 +1,6 @@
 //! What is wrong with the input of a step, for the person who wrote it.
 //!
-//! A built-in answers as the function that it stands in for, letter by letter, and so refuses an input in the words of
+//! A built-in answers as the function that it replaces, letter by letter, and so refuses an input in the words of
 //! Go's decoder. A control plane and `render` have the input reviewed instead: every mistake, where it is, and the name
 //! that was probably meant.
 
@@ -18,14 +18,14 @@ use transom_object::suggest;
 use crate::strict::{self, Problem};
 
 /// How many mistakes a message names: conditions and events are read by people.
-const MOST: usize = 5;
+const MAX_REPORTED_MISTAKES: usize = 5;
 
 /// The condition by which `function-status-transformer` refuses its input instead of a fatal result.
 pub(crate) const INPUT_FAILURE: &str = "InputFailure";
 
 /// A function that ships with the binary.
 pub trait Builtin: Function {
-    /// The answer of the function that it stands in for. The input stays in the request.
+    /// The answer of the function that it replaces. The input stays in the request.
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse;
 
     /// The kind that its input should be of. No function looks at it.
@@ -56,7 +56,9 @@ pub(crate) use function;
 pub struct Mistake {
     /// Where in the input, as a JSON pointer.
     pub pointer: String,
+    /// What is wrong.
     pub what: String,
+    /// How to correct it, where that is known.
     pub remedy: Option<String>,
 }
 
@@ -111,8 +113,8 @@ impl From<&strict::Error> for Mistake {
 
 /// A name in quotes; of a long one the beginning, as it ends up in conditions and events.
 fn shortened(name: &str) -> String {
-    const MOST: usize = 100;
-    match name.char_indices().nth(MOST) {
+    const MAX_NAME_CHARS: usize = 100;
+    match name.char_indices().nth(MAX_NAME_CHARS) {
         Some((end, _)) => quote(&format!("{}…", &name[..end])),
         None => quote(name),
     }
@@ -140,6 +142,7 @@ fn in_json(go: &str) -> &'static str {
 pub struct Review {
     /// Whether the function refuses the input. What it does not refuse it ignores, which is rarely what was meant.
     pub refused: bool,
+    /// The mistakes, in the order of the input.
     pub mistakes: Vec<Mistake>,
 }
 
@@ -161,7 +164,8 @@ impl Review {
 
     /// The words in which an input is refused; none when it is not.
     pub fn refusal(&self) -> Option<String> {
-        let shown: Vec<String> = self.mistakes.iter().take(MOST).map(ToString::to_string).collect();
+        let shown: Vec<String> =
+            self.mistakes.iter().take(MAX_REPORTED_MISTAKES).map(ToString::to_string).collect();
         let words = match shown.as_slice() {
             _ if !self.refused => return None,
             [] => return None,
@@ -201,6 +205,7 @@ pub(crate) fn review_kind(builtin: &dyn Builtin, input: &Map<String, Value>) -> 
 pub struct Explained(Arc<dyn Builtin>);
 
 impl Explained {
+    /// Wraps a built-in function.
     pub fn new(builtin: Arc<dyn Builtin>) -> Self {
         Self(builtin)
     }

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use transom_function::Resource;
 use transom_object::fieldpath;
+use transom_object::json::go_type_in_struct;
 use transom_object::quote::quote;
 
 use crate::named::{OneOf, names};
@@ -96,7 +97,7 @@ pub fn sort(resources: &mut [&Resource], path: &str) -> Result<(), String> {
             Err(error) => return Err(error.to_string()),
         };
         if let Some(value) = value {
-            let found = go_type(value);
+            let found = go_type_in_struct(value);
             let first = *kind.get_or_insert(found);
             if first != found {
                 let (first, found) = (quote(first), quote(found));
@@ -115,22 +116,10 @@ pub fn sort(resources: &mut [&Resource], path: &str) -> Result<(), String> {
         }
         _ => {}
     }
-    for (place, (_, resource)) in resources.iter_mut().zip(keyed) {
-        *place = resource;
+    for (slot, (_, resource)) in resources.iter_mut().zip(keyed) {
+        *slot = resource;
     }
     Ok(())
-}
-
-/// The name of a value's type in Go, where every number that came over the wire is a double.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nil",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {

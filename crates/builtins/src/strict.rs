@@ -66,6 +66,7 @@ fn decode<T: DeserializeOwned>(fields: &Map<String, Value>, notes: Option<&Notes
 }
 
 /// Decodes a value that is not an object with a header.
+#[cfg(test)]
 pub fn value<T: DeserializeOwned>(value: &Value) -> Result<T, Error> {
     T::deserialize(Strict { value, notes: None })
 }
@@ -105,7 +106,7 @@ pub enum Problem {
         name: String,
         known: &'static [&'static str],
     },
-    /// JSON of this kind where the type wants that.
+    /// JSON of this kind where the type needs that.
     Mismatch {
         found: &'static str,
         wanted: &'static str,
@@ -128,7 +129,7 @@ impl Error {
         self
     }
 
-    /// The words of Go's decoder, which names the type that is decoded into; below the root that is any type.
+    /// The message of Go's decoder, which names the type that is decoded into; below the root that is any type.
     pub fn describe(&self, go_type: &str) -> String {
         let place = match self.pointer.as_str() {
             "" => String::new(),

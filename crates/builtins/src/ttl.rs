@@ -3,7 +3,7 @@
 use transom_function::{ResponseMeta, RunFunctionResponse};
 use transom_object::time::parse_duration;
 
-const SECOND: i64 = 1_000_000_000;
+const SECOND_NANOS: i64 = 1_000_000_000;
 
 /// Sets the time from a text such as `1m30s`; the empty text leaves it as it is.
 pub fn set(response: &mut RunFunctionResponse, text: &str) -> Result<(), String> {
@@ -11,8 +11,8 @@ pub fn set(response: &mut RunFunctionResponse, text: &str) -> Result<(), String>
         return Ok(());
     }
     let nanos = parse_duration(text)?;
-    let remainder = i32::try_from(nanos % SECOND).unwrap_or_default();
-    let ttl = prost_types::Duration { seconds: nanos / SECOND, nanos: remainder };
+    let remainder = i32::try_from(nanos % SECOND_NANOS).unwrap_or_default();
+    let ttl = prost_types::Duration { seconds: nanos / SECOND_NANOS, nanos: remainder };
     response.meta.get_or_insert_with(ResponseMeta::default).ttl = Some(ttl);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use transom_function::{DEFAULT_TTL, Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 
-/// A function whose responses depend on the request alone. Their default TTL is dropped; a TTL that an input asks for
+/// A function whose responses depend on the request alone. Their default TTL is dropped; a TTL that an input sets
 /// is kept.
 pub struct WithoutDefaultTtl(pub Arc<dyn Function>);
 

@@ -45,7 +45,7 @@ pub fn holds(source: &str, object: &Value) -> Result<bool, String> {
         return Err("celQuery does not return a bool type".to_owned());
     }
     let bindings = Bindings::new().with("object", expression::value(object));
-    match program.eval(&bindings, expression::BUDGET) {
+    match program.eval(&bindings, expression::MAX_COST) {
         Ok(value) => Ok(matches!(value, cel::Value::Bool(true))),
         Err(error) => Err(format!("failed to eval the program: {}", expression::failure(&error))),
     }

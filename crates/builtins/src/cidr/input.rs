@@ -70,7 +70,7 @@ impl MultiPrefix {
     }
 }
 
-/// A list of integers, or what Go's decoder says about it.
+/// A list of integers, or the error of Go's decoder.
 pub fn integers(value: &Value) -> Result<Vec<i64>, String> {
     let mismatch = |value: &Value, wanted: &str| {
         let found = match value {
@@ -115,7 +115,7 @@ impl Parameters {
         }
     }
 
-    /// Which calculation is asked for.
+    /// Which calculation to do.
     pub fn function<'a>(&'a self, sources: &Sources<'a>) -> Result<&'a str, String> {
         if self.cidr_func_field.is_empty() {
             Ok(&self.cidr_func)

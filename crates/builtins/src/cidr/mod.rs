@@ -15,7 +15,7 @@ use crate::review::{self, Builtin, Review, Unsupported};
 use crate::strict;
 
 /// The most subnets a loop makes: more than any composite resource can hold.
-const MAX_LOOP: i64 = 65_536;
+const MAX_NETWORKS: i64 = 65_536;
 
 /// The function.
 pub struct Cidr;
@@ -107,7 +107,7 @@ fn calculate(input: &Parameters, sources: &Sources<'_>) -> Result<Value, String>
     })
 }
 
-/// Networks as a list; none are no list.
+/// Networks as a list; null if there are none.
 fn list(networks: &[Network]) -> Value {
     if networks.is_empty() {
         return Value::Null;
@@ -156,8 +156,8 @@ fn subnets_in_loop(
     };
     let count = input.net_num_count.max(i64::try_from(items).unwrap_or(i64::MAX));
     let count = number(count, &input.net_num_count_field, "netnumcount", sources)?;
-    if count > MAX_LOOP {
-        return Err(in_subnet(format!("{count} subnets are more than the {MAX_LOOP} that are allowed")));
+    if count > MAX_NETWORKS {
+        return Err(in_subnet(format!("{count} subnets are more than the {MAX_NETWORKS} that are allowed")));
     }
     let subnet = |number: i64| network.subnet(first(&new_bits)?, number.saturating_add(offset));
     (0..count).map(subnet).collect::<Result<_, _>>().map_err(in_subnet)

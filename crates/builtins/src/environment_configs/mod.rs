@@ -179,7 +179,7 @@ fn select<'a>(
     let mut groups: Vec<Group<'a>> = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let requirement = requirement(index);
-        // What was not asked for is not missed.
+        // Only what was requested can be missing.
         let Some(found) = request.required_resources.get(&requirement) else { continue };
         let found: Vec<&Resource> = found.items.iter().collect();
         let configs = match source.selected()? {
@@ -273,7 +273,7 @@ fn merged(mut into: Map<String, Value>, from: Map<String, Value>) -> Map<String,
     into
 }
 
-/// Merges objects recursively; of anything else the later wins.
+/// Merges objects recursively; for anything else the later value is kept.
 fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {

@@ -7,7 +7,7 @@ use transom_object::fieldpath;
 use super::{Profile, run};
 use crate::input;
 
-/// Makes the environment that a Composition asks for, which is its input: default data, EnvironmentConfigs and policy.
+/// Makes the environment that a Composition describes, which is its input: default data, EnvironmentConfigs and policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Environment;
 

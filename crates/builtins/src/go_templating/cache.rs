@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_gotemplate::{Error, Functions, MissingKey, Options, Template};
 
 /// What may be kept: templates, and bytes of their texts. Trees are several times as large as their text.
-const MOST_TEMPLATES: usize = 512;
-const MOST_BYTES: usize = 8 << 20;
+const MAX_TEMPLATES: usize = 512;
+const MAX_TEXT_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<Kept>);
@@ -80,10 +80,10 @@ impl Kept {
 
     fn keep(&mut self, wanted: Wanted, template: Arc<Template>) {
         let size = wanted.text.len();
-        if size > MOST_BYTES {
+        if size > MAX_TEXT_BYTES {
             return;
         }
-        while self.templates.len() >= MOST_TEMPLATES || self.bytes + size > MOST_BYTES {
+        while self.templates.len() >= MAX_TEMPLATES || self.bytes + size > MAX_TEXT_BYTES {
             let oldest = self.templates.iter().min_by_key(|(_, entry)| entry.used);
             let Some(oldest) = oldest.map(|(wanted, _)| wanted.clone()) else { break };
             self.templates.remove(&oldest);
@@ -120,12 +120,12 @@ mod tests {
         let cache = Cache::default();
         let first = parse(&cache, "first");
         let second = parse(&cache, "second");
-        for number in 2..MOST_TEMPLATES {
+        for number in 2..MAX_TEMPLATES {
             parse(&cache, &number.to_string());
         }
         assert!(Arc::ptr_eq(&first, &parse(&cache, "first")));
         parse(&cache, "one more");
-        assert_eq!(cache.kept().templates.len(), MOST_TEMPLATES);
+        assert_eq!(cache.kept().templates.len(), MAX_TEMPLATES);
         assert!(Arc::ptr_eq(&first, &parse(&cache, "first")));
         assert!(!Arc::ptr_eq(&second, &parse(&cache, "second")));
     }
@@ -134,11 +134,11 @@ mod tests {
     fn bytes_are_bounded() {
         let cache = Cache::default();
         for letter in ["a", "b", "c"] {
-            parse(&cache, &letter.repeat(MOST_BYTES / 2));
+            parse(&cache, &letter.repeat(MAX_TEXT_BYTES / 2));
         }
         assert_eq!(cache.kept().templates.len(), 2);
-        assert_eq!(cache.kept().bytes, MOST_BYTES);
-        parse(&cache, &"d".repeat(MOST_BYTES + 1));
+        assert_eq!(cache.kept().bytes, MAX_TEXT_BYTES);
+        parse(&cache, &"d".repeat(MAX_TEXT_BYTES + 1));
         assert_eq!(cache.kept().templates.len(), 2);
     }
 }

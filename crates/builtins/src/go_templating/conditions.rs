@@ -1,4 +1,4 @@
-//! Status conditions: those a template asks for, and those it sets.
+//! Status conditions: those a template reads, and those it sets.
 
 use std::borrow::Cow;
 use std::rc::Rc;

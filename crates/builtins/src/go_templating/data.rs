@@ -135,7 +135,7 @@ fn object(object: &Struct) -> Value {
 fn json(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Number(number) => match number.as_i64() {
-            Some(integer) if integer.unsigned_abs() <= EXACT => Value::int64(integer),
+            Some(integer) if integer.unsigned_abs() <= MAX_EXACT_INTEGER => Value::int64(integer),
             _ => self::number(number.as_f64().unwrap_or_default()),
         },
         serde_json::Value::Array(items) => Value::list(items.iter().map(json).collect()),
@@ -147,7 +147,7 @@ fn json(value: &serde_json::Value) -> Value {
 }
 
 /// Up to here every integer is a double.
-const EXACT: u64 = 1 << 53;
+const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// A double on the wire, printed and read back as the original does it: what prints without point and exponent and
 /// fits 64 bits is an integer. Large ones print the digits that tell them apart, then zeros.
@@ -167,7 +167,7 @@ mod tests {
     use serde_json::json;
     use transom_function::testing::RequestBuilder;
 
-    fn shown(request: &RunFunctionRequest) -> serde_json::Value {
+    fn data_as_json(request: &RunFunctionRequest) -> serde_json::Value {
         serde_json::Value::try_from(&of(request)).unwrap()
     }
 
@@ -188,11 +188,11 @@ mod tests {
         request.required_schemas.insert("s".to_owned(), Default::default());
         let mut expected = serde_json::to_value(&request).unwrap();
         expected["extraResources"] = expected["requiredResources"].clone();
-        assert_eq!(shown(&request), expected);
+        assert_eq!(data_as_json(&request), expected);
         // With a value of its own, the other name is not set.
         request.extra_resources.insert("e".to_owned(), Resources::default());
-        assert_eq!(shown(&request), serde_json::to_value(&request).unwrap());
-        assert_eq!(shown(&RunFunctionRequest::default()), json!({}));
+        assert_eq!(data_as_json(&request), serde_json::to_value(&request).unwrap());
+        assert_eq!(data_as_json(&RunFunctionRequest::default()), json!({}));
     }
 
     #[test]
@@ -208,8 +208,8 @@ mod tests {
             (json!(1e30), "float64 1e+30"),
         ] {
             let value = json(&given);
-            let shown = transom_gotemplate::fmt::sprintf("%v", std::slice::from_ref(&value));
-            assert_eq!(format!("{} {shown}", value.type_name()), expected, "{given}");
+            let printed = transom_gotemplate::fmt::sprintf("%v", std::slice::from_ref(&value));
+            assert_eq!(format!("{} {printed}", value.type_name()), expected, "{given}");
         }
     }
 }

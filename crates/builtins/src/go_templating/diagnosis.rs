@@ -1,13 +1,13 @@
 //! What is wrong in a template, for the person who wrote it: the original's message, the line with a caret below the
-//! place, and what was found there.
+//! position, and what was found there.
 
 use transom_gotemplate::{Cause, Error};
 
 use super::source::Source;
 
 /// How much of a long line is shown, and how much of that before the place.
-const WIDTH: usize = 120;
-const BEFORE: usize = 60;
+const EXCERPT_BYTES: usize = 120;
+const EXCERPT_BYTES_BEFORE: usize = 60;
 
 /// The data of a template that is not there in every reconcile.
 pub struct Absent {
@@ -42,7 +42,7 @@ pub fn show(error: &Error, source: &Source, absent: &Absent) -> String {
 /// What a template finds the resources under that exist already.
 const OBSERVED: &str = ".observed.resources";
 
-/// Where on a line to point: the engine says where a chain of fields begins, which of them failed is in the cause.
+/// Where on a line to point: the engine reports where a chain of fields begins, and the cause which of them failed.
 fn place(text: &str, column: usize, cause: &Cause) -> usize {
     let (Cause::NilField { field } | Cause::NoField { field, .. } | Cause::NoKey { key: field }) = cause
     else {
@@ -60,13 +60,13 @@ fn place(text: &str, column: usize, cause: &Cause) -> usize {
 
 /// A message short enough for events and conditions: the middle of a longer one is left out.
 pub fn bounded(message: String) -> String {
-    const MOST: usize = 8 << 10;
-    const END: usize = 2 << 10;
-    if message.len() <= MOST {
+    const MAX_MESSAGE_BYTES: usize = 8 << 10;
+    const KEPT_END_BYTES: usize = 2 << 10;
+    if message.len() <= MAX_MESSAGE_BYTES {
         return message;
     }
-    let head = boundary(&message, MOST - END);
-    let tail = boundary(&message, message.len() - END);
+    let head = boundary(&message, MAX_MESSAGE_BYTES - KEPT_END_BYTES);
+    let tail = boundary(&message, message.len() - KEPT_END_BYTES);
     format!("{} … {}", &message[..head], &message[tail..])
 }
 
@@ -74,15 +74,15 @@ pub fn bounded(message: String) -> String {
 pub fn excerpt(text: &str, line: usize, column: Option<usize>, remark: &str) -> String {
     let text = text.trim_end();
     let column = column.map(|column| boundary(text, column));
-    let start = column.map_or(0, |column| boundary(text, column.saturating_sub(BEFORE)));
-    let start = if column.is_some_and(|column| column < WIDTH) { 0 } else { start };
-    let end = boundary(text, start + WIDTH);
+    let start = column.map_or(0, |column| boundary(text, column.saturating_sub(EXCERPT_BYTES_BEFORE)));
+    let start = if column.is_some_and(|column| column < EXCERPT_BYTES) { 0 } else { start };
+    let end = boundary(text, start + EXCERPT_BYTES);
     let (head, tail) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
     let number = line.to_string();
     let margin = " ".repeat(number.len());
     let mut shown = format!("  {number} | {head}{}{tail}", &text[start..end]);
     if let Some(column) = column.filter(|column| (start..=end).contains(column)) {
-        // A tab stays one, so that the caret stands below its place whatever a tab is wide.
+        // A tab stays one, so that the caret is below its character at any width of tabs.
         let blank = |letter: char| if letter == '\t' { '\t' } else { ' ' };
         let padding: String = head.chars().chain(text[start..column].chars()).map(blank).collect();
         shown.push_str(&format!("\n  {margin} | {padding}^"));

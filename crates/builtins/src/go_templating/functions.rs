@@ -27,7 +27,7 @@ type Result<T> = std::result::Result<T, CallError>;
 
 /// The functions, with the clock and the randomness all functions see.
 pub fn functions(context: Arc<dyn Context>) -> Functions {
-    const NAMED: &[Type] = &[Type::Map, Type::Str];
+    const DATA_AND_NAME: &[Type] = &[Type::Map, Type::Str];
     let mut functions = Functions::default().with_context(context);
     functions.register_variadic("randomChoice", &[Type::Str], |env, choices| {
         let choice = env.random_below(choices.len() as u64)?;
@@ -50,13 +50,13 @@ pub fn functions(context: Arc<dyn Context>) -> Functions {
     functions.register("getCompositeResource", &[Type::Map], |env, args| {
         map_at(env, &args[0], "observed.composite.resource")
     });
-    functions.register("getComposedResource", NAMED, |env, args| {
+    functions.register("getComposedResource", DATA_AND_NAME, |env, args| {
         map_at(env, &args[0], &format!("observed.resources[{}]resource", text(args, 1)))
     });
-    functions.register("getComposedConnectionDetails", NAMED, |env, args| {
+    functions.register("getComposedConnectionDetails", DATA_AND_NAME, |env, args| {
         map_at(env, &args[0], &format!("observed.resources[{}]connectionDetails", text(args, 1)))
     });
-    functions.register("getExtraResources", NAMED, |env, args| {
+    functions.register("getExtraResources", DATA_AND_NAME, |env, args| {
         for field in ["requiredResources", "extraResources"] {
             let path = format!("{field}[{}].items", text(args, 1));
             if let Some(list @ Value::List(_)) = find(env, &args[0], &path)? {
@@ -65,14 +65,14 @@ pub fn functions(context: Arc<dyn Context>) -> Functions {
         }
         Ok(no_list())
     });
-    functions.register("getExtraResourcesFromContext", NAMED, |env, args| {
+    functions.register("getExtraResourcesFromContext", DATA_AND_NAME, |env, args| {
         let path = format!("context[{EXTRA_RESOURCES}][{}].items", text(args, 1));
         match find(env, &args[0], &path)? {
             Some(list @ Value::List(_)) => Ok(list),
             _ => Ok(no_list()),
         }
     });
-    functions.register("getCredentialData", NAMED, credential_data);
+    functions.register("getCredentialData", DATA_AND_NAME, credential_data);
     functions
 }
 

@@ -2,7 +2,7 @@
 //! them.
 //!
 //! A text that begins with `{` is read as JSON objects until one cannot be; unless more than one was read by then,
-//! the rest is YAML. YAML documents end at lines that begin with `---`, whatever stands around such a line. Scalars
+//! the rest is YAML. YAML documents end at lines that begin with `---`, whatever is around such a line. Scalars
 //! follow YAML 1.1.
 
 use serde_json::value::RawValue;
@@ -10,17 +10,17 @@ use serde_json::{Map, Number, Value};
 use transom_function::{Resource, Struct};
 use transom_gotemplate::fmt::sprintf;
 use transom_object::json::{self, encode_escaped, go_type, kind_of};
-use transom_object::yaml;
+use transom_object::yaml::{self, ErrorKind};
 
 use super::desired::RESOURCE_NAME;
 use super::diagnosis;
 
 /// How far into the text its first character other than space is looked for.
-const LOOKAHEAD: usize = 1024;
+const LOOKAHEAD_BYTES: usize = 1024;
 
 /// How much all manifests together may weigh once aliases are expanded: bytes of text plus a fixed weight per value.
-const MOST_WEIGHT: usize = 64 << 20;
-const VALUE_WEIGHT: usize = 128;
+const MAX_WEIGHT_BYTES: usize = 64 << 20;
+const VALUE_WEIGHT_BYTES: usize = 128;
 
 /// An object a template rendered; it has a kind.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ pub fn read(rendered: &str) -> Result<Vec<Manifest>, Problem> {
     let mut stream = Stream { manifests: Vec::new(), weight: 0, places: Places::new(rendered) };
     let head = rendered.char_indices().find(|(_, letter)| !letter.is_whitespace());
     let rest = match head {
-        Some((at, '{')) if at < LOOKAHEAD => stream.json(rendered)?,
+        Some((at, '{')) if at < LOOKAHEAD_BYTES => stream.json(rendered)?,
         _ => Some((rendered, None)),
     };
     if let Some((rest, problem)) = rest {
@@ -153,8 +153,8 @@ impl Stream<'_> {
             return Ok(());
         }
         self.weight = self.weight.saturating_add(round_numbers(&mut object));
-        if self.weight > MOST_WEIGHT {
-            let problem = format!("the rendered manifests expand to more than {MOST_WEIGHT} bytes");
+        if self.weight > MAX_WEIGHT_BYTES {
+            let problem = format!("the rendered manifests expand to more than {MAX_WEIGHT_BYTES} bytes");
             return Err(Refused::Whole(Problem::Text(problem)));
         }
         let manifest = Manifest::new(object).map_err(Refused::Manifest)?;
@@ -279,11 +279,12 @@ fn split(text: &str) -> Result<(&str, &str), String> {
 
 /// Rounds the numbers of a value to doubles, as the protocol does; returns the value's weight.
 fn round_numbers(value: &mut Value) -> usize {
-    const EXACT: u64 = 1 << 53;
-    VALUE_WEIGHT
+    const MAX_EXACT_INTEGER: u64 = 1 << 53;
+    VALUE_WEIGHT_BYTES
         + match value {
             Value::Number(number) => {
-                if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT)
+                if let Some(integer) =
+                    number.as_i64().filter(|integer| integer.unsigned_abs() > MAX_EXACT_INTEGER)
                     && let Some(double) = number.as_f64()
                 {
                     // A number that rounds up to 2^63 does not fit an integer any more.
@@ -344,7 +345,7 @@ impl<'t> Places<'t> {
     /// Words an error of the YAML reader in a document that begins on the given line. The original's count of lines
     /// is off when no separator precedes the document; the excerpt shows the place itself.
     fn show(&self, error: &yaml::Error, first_line: usize) -> String {
-        let (message, offset) = go_words(&error.message);
+        let (message, offset) = go_yaml_message(error);
         let line = first_line + error.line - 1;
         let text = self.rendered.split('\n').nth(line - 1).unwrap_or_default();
         let shown = diagnosis::excerpt(text, line, Some(byte_column(text, error.column)), "");
@@ -372,41 +373,32 @@ fn byte_column(text: &str, column: usize) -> usize {
     text.char_indices().nth(column.saturating_sub(1)).map_or(text.len(), |(at, _)| at)
 }
 
-/// The message of go-yaml for a message of our reader, and how many lines before ours it reports it; errors that are
+/// The message of go-yaml for an error of our reader, and how many lines before ours it reports it; errors that are
 /// not of syntax have no line.
-fn go_words(message: &str) -> (String, Option<usize>) {
-    let bare = match message.split_once(", ") {
-        Some((before, after)) if before.starts_with("while ") => after,
-        _ => message,
+fn go_yaml_message(error: &yaml::Error) -> (String, Option<usize>) {
+    use yaml::Syntax::*;
+    let problem = error.problem();
+    let syntax = match error.kind {
+        ErrorKind::UnsupportedValue => return (format!("json: {problem}"), None),
+        ErrorKind::UnsupportedKey => return (problem.to_owned(), None),
+        ErrorKind::UnknownAnchor | ErrorKind::Content => return (format!("yaml: {problem}"), None),
+        ErrorKind::Limit => Other,
+        ErrorKind::Syntax(syntax) => syntax,
     };
-    let (words, offset) = match bare {
-        "did not find expected key"
-        | "did not find expected node content"
-        | "did not find expected '-' indicator"
-        | "did not find expected ',' or '}'" => (bare, 1),
-        "expected ',' or ']'" => ("did not find expected ',' or ']'", 1),
-        "misplaced bracket" => ("did not find expected node content", 1),
-        "invalid trailing content after double-quoted scalar" => ("did not find expected key", 1),
-        "simple key expect ':'" => ("could not find expected ':'", 0),
-        "did not find expected hexadecimal number" => ("did not find expected hexdecimal number", 0),
-        "found a tab" => ("found a tab character that violates indentation", 0),
-        _ if bare.starts_with("unexpected character: ") || bare.starts_with("tabs disallowed ") => {
-            ("found character that cannot start any token", 0)
-        }
-        _ if bare.starts_with("unsupported value: ") => return (format!("json: {bare}"), None),
-        _ if bare.starts_with("unsupported map key ") => return (bare.to_owned(), None),
-        _ if bare.starts_with("found unknown anchor")
-            || bare.starts_with("cannot decode ")
-            || bare.starts_with("map merge ")
-            || bare.starts_with("control characters ")
-            || bare.starts_with("invalid map key")
-            || bare.starts_with("!!binary ") =>
-        {
-            return (format!("yaml: {bare}"), None);
-        }
-        _ => (bare, 0),
+    let (message, offset) = match syntax {
+        MissingKey | TextAfterQuoted => ("did not find expected key", 1),
+        MissingContent | MisplacedBracket => ("did not find expected node content", 1),
+        MissingDash => ("did not find expected '-' indicator", 1),
+        MissingCommaOrBrace => ("did not find expected ',' or '}'", 1),
+        MissingCommaOrBracket => ("did not find expected ',' or ']'", 1),
+        MissingColon => ("could not find expected ':'", 0),
+        // As go-yaml spells it.
+        HexadecimalEscape => ("did not find expected hexdecimal number", 0),
+        TabInIndentation => ("found a tab character that violates indentation", 0),
+        UnexpectedCharacter => ("found character that cannot start any token", 0),
+        Indentation | Other => (problem, 0),
     };
-    (words.to_owned(), Some(offset))
+    (message.to_owned(), Some(offset))
 }
 
 #[cfg(test)]

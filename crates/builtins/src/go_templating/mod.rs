@@ -3,7 +3,7 @@
 //! The path of a call: [`input`] is read, [`source`] finds the template's text, [`cache`] parses it once, [`data`]
 //! turns the request into what the template sees, the engine renders with our [`functions`], [`manifests`] reads the
 //! rendered text as Kubernetes would, and [`desired`] turns each manifest into a part of the answer. [`diagnosis`]
-//! words what goes wrong in a template.
+//! writes the messages of errors in templates.
 //!
 //! Everything that goes wrong because of the input is a fatal result whose first line is worded as the original
 //! words it; lines below it show the place in the template and what was found there.
@@ -36,7 +36,7 @@ use crate::ttl;
 
 /// The most text a template may render. A response over gRPC holds no more by default, and reading more takes
 /// longer than a hostile template should.
-const OUTPUT: usize = 4 << 20;
+const MAX_OUTPUT_BYTES: usize = 4 << 20;
 
 /// Go templates as a composition function.
 pub struct GoTemplating {
@@ -53,7 +53,7 @@ impl Default for GoTemplating {
     fn default() -> Self {
         Self {
             functions: functions::functions(Arc::new(System::default())),
-            limits: Limits { output: OUTPUT, ..Limits::default() },
+            limits: Limits { output: MAX_OUTPUT_BYTES, ..Limits::default() },
             files: Files::default(),
             default_source: None,
             default_options: Vec::new(),

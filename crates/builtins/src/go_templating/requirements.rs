@@ -31,7 +31,7 @@ pub enum Document {
 }
 
 impl Requirement {
-    /// A name wins over labels, and no labels select everything.
+    /// A name takes precedence over labels, and no labels select everything.
     fn selector(&self, document: Document) -> ResourceSelector {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let (api_version, kind) = (text(&self.api_version), text(&self.kind));

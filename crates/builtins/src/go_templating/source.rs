@@ -14,8 +14,8 @@ use super::input::{Environment, FileSystem, Input};
 const SEPARATOR: &str = "\n---\n";
 
 /// The most a folder of templates may hold.
-const MOST_BYTES: usize = 8 << 20;
-const MOST_FILES: usize = 4096;
+const MAX_FOLDER_BYTES: usize = 8 << 20;
+const MAX_FOLDER_FILES: usize = 4096;
 
 /// The text of a template, and the parts it was joined from.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Source {
         Self { text: text.into(), parts: Vec::new() }
     }
 
-    /// A single template wins over a list of them.
+    /// A single template takes precedence over a list of them.
     fn inline(input: &Input) -> Result<Self, String> {
         let (template, templates) = match &input.inline {
             Some(inline) => (inline.template.as_str(), inline.templates.as_slice()),
@@ -204,8 +204,10 @@ impl Walk {
         }
         self.files += 1;
         let size = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
-        if self.files > MOST_FILES || self.joined.source.text.len().saturating_add(size) > MOST_BYTES {
-            return Err(format!("it has more than {MOST_FILES} files or {MOST_BYTES} bytes"));
+        if self.files > MAX_FOLDER_FILES
+            || self.joined.source.text.len().saturating_add(size) > MAX_FOLDER_BYTES
+        {
+            return Err(format!("it has more than {MAX_FOLDER_FILES} files or {MAX_FOLDER_BYTES} bytes"));
         }
         let bytes = std::fs::read(path).map_err(|error| open(shown, &error))?;
         self.joined.begin(shown.display().to_string());

@@ -79,7 +79,7 @@ pub fn secret(
     Ok(secret)
 }
 
-/// The secret's name and namespace: as the composite resource says, else the input, else after the composite resource;
+/// The secret's name and namespace: from the composite resource, else from the input, else named after the composite resource;
 /// then patched.
 pub fn place(
     composite: &Document<'_>,

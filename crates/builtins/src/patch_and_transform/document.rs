@@ -1,6 +1,6 @@
 //! The objects patches read and write, and what Go makes of the numbers in them.
 //!
-//! The wire knows only doubles, so the original sees a `float64` wherever an object has just arrived, and an `int64`
+//! The protocol has only doubles, so the original sees a `float64` wherever an object has just arrived, and an `int64`
 //! in an object that has been through its JSON decoder, which happens with every write. The difference shows: `%d`
 //! prints only integers, and an integer is not a duplicate of a float. Our objects always hold canonical numbers;
 //! [`Numbers`] remembers what they count as.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::named::{Names, OneOf};
 
 /// Declares a field that should hold one of some names. What it holds is kept when it is another one, because
-/// validation reports it; `| ""` names the variant an empty text stands for.
+/// validation reports it; `| ""` names the variant of an empty text.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal $(| $alias:literal)?),* $(,)? }) => {
         $(#[$doc])*
@@ -246,20 +246,20 @@ pub struct Patch {
 }
 
 impl Patch {
-    pub fn from_path(&self) -> &str {
+    pub fn source_path(&self) -> &str {
         self.from_field_path.as_deref().unwrap_or_default()
     }
 
     /// By default the path that is read from.
-    pub fn to_path(&self) -> &str {
-        self.to_field_path.as_deref().unwrap_or_else(|| self.from_path())
+    pub fn target_path(&self) -> &str {
+        self.to_field_path.as_deref().unwrap_or_else(|| self.source_path())
     }
 
     pub fn is_required(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == FromPolicy::Required)
     }
 
-    /// Only what neither asks for nor forbids a source counts as optional; that differs from not required when the
+    /// Only what neither requires nor forbids a source counts as optional; that differs from not required when the
     /// policy is unknown, which validation does not see in every patch.
     pub fn is_optional(&self) -> bool {
         self.policy.as_ref().is_none_or(|policy| policy.from_field_path == FromPolicy::Optional)

@@ -219,7 +219,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// What the resource starts from: its base, or what an earlier step wants it to be.
+    /// What the resource starts from: its base, or the desired resource of an earlier step.
     fn base(&self, template: &ComposedTemplate) -> Result<Document<'static>, String> {
         let name = quote(&template.name);
         let Some(base) = &template.base else {
@@ -268,7 +268,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Of two templates that publish a detail of the same name the last wins, which is surely a mistake.
+    /// Of two templates that publish a detail of the same name the last is kept; probably a mistake of the author.
     fn warn_of_repeated(&mut self, template: &ComposedTemplate, details: &Details) {
         if self.profile == Profile::Function {
             return;

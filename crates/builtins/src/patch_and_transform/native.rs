@@ -1,8 +1,7 @@
 //! Compositions of mode `Resources` in the terms of the function's input.
 //!
-//! The language is the same, but their API server filled in what was left out, and how to merge was said in options
-//! instead of a policy. What comes of it runs with [`Profile::Native`]. Nothing else speaks of it, so mistakes are reported
-//! in the words of a review.
+//! The language is the same, but the API server applied defaults, and merging was configured by options instead of a
+//! policy. The result runs with [`Profile::Native`]. Mistakes are reported as a review words them.
 
 use serde_json::{Map, Value, json};
 use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};

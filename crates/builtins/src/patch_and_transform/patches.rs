@@ -13,10 +13,10 @@ use super::document::{self, Document, Numbers, to_go, to_json};
 use super::input::{
     Combine, CombineStrategy, ComposedTemplate, Patch, PatchSet, PatchType, Resources, ToPolicy,
 };
-use super::transforms::{self, MAX_TEXT};
+use super::transforms::{self, MAX_TEXT_BYTES};
 
 /// How many bytes the patches of one run may write in all. Many patches, each short, can copy the same large value.
-const MAX_WRITTEN: usize = 256 << 20;
+const MAX_WRITTEN_BYTES: usize = 256 << 20;
 
 /// Why a patch was not applied.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Patcher {
         from: &Document<'_>,
         to: &mut Document<'_>,
     ) -> Result<(), PatchError> {
-        let source = fieldpath::get(from.value(), patch.from_path())?;
+        let source = fieldpath::get(from.value(), patch.source_path())?;
         let value = if patch.transforms.is_empty() {
             source.clone()
         } else {
@@ -105,10 +105,10 @@ impl Patcher {
             value
         };
         let options = merge_options(patch)?;
-        if patch.to_path().contains("[*]") {
-            return self.write_everywhere(patch.to_path(), &value, to, options);
+        if patch.target_path().contains("[*]") {
+            return self.write_everywhere(patch.target_path(), &value, to, options);
         }
-        self.write(patch.to_path(), value, to, options).map_err(|e| e.context("cannot patch to object"))
+        self.write(patch.target_path(), value, to, options).map_err(|e| e.context("cannot patch to object"))
     }
 
     fn apply_combined(
@@ -130,7 +130,7 @@ impl Patcher {
         let options = merge_options(patch)?;
         let written = to_json(&value)
             .map_err(|e| PatchError::new(format!("cannot marshal value to JSON: {e}")))
-            .and_then(|value| self.write(patch.to_path(), value, to, options));
+            .and_then(|value| self.write(patch.target_path(), value, to, options));
         written.map_err(|e| e.context("cannot patch to object"))
     }
 
@@ -146,7 +146,7 @@ impl Patcher {
         Ok(to.check_kind()?)
     }
 
-    /// Writes to every path that one with wildcards stands for.
+    /// Writes to every path that one with wildcards matches.
     fn write_everywhere(
         &mut self,
         path: &str,
@@ -167,8 +167,8 @@ impl Patcher {
 
     fn count(&mut self, bytes: usize) -> Result<(), PatchError> {
         self.written = self.written.saturating_add(bytes);
-        if self.written > MAX_WRITTEN {
-            return Err(PatchError::new(format!("patches write more than {} MiB", MAX_WRITTEN >> 20)));
+        if self.written > MAX_WRITTEN_BYTES {
+            return Err(PatchError::new(format!("patches write more than {} MiB", MAX_WRITTEN_BYTES >> 20)));
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ fn merge_options(patch: &Patch) -> Result<Option<MergeOptions>, PatchError> {
 fn combined(combine: &Combine, variables: &[Go]) -> Result<Go, PatchError> {
     match (&combine.strategy, &combine.string) {
         (CombineStrategy::String, Some(string)) => {
-            let text = try_sprintf(string.fmt.as_bytes(), variables, MAX_TEXT);
+            let text = try_sprintf(string.fmt.as_bytes(), variables, MAX_TEXT_BYTES);
             text.map(Go::str).map_err(|e| PatchError::new(e.to_string()))
         }
         (CombineStrategy::String, None) => {

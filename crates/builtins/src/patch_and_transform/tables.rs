@@ -35,14 +35,14 @@ fn document(json: &Value) -> Document<'static> {
     Document::new(json.clone(), Numbers::Integers)
 }
 
-fn shown(result: Result<Go, String>) -> Outcome {
+fn outcome_as_json(result: Result<Go, String>) -> Outcome {
     to_json(&result?)
 }
 
 fn one_transform(transform: &Value, input: &Value) -> Outcome {
     let words =
         |e: String| e.split_once(" transform could not resolve: ").map_or(e.clone(), |(_, e)| e.to_owned());
-    shown(transforms::resolve(&[typed(transform)], go(input), Join::Function)).map_err(words)
+    outcome_as_json(transforms::resolve(&[typed(transform)], go(input), Join::Function)).map_err(words)
 }
 
 fn checked(outcome: validate::Checked) -> Outcome {
@@ -85,7 +85,7 @@ fn templates(input: &Value) -> Outcome {
     })?;
     // Told by where they read, which is what the rows differ in.
     let paths =
-        |patches: &Vec<Patch>| patches.iter().map(|patch| patch.from_path().to_owned()).collect::<Value>();
+        |patches: &Vec<Patch>| patches.iter().map(|patch| patch.source_path().to_owned()).collect::<Value>();
     Ok(inlined.iter().map(paths).collect())
 }
 
@@ -142,7 +142,7 @@ fn outcome(table: &str, input: &Value) -> Outcome {
         "TestResolveTransforms" => {
             let transforms: Vec<Transform> = typed(&input["ts"]);
             let resolved = transforms::resolve(&transforms, go(&input["input"]), Join::Function);
-            shown(resolved).map(|value| json!({"output": value}))
+            outcome_as_json(resolved).map(|value| json!({"output": value}))
         }
         "TestApplyFromFieldPathPatch" | "TestApplyCombineFromVariablesPatch" => patched(input),
         "TestComposedTemplates" => templates(input),
@@ -161,7 +161,7 @@ fn outcome(table: &str, input: &Value) -> Outcome {
             checked(validate::connection_detail(&typed(&input["cd"]), &Path::root()))
         }
         "TestValidatePatch" => {
-            checked(validate::patch(&typed(&input["patch"]), &Path::root(), validate::Place::Resource))
+            checked(validate::patch(&typed(&input["patch"]), &Path::root(), validate::PatchOwner::Resource))
         }
         "TestValidateReadinessCheck" => {
             checked(validate::readiness_check(&typed(&input["r"]), &Path::root()))

@@ -38,7 +38,7 @@ pub fn resources(input: &Resources, sets: Sets) -> Checked {
             return required(&path, "name", "name is required");
         }
         for (i, each) in set.patches.iter().enumerate() {
-            patch(each, &path.child("patches").index(i), Place::PatchSet)?;
+            patch(each, &path.child("patches").index(i), PatchOwner::PatchSet)?;
         }
     }
     if input.resources.is_empty() && input.environment.as_ref().is_none_or(|e| e.patches.is_empty()) {
@@ -55,7 +55,7 @@ fn composed_template(template: &ComposedTemplate, path: &Path) -> Checked {
         return required(path, "name", "name is required");
     }
     for (i, each) in template.patches.iter().enumerate() {
-        patch(each, &path.child("patches").index(i), Place::Resource)?;
+        patch(each, &path.child("patches").index(i), PatchOwner::Resource)?;
     }
     for (i, detail) in template.connection_details.iter().enumerate() {
         connection_detail(detail, &path.child("connectionDetails").index(i))?;
@@ -74,7 +74,7 @@ fn environment(environment: &Environment, path: &Path) -> Checked {
         let path = path.child("patches").index(i);
         match each.kind {
             FromComposite | ToComposite | CombineFromComposite | CombineToComposite | FromEnvironment
-            | ToEnvironment => patch(each, &path, Place::Environment)?,
+            | ToEnvironment => patch(each, &path, PatchOwner::Environment)?,
             _ => {
                 let kind = each.kind.as_str();
                 return Err(Error::invalid(&path.key("type"), kind, "invalid environment patch type"));
@@ -84,15 +84,15 @@ fn environment(environment: &Environment, path: &Path) -> Checked {
     Ok(())
 }
 
-/// Where a patch stands; it shows in one message.
+/// What a patch belongs to; one message depends on it.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Place {
+pub enum PatchOwner {
     Resource,
     PatchSet,
     Environment,
 }
 
-pub fn patch(patch: &Patch, path: &Path, place: Place) -> Checked {
+pub fn patch(patch: &Patch, path: &Path, owner: PatchOwner) -> Checked {
     use PatchType::{
         CombineFromComposite, CombineFromEnvironment, CombineToComposite, CombineToEnvironment,
         FromComposite, FromEnvironment, PatchSet, ToComposite, ToEnvironment, Unknown,
@@ -100,12 +100,12 @@ pub fn patch(patch: &Patch, path: &Path, place: Place) -> Checked {
     let kind = patch.kind.as_str();
     match &patch.kind {
         FromComposite | ToComposite | FromEnvironment | ToEnvironment => {
-            if patch.from_path().is_empty() {
+            if patch.source_path().is_empty() {
                 let detail = format!("fromFieldPath must be set for patch type {kind}");
                 return required(path, "fromFieldPath", detail);
             }
         }
-        PatchSet if place != Place::Resource => {
+        PatchSet if owner != PatchOwner::Resource => {
             let detail = "patch type *v1beta1.PatchSetPatch does not support patch of type PatchSet";
             return invalid(path, "type", kind, detail);
         }
@@ -122,7 +122,7 @@ pub fn patch(patch: &Patch, path: &Path, place: Place) -> Checked {
             let Some(combined) = &patch.combine else {
                 return required(path, "combine", format!("combine must be set for patch type {kind}"));
             };
-            if patch.to_path().is_empty() {
+            if patch.target_path().is_empty() {
                 return required(
                     path,
                     "toFieldPath",

@@ -14,7 +14,7 @@ pub fn review(input: &Map<String, Value>) -> Review {
     let mut review = Review::of(&errors, Unsupported::Ignored);
     let checked = decoded.map_or(Ok(()), |decoded| validate::resources(&decoded, validate::Sets::Numbered));
     let Err(violation) = checked else { return review };
-    // A field that is misspelt is missing, too: that need not be said.
+    // A field that is misspelt is missing, too, which is not reported a second time.
     if !review.refused && !is_among(&violation, &errors) {
         review.mistakes.push(mistake(&violation));
     }

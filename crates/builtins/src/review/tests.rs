@@ -20,7 +20,7 @@ fn input(value: &Value) -> &Map<String, Value> {
     value.as_object().unwrap()
 }
 
-fn shown(review: &Review) -> Vec<String> {
+fn mistake_texts(review: &Review) -> Vec<String> {
     review.mistakes.iter().map(ToString::to_string).collect()
 }
 
@@ -78,7 +78,7 @@ fn mistakes_are_named_with_what_was_meant() {
     ];
     for (value, expected) in cases {
         let review = review_input(PATCH_AND_TRANSFORM, input(&value));
-        assert_eq!(shown(&review), [expected], "{value}");
+        assert_eq!(mistake_texts(&review), [expected], "{value}");
         assert!(review.refused, "{value}");
     }
 }
@@ -137,7 +137,7 @@ fn what_a_function_ignores_is_a_mistake_too() {
     let review = review_input(PATCH_AND_TRANSFORM, input(&value));
     assert!(!review.refused && review.refusal().is_none());
     assert_eq!(
-        shown(&review),
+        mistake_texts(&review),
         [
             "kind: the function expects an input of kind \"Resources\", not \"Resource\"; the function ignores this"
         ]
@@ -172,7 +172,7 @@ async fn templates_are_reviewed_in_the_same_words() {
     let review = review_templates(input(&bad));
     let expected =
         "resources[0].patches[0].toFieldPth: unknown field \"toFieldPth\"; did you mean \"toFieldPath\"?";
-    assert_eq!(shown(&review), [expected]);
+    assert_eq!(mistake_texts(&review), [expected]);
     let request = RequestBuilder::new(json!({"kind": "X"})).input(bad.clone()).build();
     let response = run(&crate::templates(), request, &[]).await;
     assert_eq!(response.results[0].message, format!("invalid input: {expected}"));

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use transom_function::{Ready, Resource, Struct};
 
 /// The longest name of a usage.
-const MAX_NAME: usize = 63;
+const MAX_NAME_BYTES: usize = 63;
 
 /// The API of the usages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version an input names; whatever it does not know is the current one.
+    /// The version an input names; every other one is the current one.
     pub fn of(text: &str) -> Self {
         if text == "v1" { Self::V1 } else { Self::V2 }
     }
@@ -81,10 +81,10 @@ fn name(of: &str) -> String {
     let digest = Sha256::digest(of.as_bytes());
     let suffix = format!("{:02x}{:02x}{:02x}-dependency", digest[0], digest[1], digest[2]);
     let full = format!("{of}-{suffix}");
-    if full.len() <= MAX_NAME {
+    if full.len() <= MAX_NAME_BYTES {
         return full;
     }
-    let room = MAX_NAME - suffix.len() - 1;
+    let room = MAX_NAME_BYTES - suffix.len() - 1;
     let start: String =
         of.char_indices().take_while(|(i, c)| i + c.len_utf8() <= room).map(|(_, c)| c).collect();
     let hyphen = if start.ends_with('-') { "" } else { "-" };
@@ -101,10 +101,10 @@ mod tests {
         let long = "x".repeat(100);
         let names: BTreeSet<String> = ["a-b-c-d", "A-B-C-d", &long, &format!("{long}y")].map(name).into();
         assert_eq!(names.len(), 3);
-        assert!(names.iter().all(|name| name.len() <= MAX_NAME && name.ends_with("-dependency")));
+        assert!(names.iter().all(|name| name.len() <= MAX_NAME_BYTES && name.ends_with("-dependency")));
         let hyphen = format!("{}-{}", "x".repeat(44), "y".repeat(60));
         assert_eq!(name(&hyphen).len(), 62);
         // Not a character boundary where the name is cut.
-        assert!(name(&"é".repeat(60)).len() <= MAX_NAME);
+        assert!(name(&"é".repeat(60)).len() <= MAX_NAME_BYTES);
     }
 }

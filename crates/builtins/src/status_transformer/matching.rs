@@ -1,10 +1,11 @@
-//! Which resources a matcher is about, and whether their conditions are as it says.
+//! Which resources a matcher selects, and whether their conditions match.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_function::{RunFunctionRequest, Struct};
 use transom_go::regexp::{self, Limits};
 use transom_object::GroupVersion;
+use transom_object::json::go_type_in_struct;
 
 use super::input::{ConditionMatcher, Matcher};
 use crate::conditioned;
@@ -22,7 +23,7 @@ pub type Captured = BTreeMap<String, String>;
 pub struct Candidates<'a> {
     request: &'a RunFunctionRequest,
     context: Option<&'a Struct>,
-    /// Extra resources by the names that patterns see; loaded when they are first asked for.
+    /// Extra resources by the names that patterns see; loaded when they are first needed.
     extra: Option<BTreeMap<String, &'a Value>>,
 }
 
@@ -40,10 +41,10 @@ impl<'a> Candidates<'a> {
         if let Some(left) = self.context.and_then(|context| context.fields().get(EXTRA_RESOURCES)) {
             let left = left
                 .as_object()
-                .ok_or_else(|| format!("unexpected extra-resources type: {}", go_type(left)))?;
+                .ok_or_else(|| format!("unexpected extra-resources type: {}", go_type_in_struct(left)))?;
             for (into, list) in left {
                 let unexpected = |place: String, value| {
-                    format!("unexpected extra-resources value type for {place}: {}", go_type(value))
+                    format!("unexpected extra-resources value type for {place}: {}", go_type_in_struct(value))
                 };
                 let items = list.as_array().ok_or_else(|| unexpected(into.clone(), list))?;
                 for (i, item) in items.iter().enumerate() {
@@ -68,17 +69,6 @@ fn extra_name(into: &str, object: &Value) -> String {
     };
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     ["extra-resource", into, &group, kind, namespace, name].join(".")
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// What a matcher captures when it matches. Without a resource or a condition to look at, it does not.

@@ -3,7 +3,7 @@
 //!
 //! The input is a list of hooks. A hook whose matchers all match ([`matching`]) sets its conditions and creates its
 //! events; what the matchers' patterns captured fills the templates of their messages. The function is never fatal:
-//! what goes wrong is said in a condition of its own.
+//! errors are reported in a separate condition.
 
 mod input;
 mod matching;
@@ -20,7 +20,7 @@ use transom_gotemplate::{Functions, Key, Limits, Map, MapType, Options, Template
 use crate::input as step;
 use crate::review::{self, Builtin, Review, Unsupported};
 
-/// The condition by which the function speaks of itself.
+/// The condition that reports how the function itself did.
 const SUCCESS: &str = "StatusTransformationSuccess";
 
 /// The function.

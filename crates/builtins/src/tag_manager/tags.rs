@@ -59,7 +59,7 @@ pub struct Sources<'a> {
     pub environment: &'a Value,
 }
 
-/// What an entry's type says to read.
+/// Where an entry's values come from, by its type.
 enum From<'a> {
     Input,
     Composite(&'a str),

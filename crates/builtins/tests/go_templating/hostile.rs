@@ -8,7 +8,7 @@ use super::errors::message;
 /// Names the case that a process is to run.
 const CASE: &str = "TRANSOM_HOSTILE_TEMPLATE";
 /// What one call may take, the process around it included.
-const MOST_KILOBYTES: u64 = 256 << 10;
+const MAX_KILOBYTES: u64 = 256 << 10;
 /// In seconds of processor time. Unoptimised builds get more.
 const LONGEST: f64 = if cfg!(debug_assertions) { 6.0 } else { 1.0 };
 
@@ -209,7 +209,7 @@ fn the_case_that_is_named() {
     assert!(message.len() < 9000, "{name}: {} bytes", message.len());
     // The peak is known on Linux alone; elsewhere it is zero.
     let (peak, took) = (status("VmHWM"), processor_time());
-    assert!(peak < MOST_KILOBYTES, "{name} took {peak} kB");
+    assert!(peak < MAX_KILOBYTES, "{name} took {peak} kB");
     assert!(took < LONGEST, "{name} took {took} s");
     println!("{name}: {} MB, {took:.2} s: {}", peak / 1024, message.lines().next().unwrap_or_default());
 }

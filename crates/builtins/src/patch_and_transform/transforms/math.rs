@@ -32,6 +32,6 @@ pub fn resolve(math: &Math, input: &Go) -> Result<Go, String> {
 
 /// A float as Go on amd64 makes an integer of it: what does not fit becomes the least one.
 pub fn truncate(number: f64) -> i64 {
-    const BOUND: f64 = 9_223_372_036_854_775_808.0;
-    if (-BOUND..BOUND).contains(&number) { number as i64 } else { i64::MIN }
+    const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
+    if (-I64_BOUND..I64_BOUND).contains(&number) { number as i64 } else { i64::MIN }
 }

@@ -13,7 +13,7 @@ use super::document::{Numbers, text_of, to_go};
 use super::input::{FallbackTo, Match, Pattern, PatternType, Transform, TransformType};
 
 /// No transform makes a text longer than this: a short list of them could otherwise multiply one without end.
-pub const MAX_TEXT: usize = 16 << 20;
+pub const MAX_TEXT_BYTES: usize = 16 << 20;
 
 /// How texts are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,14 +13,14 @@ use super::super::document::{text_of, to_json};
 use super::super::input::{
     StringConversion, StringJoin, StringRegexp, StringReplace, StringTransform, StringType,
 };
-use super::{Join, MAX_TEXT};
+use super::{Join, MAX_TEXT_BYTES};
 
 pub fn resolve(string: &StringTransform, input: &Go, join: Join) -> Result<Vec<u8>, String> {
     let unset = |field: &str| format!("string transform of type {} {field} is not set", string.kind);
     let text = match &string.kind {
         StringType::Format => {
             let format = string.fmt.as_ref().ok_or_else(|| unset("fmt"))?;
-            fmt::try_sprintf(format.as_bytes(), std::slice::from_ref(input), MAX_TEXT)
+            fmt::try_sprintf(format.as_bytes(), std::slice::from_ref(input), MAX_TEXT_BYTES)
                 .map_err(|e| e.to_string())
         }
         StringType::Convert => convert(string.convert.as_ref().ok_or_else(|| unset("convert"))?, input),
@@ -37,11 +37,11 @@ pub fn resolve(string: &StringTransform, input: &Go, join: Join) -> Result<Vec<u
         StringType::Replace => replaced(string.replace.as_ref().ok_or_else(|| unset("replace"))?, input),
         StringType::Unknown(kind) => Err(format!("type {kind} is not supported for string transform type")),
     }?;
-    if text.len() > MAX_TEXT { Err(too_long()) } else { Ok(text) }
+    if text.len() > MAX_TEXT_BYTES { Err(too_long()) } else { Ok(text) }
 }
 
 fn too_long() -> String {
-    format!("the text is longer than {} MiB", MAX_TEXT >> 20)
+    format!("the text is longer than {} MiB", MAX_TEXT_BYTES >> 20)
 }
 
 /// A value as `%v` prints it.
@@ -49,7 +49,7 @@ fn printed(input: &Go) -> Result<Vec<u8>, String> {
     match input {
         Go::Str(text) => Ok(text.to_vec()),
         Go::Missing | Go::Nil => Ok(b"<nil>".to_vec()),
-        other => fmt::try_sprint(std::slice::from_ref(other), MAX_TEXT).map_err(|e| e.to_string()),
+        other => fmt::try_sprint(std::slice::from_ref(other), MAX_TEXT_BYTES).map_err(|e| e.to_string()),
     }
 }
 
@@ -126,7 +126,7 @@ fn joined(config: &StringJoin, input: &Go, join: Join) -> Result<Vec<u8>, String
     for item in list.items().iter() {
         text.extend_from_slice(&printed(item)?);
         text.extend_from_slice(separator);
-        if text.len() > MAX_TEXT {
+        if text.len() > MAX_TEXT_BYTES {
             return Err(too_long());
         }
     }
@@ -150,7 +150,7 @@ fn replaced(config: &StringReplace, input: &Go) -> Result<Vec<u8>, String> {
         out.extend_from_slice(&rest[..at]);
         out.extend_from_slice(replace);
         rest = &rest[at + search.len()..];
-        if out.len() > MAX_TEXT {
+        if out.len() > MAX_TEXT_BYTES {
             return Err(too_long());
         }
     }
@@ -161,7 +161,7 @@ fn replaced(config: &StringReplace, input: &Go) -> Result<Vec<u8>, String> {
 /// An empty text is found before every character and at the end.
 fn replaced_everywhere(text: &[u8], replace: &[u8]) -> Result<Vec<u8>, String> {
     let text = text_of(text);
-    if text.chars().count().saturating_mul(replace.len()) > MAX_TEXT {
+    if text.chars().count().saturating_mul(replace.len()) > MAX_TEXT_BYTES {
         return Err(too_long());
     }
     let mut out = replace.to_vec();
