@@ -10,6 +10,8 @@
 //! Every scenario runs a fixed number of requests and stops. Servers and planes are used only through the Kubernetes
 //! API: nothing here depends on how they work inside, and any implementation can be measured.
 
+#![warn(missing_docs)]
+
 mod client;
 mod failure;
 mod function;
@@ -66,8 +68,11 @@ enum Format {
 /// One number, by a name that stays the same from run to run.
 #[derive(Debug)]
 pub struct Figure {
+    /// What was measured.
     pub name: String,
+    /// How much.
     pub value: f64,
+    /// The unit of the value.
     pub unit: &'static str,
 }
 
