@@ -1,6 +1,6 @@
 //! What is wrong with the input of a step, for the person who wrote it.
 //!
-//! A built-in answers as the function that it replaces, letter by letter, and so refuses an input in the words of
+//! A built-in answers as the function that it replaces, letter by letter, and so refuses an input with the message of
 //! Go's decoder. A control plane and `render` have the input reviewed instead: every mistake, where it is, and the name
 //! that was probably meant.
 

@@ -1,4 +1,4 @@
-//! Tokens to a syntax tree: recursive descent over the CEL grammar, with macros expanded as they are met.
+//! Tokens to a syntax tree: recursive descent over the CEL grammar, with macros expanded as they are parsed.
 //!
 //! Depth is bounded per grammar rule as upstream bounds it, so that neither parsing nor anything that later
 //! walks the tree can overflow the stack.

@@ -1,4 +1,4 @@
-//! UTF-8 as Go decodes it: bytes that are not valid stand for U+FFFD, one by one.
+//! UTF-8 as Go decodes it: each invalid byte becomes U+FFFD.
 
 /// The first rune of `bytes` and its width; invalid UTF-8 decodes as U+FFFD of width one, as in Go.
 pub fn decode_rune(bytes: &[u8]) -> (char, usize) {

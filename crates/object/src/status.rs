@@ -1,4 +1,4 @@
-//! `Status`: the error body of the Kubernetes API, with its golden texts.
+//! `Status`: the error body of the Kubernetes API, with Kubernetes' texts.
 
 use crate::field;
 use crate::ids::{GroupKind, GroupResource};

@@ -1,4 +1,4 @@
-//! Objects seen through their schema: parse and judge structural schemas, prune, default, validate,
+//! Objects seen through their schema: parse and check structural schemas, prune, default, validate,
 //! evaluate CEL rules, track field ownership, apply and patch. Pure: no I/O, no clock, no randomness.
 //!
 //! | module | what it does |

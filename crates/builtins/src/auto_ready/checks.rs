@@ -1,5 +1,5 @@
 //! When a resource of a kind that Kubernetes itself defines is ready. These kinds have no condition `Ready`, or one
-//! that says less than their counts do.
+//! that has less information than their counts.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -1,8 +1,8 @@
 //! `function-auto-ready`: decides which composed resources are ready.
 //!
-//! Only what is desired, exists, and has no readiness from an earlier step is judged, by the first of these that has
-//! an opinion: an expression of the user for the kind, what is known about Kubernetes' own kinds, the condition
-//! `Ready`. Only an expression can decide that something is *not* ready; the composite resource is never judged.
+//! Only what is desired, exists, and has no readiness from an earlier step is checked, by the first of these that has
+//! a result: an expression of the user for the kind, what is known about Kubernetes' own kinds, the condition
+//! `Ready`. Only an expression can decide that something is *not* ready; the composite resource is not checked.
 
 mod checks;
 mod expressions;

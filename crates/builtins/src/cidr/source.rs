@@ -1,5 +1,5 @@
-//! Where parameters come from when the input names a field: the composite resource; and for prefixes also what
-//! earlier steps want or have left.
+//! Where parameters come from when the input names a field: the composite resource; for prefixes also the
+//! desired state and the context of earlier steps.
 
 use serde_json::Value;
 use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse};

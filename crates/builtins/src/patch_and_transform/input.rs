@@ -1,4 +1,4 @@
-//! The step's input, `Resources` of `pt.fn.crossplane.io/v1beta1`: what to compose and how fields travel.
+//! The step's input, `Resources` of `pt.fn.crossplane.io/v1beta1`: what to compose and which fields to copy.
 //!
 //! Nothing is defaulted by a schema here; what is left out keeps the meaning the function itself gives it.
 

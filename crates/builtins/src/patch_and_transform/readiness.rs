@@ -1,4 +1,4 @@
-//! Whether a composed resource is ready, judged by what is observed of it.
+//! Whether a composed resource is ready, by its observed state.
 
 use transom_object::field::Path;
 use transom_object::fieldpath;

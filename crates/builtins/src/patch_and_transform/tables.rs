@@ -1,4 +1,4 @@
-//! The original's tables of its parts, when the conformance data lies beside the repository, and rows of our own.
+//! The original's tables of its parts, if `../shared/conformance` is available, and rows of our own.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 

@@ -1,4 +1,4 @@
-//! What must hold of an input before anything is done. The first violation is reported, in the words of the original,
+//! What must hold of an input before anything is done. The first violation is reported, with the message of the original,
 //! whose order and gaps are kept: the transforms and the policy of a combining patch are looked at only when it runs.
 
 use transom_go::regexp::{self, Limits};

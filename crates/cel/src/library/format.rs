@@ -1,4 +1,4 @@
-//! `format`: the named formats of Kubernetes, and what is wrong with a string that has not that format.
+//! `format`: the named formats of Kubernetes, and what is wrong with a string that does not have that format.
 
 use super::url;
 use super::{Out, Table, string};

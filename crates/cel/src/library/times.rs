@@ -1,4 +1,4 @@
-//! What a timestamp or a duration consists of: `getHours()` and its kin.
+//! What a timestamp or a duration consists of: `getHours()` and the like.
 
 use super::{Args, Out, Table, string};
 use crate::time::Zone;

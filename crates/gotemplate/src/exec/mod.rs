@@ -1,6 +1,6 @@
 //! The evaluator: walks a tree, writing output. `eval` computes operands and fields, `call` checks and calls.
 //!
-//! As in Go, `at` remembers the node most recently looked at; error messages quote it.
+//! As in Go, `at` is the node that was evaluated last; error messages quote it.
 
 mod call;
 mod eval;

@@ -1,7 +1,7 @@
 //! Go's package fmt over template values: `Sprint`, `Sprintln`, `Sprintf` with every verb, flag and error form.
 //!
 //! `format` reads the directive, `print` walks the value, `field` lays out one number or string. Output is bounded:
-//! a width of a million repeated a thousand times ends with [`FmtError::TooLong`], not with the machine's memory.
+//! a width of a million repeated a thousand times fails with [`FmtError::TooLong`] instead of exhausting memory.
 
 mod field;
 mod format;

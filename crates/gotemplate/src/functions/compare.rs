@@ -1,4 +1,4 @@
-//! `eq ne lt le gt ge not`: comparison across kinds, where int and float never meet.
+//! `eq ne lt le gt ge not`: comparison across kinds, where integers and floats cannot be compared.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! `typeOf kindOf` and kin, and `reflect.DeepEqual`.
+//! `typeOf`, `kindOf` and the like, and `reflect.DeepEqual`.
 
 use super::args;
 use crate::functions::{Native, Type, fixed};

@@ -1,4 +1,4 @@
-//! The values templates compute with: Go's dynamic types, as far as a template can meet them.
+//! The values templates compute with: Go's dynamic types, as far as templates can have them.
 //!
 //! Lists and maps are references, as in Go: `set`, `unset`, `merge` and `sortAlpha` change what every holder sees.
 //! Strings are byte strings, because Go slices them by byte. The *static* type through which a value was reached

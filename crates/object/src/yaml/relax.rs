@@ -1,7 +1,6 @@
-//! go-yaml does not care how far the further lines of a quoted text or of `[…]` and `{…}` are indented; the parser
-//! does. People rely on it, most of all templates that put JSON of several lines where it fits. Such lines are given
-//! enough indentation to satisfy the parser, which changes nothing in what they mean: space at their beginning counts
-//! for nothing in either place.
+//! go-yaml accepts any indentation of the further lines of a quoted text and of `[…]` and `{…}`; the parser does not.
+//! Users rely on it, mostly in templates that insert JSON of several lines. Such lines are indented enough for the
+//! parser. This does not change their meaning, because space at their beginning has none.
 //!
 //! This is done only to a text the parser has refused for its indentation, so a misjudged line can at worst leave it
 //! refused.

@@ -1,4 +1,4 @@
-//! Yes or no, without allocating: the answer for nearly every value a server sees.
+//! Whether a value is valid, without allocating: enough for nearly every value, because most are valid.
 
 use super::formats::Format;
 use super::numbers::{self, Num};

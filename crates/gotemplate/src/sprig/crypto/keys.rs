@@ -1,4 +1,4 @@
-//! Private keys: making them, and between PEM and what signs certificates.
+//! Private keys: generating them, and converting them between PEM and the form that signs certificates.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Merging a configuration into an object: nothing is removed, and the configuration's leaves win.
+//! Merging a configuration into an object: nothing is removed, and leaves of the configuration replace those of the object.
 
 use super::validate::check_scalar;
 use super::{Misfits, Misfitting, NO_TYPE, item};
