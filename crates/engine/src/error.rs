@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use transom_object::GroupVersionKind;
+use transom_object::{GroupVersionKind, error_chain};
 
 /// The result of an operation that a controller attempts.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -27,8 +27,9 @@ pub enum Error {
         /// Why, for people.
         message: String,
     },
-    /// The request could not be sent, or the response did not arrive.
-    #[error(transparent)]
+    /// The request could not be sent, or the response did not arrive. The texts of such errors contain those of their
+    /// sources, so the error is not a source itself.
+    #[error("{0}")]
     Transport(BoxError),
     /// The response arrived and is not what the API promises.
     #[error("{what}")]
@@ -86,8 +87,7 @@ impl Error {
         Self::Unreadable { what: what.into(), source: cause.into() }
     }
 
-    /// The error and its causes, outermost first: `cannot bind claim: cannot update claim: conflict`. Errors of other
-    /// libraries are shown by their own text.
+    /// The error and its causes, outermost first: `cannot bind claim: cannot update claim: conflict`.
     pub fn chain(&self) -> Chain<'_> {
         Chain(self)
     }
@@ -162,12 +162,7 @@ pub struct Chain<'a>(&'a Error);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Error::During { context, source } => write!(f, "{context}: {}", source.chain()),
-            Error::Unreadable { what, source } => write!(f, "{what}: {source}"),
-            Error::Watch(error) => error.chain().fmt(f),
-            other => other.fmt(f),
-        }
+        f.write_str(&error_chain::chain(self.0))
     }
 }
 

@@ -27,7 +27,6 @@
 #![warn(missing_docs)]
 
 pub mod client;
-pub mod error_chain;
 mod function;
 pub mod json;
 mod metrics;
@@ -50,3 +49,4 @@ pub use response::{DEFAULT_TTL, InvalidTtl};
 pub use serve::{ServeError, ServeOptions, Server, serve};
 pub use struct_value::{NotAnObject, Struct};
 pub use tonic::async_trait;
+pub use transom_object::error_chain;

@@ -1,7 +1,6 @@
 //! Serving a function over gRPC as function images do: the same flags, both versions of the protocol, health, metrics,
 //! mutual TLS by default, and a graceful stop.
 
-use crate::error_chain::chain;
 use crate::metrics::{Calls, Metrics};
 use crate::proto::{v1, v1beta1};
 use crate::{Function, RunFunctionRequest, RunFunctionResponse, answer};
@@ -79,7 +78,7 @@ pub enum ServeError {
     #[error("no TLS certificates: set --tls-certs-dir or TLS_SERVER_CERTS_DIR, or serve with --insecure")]
     NoCertificates,
     /// A certificate file cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}")]
     Certificate {
         /// The file.
         path: PathBuf,
@@ -90,7 +89,7 @@ pub enum ServeError {
     #[error("unknown network {0:?}: use tcp, tcp4, tcp6 or unix")]
     Network(String),
     /// The server cannot listen on the address.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: String,
@@ -98,7 +97,7 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// The server failed.
-    #[error("cannot serve: {}", chain(.0))]
+    #[error("cannot serve")]
     Transport(#[from] tonic::transport::Error),
 }
 

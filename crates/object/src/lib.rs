@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 pub mod conditions;
+pub mod error_chain;
 mod event;
 pub mod field;
 pub mod fieldpath;

@@ -40,7 +40,7 @@ pub enum OpenError {
         hint: String,
     },
     /// The file system failed.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot use {}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,

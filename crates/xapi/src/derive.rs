@@ -42,10 +42,10 @@ impl Extensions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum Error {
-    #[error("cannot generate CRD for {} {}: {source}", quote(what), quote(name))]
+    #[error("cannot generate CRD for {} {}", quote(what), quote(name))]
     Version { what: &'static str, name: String, source: SchemaError },
-    #[error("invalid resource claim names: {0}")]
-    ClaimNames(ClaimNamesError),
+    #[error("invalid resource claim names")]
+    ClaimNames(#[source] ClaimNamesError),
 }
 
 /// What is wrong with the schema of a version.

@@ -3,6 +3,7 @@
 use super::side::Side;
 use serde_json::Value;
 use transom_engine::Error;
+use transom_object::error_chain::chain;
 use transom_object::{conditions, meta};
 use transom_xapi::constants::reason;
 use transom_xapi::definition::Definition;
@@ -29,7 +30,7 @@ impl Refusal {
             derive::Error::Version { source: SchemaError::Malformed(why), .. } => misfit(why),
             _ => None,
         };
-        Self { reason: reason::INVALID_DEFINITION, message: message.unwrap_or_else(|| error.to_string()) }
+        Self { reason: reason::INVALID_DEFINITION, message: message.unwrap_or_else(|| chain(error)) }
     }
 
     /// A CRD that cannot be written. `None` if a retry may succeed.

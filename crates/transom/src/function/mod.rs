@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
 use transom_function::serve;
+use transom_object::error_chain::chain;
 use transom_object::suggest;
 
 /// Work with the built-in functions.
@@ -65,6 +66,6 @@ fn serve_built_in(ServeFunction { name, options }: &ServeFunction) -> Result<Exi
         .build()
         .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
     let served = runtime.block_on(serve(function, options));
-    served.map_err(|e| Failure::new(e.to_string()))?;
+    served.map_err(|e| Failure::new(chain(&e)))?;
     Ok(ExitCode::SUCCESS)
 }

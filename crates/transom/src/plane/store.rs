@@ -3,6 +3,7 @@
 use super::args::DataArgs;
 use super::data_location::DataLocation;
 use crate::failure::Failure;
+use transom_object::error_chain::chain;
 use transom_store::{HistoryLimits, OpenError, Options, Store};
 
 pub(crate) fn open_store(args: &DataArgs, location: &DataLocation) -> Result<Store, Failure> {
@@ -21,7 +22,7 @@ pub(crate) fn open_store(args: &DataArgs, location: &DataLocation) -> Result<Sto
 
 /// The error with what to do about it.
 pub(crate) fn explain(error: &OpenError) -> Failure {
-    let failure = Failure::new(error.to_string());
+    let failure = Failure::new(chain(error));
     match error {
         OpenError::Locked { .. } => failure.remedy("stop the other instance, or pass another --data-dir"),
         OpenError::NewerFormat { .. } => {

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
 use transom_compose::{Layout, child_name};
+use transom_object::error_chain::chain;
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::claim::{self, CompositeName};
 use transom_xapi::composite::Composite;
@@ -63,7 +64,7 @@ impl Defined {
 
     fn admission(&self, crd: Result<Value, derive::Error>, version: &str) -> Result<Admission, Failure> {
         let wrong = |why: String| self.manifest.wrong("/spec/versions", why);
-        let crd = crd.map_err(|e| wrong(e.to_string()))?;
+        let crd = crd.map_err(|e| wrong(chain(&e)))?;
         let admission = Admission::of(&crd, version).ok_or_else(|| {
             wrong(format!("the specified API version '{version}' does not exist in the XRD"))
         })?;

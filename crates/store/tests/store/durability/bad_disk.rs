@@ -5,6 +5,7 @@ use crate::fixture::{create, key, put, update, write};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
+use transom_object::error_chain::chain;
 use transom_store::testing::{Faults, HostileDisk};
 use transom_store::{
     BatchLimits, Durability, Expect, HistoryLimits, LogLimits, OpenError, Options, Store, Write, WriteError,
@@ -210,10 +211,7 @@ async fn a_new_store_on_a_full_disk_says_so() {
     let (dir, disk) = (tempfile::tempdir().unwrap(), HostileDisk::default());
     disk.set(Faults { space: Some(10), ..Faults::default() });
     let refused = Store::open(dir.path(), on(&disk)).unwrap_err();
-    assert!(
-        matches!(&refused, OpenError::Io { .. }) && refused.to_string().contains("no space"),
-        "{refused}"
-    );
+    assert!(matches!(&refused, OpenError::Io { .. }) && chain(&refused).contains("no space"), "{refused}");
     disk.set(Faults::default());
     create(&Store::open(dir.path(), on(&disk)).unwrap(), key("a"), "x").await;
 }

@@ -3,6 +3,7 @@
 use super::{Case, Check, Outcome, equal, flag};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use transom_object::error_chain::chain;
 use transom_xapi::derive::{self, Extensions};
 use transom_xapi::{Definition, definition};
 
@@ -67,7 +68,7 @@ fn drop_added_descriptions(got: &mut Value, want: &Value) {
 
 fn answer(got: Result<Value, derive::Error>, want: &Value, error: Option<&str>) -> Outcome {
     match got {
-        Err(problem) => equal(&Some(problem.to_string().as_str()), &error),
+        Err(problem) => equal(&Some(chain(&problem).as_str()), &error),
         Ok(mut crd) if error.is_none() => {
             drop_added_descriptions(&mut crd, want);
             equal(&comparable(&crd), &comparable(want))
