@@ -42,7 +42,7 @@ const REVISION_SELECTOR: &str = "compositionRevisionSelector";
 pub enum CompositeName {
     /// The claim refers to it.
     Bound(String),
-    /// The claim does not say: a name with this prefix is to be generated.
+    /// The claim does not name it: a name with this prefix is to be generated.
     Generate(String),
 }
 
@@ -94,9 +94,9 @@ pub struct Binding {
     pub composite: Value,
 }
 
-/// Binds a claim to its composite resource of this type and name, and lets each tell the other what it must.
-/// `observed` is the composite resource as it is, or an empty object. `enforced` is whether the definition enforces a
-/// Composition, so that the claim has no say.
+/// Binds a claim to its composite resource of this type and name, and copies the fields that each gets from the other.
+/// `observed` is the composite resource as it is, or an empty object. `enforced`: the definition enforces a Composition,
+/// so the claim's choice is ignored.
 pub fn bind(
     claim: &Value,
     observed: &Composite,
@@ -114,7 +114,7 @@ pub fn bind(
     );
     kept.insert("claimRef".to_owned(), json!(TypedReference::to(claim)));
     composite["spec"] = kept.into();
-    Ok(Binding { claim: told(claim, observed, of, name, enforced), composite })
+    Ok(Binding { claim: with_fields_of_composite(claim, observed, of, name, enforced), composite })
 }
 
 /// Labels and annotations of the claim, save those that belong to Kubernetes. The name of the external resource is
@@ -157,12 +157,18 @@ fn stripped_fields(observed: &Composite, enforced: bool) -> Vec<String> {
 }
 
 /// The claim with the fields of its composite resource.
-fn told(claim: &Value, observed: &Composite, of: &GroupVersionKind, name: &str, enforced: bool) -> Value {
-    let mut told = claim.clone();
+fn with_fields_of_composite(
+    claim: &Value,
+    observed: &Composite,
+    of: &GroupVersionKind,
+    name: &str,
+    enforced: bool,
+) -> Value {
+    let mut updated = claim.clone();
     if let Some(external) = external_name(&observed.object) {
-        meta::set_annotation(&mut told, annotation::EXTERNAL_NAME, external);
+        meta::set_annotation(&mut updated, annotation::EXTERNAL_NAME, external);
     }
-    let Some(spec) = told.get_mut("spec").and_then(Value::as_object_mut) else { return told };
+    let Some(spec) = updated.get_mut("spec").and_then(Value::as_object_mut) else { return updated };
     let reference = TypedReference {
         api_version: of.api_version(),
         kind: of.kind.clone(),
@@ -175,16 +181,16 @@ fn told(claim: &Value, observed: &Composite, of: &GroupVersionKind, name: &str, 
     }
     let machinery = Layout::Legacy.machinery(&observed.object);
     let field = |name: &str| machinery.and_then(|m| m.get(name)).filter(|v| v.is_object()).cloned();
-    let mut tell = |name: &str, tell: bool| {
-        if let Some(value) = field(name).filter(|_| tell) {
+    let mut copy_if = |copy: bool, name: &str| {
+        if let Some(value) = field(name).filter(|_| copy) {
             spec.insert(name.to_owned(), value);
         }
     };
     let missing = |name: &str| !claim["spec"].get(name).is_some_and(Value::is_object);
-    tell(COMPOSITION_REF, enforced || missing(COMPOSITION_REF));
-    tell(REVISION_SELECTOR, missing(REVISION_SELECTOR));
-    tell(REVISION_REF, observed.composition_update_policy() == Some(UpdatePolicy::Automatic));
-    told
+    copy_if(enforced || missing(COMPOSITION_REF), COMPOSITION_REF);
+    copy_if(missing(REVISION_SELECTOR), REVISION_SELECTOR);
+    copy_if(observed.composition_update_policy() == Some(UpdatePolicy::Automatic), REVISION_REF);
+    updated
 }
 
 /// Gives the claim the status of its composite resource, except what Crossplane keeps there for either; returns whether

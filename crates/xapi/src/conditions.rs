@@ -152,33 +152,6 @@ impl Condition {
         Self::new(condition::INSTALLED, "False", reason::INACTIVE_PACKAGE_REVISION)
     }
 
-    /// Of a package that is being fetched.
-    pub fn package_unpacking() -> Self {
-        Self::new(condition::INSTALLED, "False", reason::UNPACKING_PACKAGE)
-    }
-
-    /// Of a package revision whose content was installed.
-    pub fn revision_healthy() -> Self {
-        Self::new(condition::REVISION_HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION)
-    }
-
-    /// Of a package revision whose content was not installed, for the reason in the message.
-    pub fn revision_unhealthy(message: impl Into<String>) -> Self {
-        let condition = Self::new(condition::REVISION_HEALTHY, "False", reason::UNHEALTHY_PACKAGE_REVISION);
-        condition.with_message(message)
-    }
-
-    /// Of a package revision that runs.
-    pub fn runtime_healthy() -> Self {
-        Self::new(condition::RUNTIME_HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION)
-    }
-
-    /// Of a package revision that does not run, for the reason in the message.
-    pub fn runtime_unhealthy(message: impl Into<String>) -> Self {
-        let condition = Self::new(condition::RUNTIME_HEALTHY, "False", reason::UNHEALTHY_PACKAGE_REVISION);
-        condition.with_message(message)
-    }
-
     /// The same with a message.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
@@ -199,7 +172,7 @@ impl Condition {
     }
 
     /// Whether both are equal, apart from their times. A generation counts only if both have one.
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn equals_ignoring_time(&self, other: &Self) -> bool {
         let generations = (self.observed_generation, other.observed_generation);
         (&self.kind, &self.status, &self.reason, &self.message)
             == (&other.kind, &other.status, &other.reason, &other.message)
@@ -235,7 +208,7 @@ pub fn set(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) 
     let mut changed = false;
     for old in conditions.iter_mut().filter(|c| c.kind == new.kind) {
         found = true;
-        if !old.says_the_same(&new) {
+        if !old.equals_ignoring_time(&new) {
             old.clone_from(&new);
             changed = true;
         }
@@ -245,29 +218,6 @@ pub fn set(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) 
         changed = true;
     }
     changed
-}
-
-/// `Ready` of a composite resource with these composed resources still unready.
-pub fn unready(names: &[&str]) -> Condition {
-    if names.is_empty() {
-        return Condition::available();
-    }
-    Condition::creating().with_message(format!("Unready resources: {}", some_of(names)))
-}
-
-/// `Synced` of a composite resource with these composed resources out of step.
-pub fn unsynced(names: &[&str]) -> Condition {
-    if names.is_empty() {
-        return Condition::reconcile_success();
-    }
-    Condition::reconcile_error(format!("Unsynced resources: {}", some_of(names)))
-}
-
-/// The first three names in order, and how many more there are.
-fn some_of(names: &[&str]) -> String {
-    let mut names = names.to_vec();
-    names.sort_unstable();
-    first_and_more(3, &names)
 }
 
 /// The first `n` names, and how many more there are.
@@ -280,24 +230,24 @@ pub fn first_and_more(n: usize, names: &[&str]) -> String {
     }
 }
 
-/// Whether two lists say the same, in whatever order and whenever.
+/// Whether two lists are equal, apart from order and times.
 pub fn same(a: &[Condition], b: &[Condition]) -> bool {
     let sorted = |list: &[Condition]| {
         let mut list = list.to_vec();
         list.sort_by(|a, b| a.kind.cmp(&b.kind));
         list
     };
-    a.len() == b.len() && sorted(a).iter().zip(&sorted(b)).all(|(a, b)| a.says_the_same(b))
+    a.len() == b.len() && sorted(a).iter().zip(&sorted(b)).all(|(a, b)| a.equals_ignoring_time(b))
 }
 
-/// The conditions of a dynamic object. Entries that are none are left out.
+/// The conditions of a dynamic object. Entries that are not conditions are left out.
 pub fn of(object: &Value) -> Vec<Condition> {
     let list = object.get("status").and_then(|s| s.get("conditions")).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|c| Condition::deserialize(c).ok()).collect()
 }
 
-/// Writes the conditions of a dynamic object; an empty list removes the field. A status that is no object is left
-/// alone.
+/// Writes the conditions of a dynamic object; an empty list removes the field. A status that is not an object is
+/// left unchanged.
 pub fn write(object: &mut Value, conditions: &[Condition]) {
     let Some(object) = object.as_object_mut() else { return };
     let status = object.entry("status").or_insert_with(|| Map::new().into());

@@ -8,8 +8,6 @@
 
 use crate::composite::{Layout, UpdatePolicy};
 use crate::composition::{ConditionedStatus, LabelMatch, NameReference, TypeReference, nullable, omit};
-use crate::conditions;
-use crate::constants::{condition, reason};
 use crate::metadata::Metadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -172,15 +170,6 @@ impl Definition {
         Some(format!("{}.{}", self.spec.claim_names.as_ref()?.plural, self.spec.group))
     }
 
-    /// Whether the definition changed since the controller of its composite resources was started, so that it must be
-    /// started anew.
-    pub fn controller_needs_restart(&self) -> bool {
-        let established = conditions::get(&self.status.conditioned.conditions, condition::ESTABLISHED);
-        established.reason == reason::WATCHING_COMPOSITE
-            && established.observed_generation != 0
-            && established.observed_generation != self.metadata.generation
-    }
-
     /// What makes the definition unusable although its own schema allows it: the API server would only find out when
     /// the CRD is written, or never.
     pub fn problems(&self) -> Vec<String> {
@@ -209,21 +198,6 @@ impl Definition {
         }
         problems
     }
-}
-
-/// Whether a CRD was derived for composite resources, rather than for claims or by another component.
-pub fn is_composite_crd(crd: &Value) -> bool {
-    has_category(crd, crate::derive::CATEGORY_COMPOSITE)
-}
-
-/// Whether a CRD was derived for claims.
-pub fn is_claim_crd(crd: &Value) -> bool {
-    has_category(crd, crate::derive::CATEGORY_CLAIM)
-}
-
-fn has_category(crd: &Value, category: &str) -> bool {
-    let categories = crd.pointer("/spec/names/categories").and_then(Value::as_array);
-    categories.is_some_and(|list| list.iter().any(|c| c == category))
 }
 
 /// Whether the API server serves a CRD.

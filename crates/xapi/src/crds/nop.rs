@@ -21,7 +21,7 @@ pub(super) fn nop_resource() -> Value {
     let version = Version {
         name: "v1alpha1",
         columns: vec![condition_column("READY", "Ready"), condition_column("SYNCED", "Synced"), age_column()],
-        description: "A NopResource manages nothing. It becomes ready when it is told to.",
+        description: "A NopResource manages nothing. It gets the conditions that its spec lists, at the times listed.",
         properties: json!({"spec": spec(), "status": status}),
         required: &["spec"],
         status: true,

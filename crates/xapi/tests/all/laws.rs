@@ -174,7 +174,7 @@ proptest! {
             let condition = condition.with_generation(generation);
             conditions::set(&mut list, condition.clone(), now);
             prop_assert!(!conditions::set(&mut list, condition.clone(), now));
-            prop_assert!(conditions::get(&list, &condition.kind).says_the_same(&condition));
+            prop_assert!(conditions::get(&list, &condition.kind).equals_ignoring_time(&condition));
             prop_assert_eq!(list.iter().filter(|c| c.kind == condition.kind).count(), 1);
         }
     }

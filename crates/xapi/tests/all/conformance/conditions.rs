@@ -9,7 +9,7 @@ use transom_xapi::function;
 
 pub const TABLES: &[(&str, Check)] = &[
     ("core/apis_apiextensions_v1/conditions/TestIsSystemConditionType", is_system),
-    ("core/apis_core_v2/condition/TestConditionEqual", says_the_same),
+    ("core/apis_core_v2/condition/TestConditionEqual", equals_ignoring_time),
     ("core/apis_core_v2/condition/TestConditionWithMessage", with_message),
     ("core/apis_core_v2/condition/TestConditionWithObservedGeneration", with_generation),
     ("core/apis_core_v2/condition/TestConditionedStatusEqual", same),
@@ -47,8 +47,8 @@ fn is_core_system(case: &Case<'_>) -> Outcome {
     flag(conditions::is_core_system(&condition(case.input("c")).kind), case.want())
 }
 
-fn says_the_same(case: &Case<'_>) -> Outcome {
-    flag(condition(case.input("a")).says_the_same(&condition(case.input("b"))), case.want())
+fn equals_ignoring_time(case: &Case<'_>) -> Outcome {
+    flag(condition(case.input("a")).equals_ignoring_time(&condition(case.input("b"))), case.want())
 }
 
 fn with_message(case: &Case<'_>) -> Outcome {

@@ -1,12 +1,12 @@
 //! Choosing Compositions and revisions, configuring composite resources, resolving usages.
 
-use super::{Case, Check, Outcome, equal, flag};
+use super::{Case, Check, Outcome, equal};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transom_xapi::composite::{Composite, Layout};
 use transom_xapi::constants::label;
 use transom_xapi::selection::{self, CompositionChoice};
-use transom_xapi::{CompositionRevision, CompositionSpec, Definition, Usage, definition, revision};
+use transom_xapi::{CompositionRevision, CompositionSpec, Definition, Usage, revision};
 
 pub const TABLES: &[(&str, Check)] = &[
     ("core/apis_apiextensions_v1/composition_revision/TestLatestRevision", latest),
@@ -17,11 +17,6 @@ pub const TABLES: &[(&str, Check)] = &[
     ("core/internal_controller_apiextensions_composite/api/TestAPINamingConfigurator", named),
     ("core/internal_controller_apiextensions_composite/api/TestConfigure", configure),
     ("core/internal_controller_apiextensions_composite/api/TestSelectorResolver", resolved),
-    (
-        "core/internal_controller_apiextensions_definition/reconciler/TestControllerNeedsRestart",
-        needs_restart,
-    ),
-    ("core/internal_controller_apiextensions_definition/watch/TestIsCompositeResourceCRD", is_composite_crd),
     ("core/internal_controller_protection_usage/selector/TestResolveSelectors", usage_resolved),
 ];
 
@@ -87,15 +82,6 @@ fn latest(case: &Case<'_>) -> Outcome {
     let want = Some(case.want()).filter(|w| w.is_object()).unwrap_or(case.expected());
     let want = Some(want).filter(|w| w.is_object()).map(|w| CompositionRevision::deserialize(w).unwrap());
     equal(&got, &want.as_ref())
-}
-
-fn needs_restart(case: &Case<'_>) -> Outcome {
-    let definition = Definition::deserialize(case.input("d")).unwrap();
-    flag(definition.controller_needs_restart(), &case.expected()["restart"])
-}
-
-fn is_composite_crd(case: &Case<'_>) -> Outcome {
-    flag(definition::is_composite_crd(case.input("obj")), case.want())
 }
 
 fn usage_resolved(case: &Case<'_>) -> Outcome {
