@@ -7,8 +7,8 @@ use transom_object::{GroupKind, names};
 use transom_xapi::constants::owner;
 
 /// Longer names do not fit a label's value.
-const MAX_LENGTH: usize = 63;
-const HASH_LENGTH: usize = 12;
+const MAX_NAME_BYTES: usize = 63;
+const HASH_CHARACTERS: usize = 12;
 
 /// The kinds whose names may contain colons.
 const COLONS_ALLOWED: &[&str] = &["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
@@ -17,15 +17,15 @@ const COLONS_ALLOWED: &[&str] = &["Role", "ClusterRole", "RoleBinding", "Cluster
 /// composition.
 pub fn child_name(prefix: &str, owner_uid: &str, name: &str) -> String {
     let hash = hex(&Sha256::new().chain_update(owner_uid).chain_update(name).finalize());
-    let hash = &hash[..HASH_LENGTH];
+    let hash = &hash[..HASH_CHARACTERS];
     let mut prefix = prefix.to_owned();
     if !prefix.is_empty() && !prefix.ends_with('-') {
         prefix.push('-');
     }
-    if prefix.len() + HASH_LENGTH > MAX_LENGTH {
-        truncate(&mut prefix, MAX_LENGTH - HASH_LENGTH);
+    if prefix.len() + HASH_CHARACTERS > MAX_NAME_BYTES {
+        truncate(&mut prefix, MAX_NAME_BYTES - HASH_CHARACTERS);
         if !prefix.ends_with('-') {
-            truncate(&mut prefix, MAX_LENGTH - HASH_LENGTH - 1);
+            truncate(&mut prefix, MAX_NAME_BYTES - HASH_CHARACTERS - 1);
             prefix.push('-');
         }
     }

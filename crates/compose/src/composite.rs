@@ -13,7 +13,7 @@ pub(crate) fn references(xr: &Value, layout: Layout) -> Vec<TypedReference> {
 }
 
 /// What to apply to a composite resource so that it refers to these resources: its identity and nothing else. A
-/// namespaced one does not say its own namespace again.
+/// namespaced one does not repeat its own namespace.
 pub(crate) fn with_references(xr: &Value, layout: Layout, mut references: Vec<TypedReference>) -> Value {
     if !meta::namespace(xr).is_empty() {
         references.iter_mut().for_each(|reference| reference.namespace.clear());

@@ -36,7 +36,7 @@ pub struct Event {
     pub r#type: EventType,
     /// A word for programs.
     pub reason: String,
-    /// The message of the claim's event; that of the composite resource's event is [`text`](Self::text).
+    /// The message without the step; see [`text`](Self::text).
     pub message: String,
     /// The step that returned it.
     pub step: Option<String>,
@@ -60,7 +60,13 @@ impl Event {
         Self { r#type, reason, message, step: None, target: Target::Composite }
     }
 
-    /// The message for the composite resource: it names the step.
+    /// The event as the claim gets it, without the step; `None` if it is not for the claim.
+    pub(crate) fn for_claim(&self) -> Option<Self> {
+        let is_for_claim = self.target == Target::CompositeAndClaim;
+        is_for_claim.then(|| Self { step: None, ..self.clone() })
+    }
+
+    /// The message to record. It names the step, if there is one.
     pub fn text(&self) -> String {
         match &self.step {
             Some(step) => format!("Pipeline step {}: {}", quote(step), self.message),

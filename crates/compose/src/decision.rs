@@ -41,7 +41,7 @@ pub struct Decision {
     pub requirements: Requirements,
     /// What was looked up although the decision does not depend on it: requirements of the last run that a function
     /// does not have any more. A change of anything else that was read is a reason to compose again.
-    pub in_vain: BTreeSet<Lookup>,
+    pub unused_lookups: BTreeSet<Lookup>,
     /// The context that the last step returned.
     pub context: Option<Struct>,
 }

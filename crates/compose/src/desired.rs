@@ -16,11 +16,11 @@ use transom_xapi::constants::{annotation, condition, event, label};
 use transom_xapi::metadata::controller_reference;
 
 /// The most bytes that the keys and values of an object's annotations may have.
-const LONGEST_ANNOTATIONS: usize = 256 << 10;
+const MAX_ANNOTATIONS_BYTES: usize = 256 << 10;
 
 /// Refuses names of composed resources that are empty or do not fit into an annotation.
 pub(crate) fn check_names(step: &PipelineStep, desired: Option<&State>) -> Result<(), Cause> {
-    let longest = LONGEST_ANNOTATIONS - annotation::COMPOSITION_RESOURCE_NAME.len();
+    let longest = MAX_ANNOTATIONS_BYTES - annotation::COMPOSITION_RESOURCE_NAME.len();
     for name in desired.into_iter().flat_map(|state| state.resources.keys()) {
         let why = match name.len() {
             0 => "without a name: every composed resource needs one".to_owned(),
@@ -140,7 +140,7 @@ async fn check_namespace(
             _ if own.is_empty() => Ok(None),
             Ok(true) => Ok(None),
             Ok(false) => Err(Cause::ClusterScoped { name, kind, object }),
-            Err(why) => Err(Cause::Mapping { name, kind, object, why }),
+            Err(source) => Err(Cause::Mapping { name, kind, object, source }),
         };
     }
     if own.is_empty() {
@@ -211,7 +211,8 @@ fn control(xr: &Value, object: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets an entry of a map in the metadata. Entries that are no strings are left for the API server to refuse.
+/// Sets an entry of a map in the metadata. Entries that are not strings are left unchanged; the API
+/// server refuses them.
 fn put(object: &mut Value, map: &str, key: &str, value: &str) {
     let Some(metadata) = meta::metadata_mut(object) else { return };
     let map = metadata.entry(map).or_insert_with(|| Map::new().into());

@@ -53,13 +53,11 @@ fn steps(composition: &CompositionSpec) -> Result<Cow<'_, [PipelineStep]>, Cause
 
 /// The observed state that every step is given.
 fn observed_state(inputs: &Inputs<'_>) -> Result<State, Cause> {
-    let not_an_object = |e: transom_function::NotAnObject| Cause::Resources(e.to_string());
-    let composite = resource(inputs.shown.unwrap_or(inputs.xr).clone(), inputs.connection_details.clone())
-        .map_err(not_an_object)?;
+    let composite =
+        resource(inputs.visible_xr.unwrap_or(inputs.xr).clone(), inputs.connection_details.clone())?;
     let mut resources = BTreeMap::new();
     for (name, observed) in inputs.observed {
-        let composed =
-            resource(observed.object.clone(), observed.connection_details.clone()).map_err(not_an_object)?;
+        let composed = resource(observed.object.clone(), observed.connection_details.clone())?;
         resources.insert(name.clone(), composed);
     }
     Ok(State { composite: Some(composite), resources })
@@ -101,7 +99,7 @@ async fn decide(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World)
         remarks,
         ttl: progress.ttl,
         requirements: std::mem::take(&mut progress.requirements),
-        in_vain: std::mem::take(&mut progress.looked).in_vain(),
+        unused_lookups: std::mem::take(&mut progress.lookups).unused(),
         context: progress.context.take(),
     })
 }

@@ -5,18 +5,19 @@ use crate::inputs::Requirements;
 use crate::lookup::Lookup;
 use crate::observe::ObserveError;
 use crate::runner::RunError;
-use crate::world::WorldError;
+use crate::world::{ForbiddenRead, WorldError};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use transom_function::{State, Struct};
+use std::fmt;
+use transom_function::{NotAnObject, State, Struct};
+use transom_object::error_chain::sources;
 use transom_xapi::constants::label;
 
-/// A pipeline that ended without a decision. Nothing is changed, except conditions and events.
-#[derive(Debug, thiserror::Error)]
-#[error("{cause}")]
+/// A pipeline that ended without a decision. Nothing is changed, except conditions and events. As an error it is its
+/// cause.
+#[derive(Debug)]
 pub struct Failure {
     /// What went wrong.
-    #[source]
     pub cause: Cause,
     /// Events of the results up to the failure.
     pub events: Vec<Event>,
@@ -28,8 +29,20 @@ pub struct Failure {
     pub context: Option<Struct>,
     /// What the steps required so far.
     pub requirements: Requirements,
-    /// See [`Decision::in_vain`](crate::Decision::in_vain).
-    pub in_vain: BTreeSet<Lookup>,
+    /// See [`Decision::unused_lookups`](crate::Decision::unused_lookups).
+    pub unused_lookups: BTreeSet<Lookup>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.source()
+    }
 }
 
 impl Failure {
@@ -45,7 +58,7 @@ impl Failure {
             | Cause::ExtraResourcesOff { step, .. }
             | Cause::BadPattern { step, .. }
             | Cause::InputRef { step, .. }
-            | Cause::Unsettled { step, .. }
+            | Cause::Unstable { step, .. }
             | Cause::Run { step, .. }
             | Cause::ResourceName { step, .. }
             | Cause::Fatal { step, .. } => Some(step),
@@ -56,6 +69,14 @@ impl Failure {
     /// Whether a function returned a fatal result, rather than anything else going wrong.
     pub fn is_fatal_result(&self) -> bool {
         matches!(self.cause, Cause::Fatal { .. })
+    }
+
+    /// The read that was refused because the control plane has no right to it, if one was.
+    pub(crate) fn forbidden_read(&self) -> Option<&ForbiddenRead> {
+        sources(self).find_map(|error| match error.downcast_ref::<WorldError>()? {
+            WorldError::Forbidden(read) => Some(&**read),
+            _ => None,
+        })
     }
 }
 
@@ -68,32 +89,32 @@ impl From<Cause> for Failure {
             desired: None,
             context: None,
             requirements: Requirements::new(),
-            in_vain: BTreeSet::new(),
+            unused_lookups: BTreeSet::new(),
         }
     }
 }
 
-/// What went wrong, with Crossplane's wording.
+/// What went wrong. Together with its sources, the text is Crossplane's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum Cause {
-    #[error("cannot unmarshal input for Composition pipeline step {step:?}: {why}")]
-    Input { step: String, why: String },
-    #[error("cannot get input of Composition pipeline step {step:?} from {object}: {why}")]
-    InputRef { step: String, object: String, why: WorldError },
-    #[error("cannot get Composition pipeline step {step:?} credential {credential:?} from Secret: {why}")]
-    Credentials { step: String, credential: String, why: WorldError },
-    #[error("cannot fetch bootstrap required resources for requirement {requirement:?}: {why}")]
-    RequiredResources { step: String, requirement: String, why: WorldError },
-    #[error("cannot fetch bootstrap required schema for requirement {requirement:?}: {why}")]
-    RequiredSchema { step: String, requirement: String, why: WorldError },
-    #[error("cannot run Composition pipeline step {step:?}: fetching {what} for {requirement}: {why}")]
-    Requirement { step: String, what: &'static str, requirement: String, why: WorldError },
+    #[error("cannot unmarshal input for Composition pipeline step {step:?}")]
+    Input { step: String, source: NotAnObject },
+    #[error("cannot get input of Composition pipeline step {step:?} from {object}")]
+    InputRef { step: String, object: String, source: WorldError },
+    #[error("cannot get Composition pipeline step {step:?} credential {credential:?} from Secret")]
+    Credentials { step: String, credential: String, source: WorldError },
+    #[error("cannot fetch bootstrap required resources for requirement {requirement:?}")]
+    RequiredResources { step: String, requirement: String, source: WorldError },
+    #[error("cannot fetch bootstrap required schema for requirement {requirement:?}")]
+    RequiredSchema { step: String, requirement: String, source: WorldError },
+    #[error("cannot run Composition pipeline step {step:?}: fetching {what} for {requirement}")]
+    Requirement { step: String, what: &'static str, requirement: String, source: WorldError },
     #[error(
         "cannot run Composition pipeline step {step:?}: requirements didn't stabilize after the maximum number of iterations ({limit})"
     )]
-    Unsettled { step: String, limit: usize },
+    Unstable { step: String, limit: usize },
     #[error(
         "cannot run Composition pipeline step {step:?}: its allowedExtraResources do not allow what {requirement} requires: {selector}"
     )]
@@ -106,8 +127,8 @@ pub enum Cause {
         "cannot run Composition pipeline step {step:?}: {field} is malformed: {pattern:?} is not a regular expression: {why}"
     )]
     BadPattern { step: String, field: String, pattern: String, why: String },
-    #[error("cannot run Composition pipeline step {step:?}: {why}")]
-    Run { step: String, why: RunError },
+    #[error("cannot run Composition pipeline step {step:?}")]
+    Run { step: String, source: RunError },
     #[error("pipeline step {step:?} returned a fatal result: {message}")]
     Fatal { step: String, message: String },
 
@@ -118,8 +139,8 @@ pub enum Cause {
     NoNamePrefix,
     #[error("cannot unmarshal desired composed resource {name:?} from RunFunctionResponse: {why}")]
     NotAResource { name: String, why: &'static str },
-    #[error("cannot check if composed resource {name:?} is namespaced ({}): {why}", named(kind, object))]
-    Mapping { name: String, kind: String, object: String, why: WorldError },
+    #[error("cannot check if composed resource {name:?} is namespaced ({})", named(kind, object))]
+    Mapping { name: String, kind: String, object: String, source: WorldError },
     #[error(
         "cannot apply cluster scoped composed resource {name:?} ({}) for a namespaced composite resource.",
         named(kind, object)
@@ -147,10 +168,12 @@ pub enum Cause {
         "spec.publishConnectionDetailsWithStoreConfigRef of the Composition names {0:?}, but external secret stores are not supported: use writeConnectionSecretsToNamespace"
     )]
     Store(String),
-    #[error("{0}")]
-    Observe(ObserveError),
-    #[error("cannot fetch composite resource connection details: {0}")]
-    Connection(WorldError),
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+    #[error("cannot fetch composite resource connection details")]
+    Connection(#[source] WorldError),
+    #[error(transparent)]
+    NotAnObject(#[from] NotAnObject),
     #[error("{0}")]
     Resources(String),
 }

@@ -66,9 +66,9 @@ impl Authors {
     }
 }
 
-/// The fields outside the status that differ from the composite resource that functions were shown.
+/// The fields outside the status that differ from the composite resource that functions were given.
 fn fields(composite: &Resource, inputs: &Inputs<'_>) -> Vec<String> {
-    let observed = inputs.shown.unwrap_or(inputs.xr);
+    let observed = inputs.visible_xr.unwrap_or(inputs.xr);
     let mut found = Vec::new();
     for part in ["metadata", "spec"] {
         if let Some(wanted) = composite.object().get(part) {

@@ -14,7 +14,7 @@ pub struct Inputs<'a> {
     /// The composite resource, with the conditions that are already known but not yet written.
     pub xr: &'a Value,
     /// What functions see in its place, if anything else.
-    pub shown: Option<&'a Value>,
+    pub visible_xr: Option<&'a Value>,
     /// Where it keeps what belongs to Crossplane.
     pub layout: Layout,
     /// Its connection details, when it is a legacy one and has published some.

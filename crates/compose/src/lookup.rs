@@ -61,32 +61,32 @@ impl Lookup {
 
 /// What a run looked up.
 #[derive(Default)]
-pub(crate) struct Looked {
+pub(crate) struct Lookups {
     /// For requests that its outcome depends on.
-    up: BTreeSet<Lookup>,
+    used: BTreeSet<Lookup>,
     /// For requests whose responses were discarded.
-    in_vain: BTreeSet<Lookup>,
+    discarded: BTreeSet<Lookup>,
 }
 
-impl Looked {
-    pub fn up(&mut self, lookup: Lookup) {
-        self.up.insert(lookup);
+impl Lookups {
+    pub fn add(&mut self, lookup: Lookup) {
+        self.used.insert(lookup);
     }
 
-    /// Adds what was looked up for a request that counts.
-    pub fn and(&mut self, other: Self) {
-        self.up.extend(other.up);
-        self.in_vain.extend(other.in_vain);
+    /// Adds the lookups for a request whose response is used.
+    pub fn merge(&mut self, other: Self) {
+        self.used.extend(other.used);
+        self.discarded.extend(other.discarded);
     }
 
-    /// Adds what was looked up for a request that does not count.
-    pub fn but_not(&mut self, other: Self) {
-        self.in_vain.extend(other.up);
-        self.in_vain.extend(other.in_vain);
+    /// Adds the lookups for a request whose response is discarded.
+    pub fn merge_discarded(&mut self, other: Self) {
+        self.discarded.extend(other.used);
+        self.discarded.extend(other.discarded);
     }
 
-    /// What the outcome does not depend on although it was looked up.
-    pub fn in_vain(self) -> BTreeSet<Lookup> {
-        self.in_vain.difference(&self.up).cloned().collect()
+    /// The lookups that the outcome does not depend on.
+    pub fn unused(self) -> BTreeSet<Lookup> {
+        self.discarded.difference(&self.used).cloned().collect()
     }
 }

@@ -1,7 +1,7 @@
 //! How deep composite resources are nested.
 //!
 //! A Composition that composes its own kind, directly, through a claim or through other composite resources, would never
-//! end. So a composite resource with [`MAX_ABOVE`] objects above it composes nothing.
+//! end. So a composite resource with [`MAX_OBJECTS_ABOVE`] objects above it composes nothing.
 
 use crate::world::World;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::constants::label;
 
 /// The most objects that a composite resource may have above it: composite resources and claims.
-const MAX_ABOVE: usize = 32;
+const MAX_OBJECTS_ABOVE: usize = 32;
 
 /// A cache of the number of objects above each object, by uid. What is above an object does not change, so each is read
 /// once; a composite resource that has neither controller nor claim is not looked up at all.
@@ -32,12 +32,12 @@ impl Nesting {
     /// Fails for a composite resource that is nested too deeply.
     pub(crate) async fn check(&self, world: &dyn World, xr: &Value) -> Result<(), String> {
         let depth = self.depth(world, xr).await;
-        if depth < MAX_ABOVE {
+        if depth < MAX_OBJECTS_ABOVE {
             return Ok(());
         }
         let (kind, top) = (meta::kind(xr), meta::label(xr, label::COMPOSITE));
         Err(format!(
-            "composite resources are nested {depth} levels deep, and {MAX_ABOVE} is the limit: does a Composition of \
+            "composite resources are nested {depth} levels deep, and {MAX_OBJECTS_ABOVE} is the limit: does a Composition of \
              {kind} compose a {kind} again, directly or through other composite resources? Correct it, then delete the \
              topmost one, {:?}",
             top.unwrap_or_default()
@@ -59,7 +59,7 @@ impl Nesting {
             }
             visited.push(uid);
             let Some(above) = Above::of(&current) else { break Some(0) };
-            if visited.len() > MAX_ABOVE {
+            if visited.len() > MAX_OBJECTS_ABOVE {
                 return visited.len();
             }
             if let Some(depth) = above.uid.as_deref().and_then(|uid| self.cached(uid)) {

@@ -16,12 +16,12 @@ use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum ObserveError {
-    #[error("cannot get existing composed resources: cannot get composed resource: {0}")]
-    Get(WorldError),
+    #[error("cannot get existing composed resources: cannot get composed resource")]
+    Get(#[source] WorldError),
     #[error(
-        "cannot get existing composed resources: cannot fetch connection details for composed resource {name:?} (a {kind} named {object}): {why}"
+        "cannot get existing composed resources: cannot fetch connection details for composed resource {name:?} (a {kind} named {object})"
     )]
-    Connection { name: String, kind: String, object: String, why: WorldError },
+    Connection { name: String, kind: String, object: String, source: WorldError },
 }
 
 /// The composed resources that exist. An object that another object controls counts as absent; of two objects with the
@@ -53,11 +53,11 @@ pub async fn observe(
             continue;
         };
         let connection_details =
-            connection_details(&object, world).await.map_err(|why| ObserveError::Connection {
+            connection_details(&object, world).await.map_err(|source| ObserveError::Connection {
                 name: name.clone(),
                 kind: reference.kind.clone(),
                 object: reference.name.clone(),
-                why,
+                source,
             })?;
         let found = ObservedResource { object: object.into(), connection_details };
         if let Some(other) = observed.insert(name.clone(), found) {

@@ -16,6 +16,7 @@ use crate::runner::FunctionRunner;
 use crate::selecting::Selection;
 use crate::world::World;
 use serde_json::{Map, Value, json};
+use transom_object::error_chain::chain;
 use transom_object::time::Timestamp;
 use transom_object::{GroupVersion, meta};
 use transom_xapi::Condition;
@@ -53,7 +54,7 @@ pub struct Reconciled {
     pub decision: Decision,
 }
 
-/// Why a reconcile failed, with Crossplane's wording.
+/// Why a reconcile failed. Together with its sources, the text is Crossplane's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -64,9 +65,10 @@ pub enum Error {
     #[error("reconcile failed: {0}")]
     Reconcile(String),
     /// The pipeline failed.
-    #[error("{}cannot compose resources: {failure}", if failure.is_fatal_result() { "" } else { "reconcile failed: " })]
+    #[error("{}cannot compose resources", if failure.is_fatal_result() { "" } else { "reconcile failed: " })]
     Compose {
         /// Why.
+        #[source]
         failure: Box<Failure>,
         /// The composite resource and its events.
         so_far: Box<Reconciled>,
@@ -120,7 +122,7 @@ pub async fn reconcile(
     match (reconcile.into_result(), next) {
         (Some(Ok(decision)), _) => Ok(kept.succeeded(decision, input.xr)),
         (Some(Err(failure)), _) if matches!(failure.cause, Cause::Observe(_) | Cause::Connection(_)) => {
-            Err(Error::Reconcile(format!("cannot compose resources: {failure}")))
+            Err(Error::Reconcile(format!("cannot compose resources: {}", chain(&failure))))
         }
         (Some(Err(failure)), _) => {
             Err(Error::Compose { failure: Box::new(failure), so_far: Box::new(kept.failed()) })

@@ -5,7 +5,7 @@ use crate::condition::{Event, EventType, Target, TargetedCondition};
 use crate::failure::{Cause, Failure};
 use crate::ignored::Authors;
 use crate::inputs::{Inputs, Requirements};
-use crate::lookup::{Looked, Lookup};
+use crate::lookup::{Lookup, Lookups};
 use crate::requirements::{Answer, Calls};
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{World, WorldError};
@@ -44,7 +44,7 @@ pub(crate) struct Progress {
     pub events: Vec<Event>,
     pub ttl: Option<Duration>,
     pub requirements: Requirements,
-    pub looked: Looked,
+    pub lookups: Lookups,
     pub authors: Authors,
 }
 
@@ -67,7 +67,7 @@ impl Progress {
             desired: self.desired,
             context: self.context,
             requirements: self.requirements,
-            in_vain: self.looked.in_vain(),
+            unused_lookups: self.lookups.unused(),
         }
     }
 
@@ -102,6 +102,14 @@ impl Progress {
     }
 }
 
+/// What all steps of a run of a pipeline are decided from.
+struct Pipeline<'a> {
+    inputs: &'a Inputs<'a>,
+    observed: &'a State,
+    runner: &'a dyn FunctionRunner,
+    world: &'a dyn World,
+}
+
 /// Runs every step.
 pub(crate) async fn run(
     steps: &[PipelineStep],
@@ -110,12 +118,12 @@ pub(crate) async fn run(
     runner: &dyn FunctionRunner,
     world: &dyn World,
 ) -> Result<Progress, Failure> {
+    let pipeline = Pipeline { inputs, observed, runner, world };
     let mut progress = Progress::start(inputs);
     for (index, step) in steps.iter().enumerate() {
-        let place = StepRef { name: &step.step, index, iteration: 0, function: &step.function_ref.name };
-        let mut looked = Looked::default();
-        let answer = answer(step, place, inputs, observed, &progress, runner, world, &mut looked).await;
-        progress.looked.and(looked);
+        let mut lookups = Lookups::default();
+        let answer = pipeline.answer(step, index, &progress, &mut lookups).await;
+        progress.lookups.merge(lookups);
         let absorbed = match answer {
             Ok(answer) => progress
                 .absorb(&step.step, answer)
@@ -130,26 +138,26 @@ pub(crate) async fn run(
     Ok(progress)
 }
 
-/// Calls the function of a step.
-#[expect(clippy::too_many_arguments, reason = "what a step is decided from, each used once")]
-async fn answer(
-    step: &PipelineStep,
-    place: StepRef<'_>,
-    inputs: &Inputs<'_>,
-    observed: &State,
-    progress: &Progress,
-    runner: &dyn FunctionRunner,
-    world: &dyn World,
-    looked: &mut Looked,
-) -> Result<Answer, Cause> {
-    // The author of the Composition wrote what the environment is made from: it is not a function's wish.
-    let may_require = inputs.options.extra_resources || step.function_ref.name == environment::FUNCTION;
-    let policy = Policy::of(step, may_require)?;
-    let request = request(step, observed, progress, world, looked).await?;
-    let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
-    let limit = limit.unwrap_or(inputs.options.max_iterations);
-    let before = inputs.required_before.get(&step.step);
-    Calls { step, place, policy, limit, before, runner, world }.settle(request, looked).await
+impl Pipeline<'_> {
+    /// Calls the function of a step.
+    async fn answer(
+        &self,
+        step: &PipelineStep,
+        index: usize,
+        progress: &Progress,
+        lookups: &mut Lookups,
+    ) -> Result<Answer, Cause> {
+        let Self { inputs, observed, runner, world } = *self;
+        // The author of the Composition wrote what the environment is made from: it is not a function's wish.
+        let may_require = inputs.options.extra_resources || step.function_ref.name == environment::FUNCTION;
+        let policy = Policy::of(step, may_require)?;
+        let request = request(step, observed, progress, world, lookups).await?;
+        let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
+        let limit = limit.unwrap_or(inputs.options.max_iterations);
+        let before = inputs.required_before.get(&step.step);
+        let place = StepRef { name: &step.step, index, iteration: 0, function: &step.function_ref.name };
+        Calls { step, place, policy, limit, before, runner, world }.until_stable(request, lookups).await
+    }
 }
 
 /// A step's request before its function has required anything.
@@ -158,18 +166,18 @@ async fn request(
     observed: &State,
     progress: &Progress,
     world: &dyn World,
-    looked: &mut Looked,
+    lookups: &mut Lookups,
 ) -> Result<RunFunctionRequest, Cause> {
-    let input = input(step, world, looked).await?.map(Struct::try_from).transpose();
+    let input = input(step, world, lookups).await?.map(Struct::try_from).transpose();
     let mut request = RunFunctionRequest {
         observed: Some(observed.clone()),
         desired: progress.desired.clone(),
         context: progress.context.clone(),
-        input: input.map_err(|e| Cause::Input { step: step.step.clone(), why: e.to_string() })?,
+        input: input.map_err(|source| Cause::Input { step: step.step.clone(), source })?,
         credentials: credentials(step, world).await?,
         ..RunFunctionRequest::default()
     };
-    requirements::give(step, world, looked, &mut request).await?;
+    requirements::give(step, world, lookups, &mut request).await?;
     Ok(request)
 }
 
@@ -187,14 +195,18 @@ pub(crate) fn is_fatal(response: &RunFunctionResponse) -> bool {
 }
 
 /// A step's input: its own, or an object that holds it for several Compositions.
-async fn input(step: &PipelineStep, world: &dyn World, looked: &mut Looked) -> Result<Option<Value>, Cause> {
+async fn input(
+    step: &PipelineStep,
+    world: &dyn World,
+    lookups: &mut Lookups,
+) -> Result<Option<Value>, Cause> {
     let (None, Some(reference)) = (&step.input, &step.input_ref) else { return Ok(step.input.clone()) };
-    let failed = |why| {
+    let failed = |source| {
         let object = format!("{} {}", reference.kind, quote(&reference.name));
-        Cause::InputRef { step: step.step.clone(), object, why }
+        Cause::InputRef { step: step.step.clone(), object, source }
     };
     let lookup = Lookup::of_input(reference).map_err(failed)?;
-    let found = requirements::look_up(lookup, world, looked).await.map_err(failed)?;
+    let found = requirements::look_up(lookup, world, lookups).await.map_err(failed)?;
     let object = found.into_iter().next();
     object.map(Some).ok_or_else(|| failed(WorldError::malformed("it does not exist")))
 }
@@ -204,7 +216,7 @@ async fn credentials(step: &PipelineStep, world: &dyn World) -> Result<BTreeMap<
     for wanted in &step.credentials {
         let Some(secret) = wanted.secret() else { continue };
         let failed =
-            |why| Cause::Credentials { step: step.step.clone(), credential: wanted.name.clone(), why };
+            |source| Cause::Credentials { step: step.step.clone(), credential: wanted.name.clone(), source };
         let data = world.secret(&secret.namespace, &secret.name).await.map_err(failed)?;
         let data = data.ok_or_else(|| {
             failed(WorldError::Malformed(format!("Secret {} not found", quote(&secret.name))))

@@ -12,7 +12,7 @@
 //!     stop if step.ends_plan(outcome) for any step of the batch
 //! ```
 
-use crate::condition::{Event, Target};
+use crate::condition::Event;
 use crate::decision::{Application, Deletion};
 use crate::lookup::Lookup;
 use crate::references::PersistReferences;
@@ -27,6 +27,11 @@ use transom_xapi::metadata::TypedReference;
 
 /// Composed resources of one composite resource that are applied at the same time: they share a sync of the disk.
 const MAX_PARALLEL_APPLIES: usize = 16;
+
+/// The verbs that composing an object takes.
+pub(crate) const COMPOSE_VERBS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+/// The verbs that reading an object takes, and knowing when it changes.
+pub(crate) const READ_VERBS: &[&str] = &["get", "list", "watch"];
 
 /// Steps in the order in which they are carried out. The first step that fails ends the plan, with the exceptions that
 /// [`Step::ends_plan`] makes.
@@ -85,13 +90,18 @@ pub enum Step {
         /// A merge patch.
         patch: Value,
     },
-    /// Records events about the composite resource and, for those that are also for its claim, about the claim.
+    /// Records events about the composite resource.
     Events {
         /// The composite resource, as far as events refer to it.
         about: Value,
-        /// The claim, if any of the events is for it.
-        claim: Option<TypedReference>,
         /// The events, in order.
+        events: Vec<Event>,
+    },
+    /// Records events about the claim of the composite resource. Not finding it is success.
+    ClaimEvents {
+        /// The claim.
+        claim: TypedReference,
+        /// The events as the claim gets them, in order.
         events: Vec<Event>,
     },
     /// Replaces the status of the composite resource.
@@ -131,8 +141,10 @@ pub enum Step {
     ReviewRights {
         /// The kind.
         kind: GroupVersionKind,
-        /// The namespace of the object that could not be written.
+        /// The namespace of the object that could not be read or written.
         namespace: String,
+        /// The verbs that are needed.
+        verbs: &'static [&'static str],
     },
 }
 
@@ -260,7 +272,7 @@ impl Step {
     pub fn instead(&self, refusal: &Refusal) -> Option<Self> {
         match self {
             Self::Apply(application) => {
-                undeclared::without(application, &refusal.message).map(|pruned| Self::Apply(pruned.into()))
+                undeclared::without(application, refusal).map(|pruned| Self::Apply(pruned.into()))
             }
             // The cause of a failure must be reported even if the object as a whole is too large for one request, or if
             // functions set too many conditions.
@@ -285,6 +297,17 @@ impl Step {
             // An invalid composed resource does not hold up the others.
             Self::Apply(_) => refusal.kind != RefusalKind::Invalid,
             _ => true,
+        }
+    }
+
+    /// What to log when this step was refused, if that is reported nowhere else. A conflict is not an error: the reconcile
+    /// is repeated.
+    pub fn log_message(&self, refusal: &Refusal) -> Option<&'static str> {
+        match self {
+            Self::ReplaceStatus { .. } | Self::PatchConditions { .. } if !refusal.is_conflict() => {
+                Some("cannot update status")
+            }
+            _ => None,
         }
     }
 
@@ -342,28 +365,34 @@ impl Step {
             Self::RemoveFinalizer { .. } => "cannot remove composite resource finalizer".to_owned(),
             Self::Depend(_)
             | Self::Events { .. }
+            | Self::ClaimEvents { .. }
             | Self::Follow(_)
             | Self::Forget { .. }
             | Self::ReviewRights { .. } => "cannot reconcile".to_owned(),
         }
     }
 
-    /// Events about a composite resource; none without events.
-    pub(crate) fn events(about: &Value, claim: Option<TypedReference>, events: Vec<Event>) -> Option<Self> {
+    /// Records events about a composite resource and, those that are also for its claim, about the claim. No step without
+    /// events.
+    pub(crate) fn events(about: &Value, claim: Option<TypedReference>, events: Vec<Event>) -> Vec<Self> {
         if events.is_empty() {
-            return None;
+            return Vec::new();
         }
         let mut identity = crate::composite::identity(about);
         meta::set(&mut identity, "uid", meta::uid(about));
         meta::set(&mut identity, "resourceVersion", meta::resource_version(about));
-        let for_claim = events.iter().any(|event| event.target == Target::CompositeAndClaim);
-        Some(Self::Events { about: identity, claim: claim.filter(|_| for_claim), events })
+        let for_claim: Vec<Event> = events.iter().filter_map(Event::for_claim).collect();
+        let claim_events = claim
+            .filter(|_| !for_claim.is_empty())
+            .map(|claim| Self::ClaimEvents { claim, events: for_claim });
+        [Self::Events { about: identity, events }].into_iter().chain(claim_events).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::condition::Target;
 
     #[test]
     fn a_status_that_is_too_large_is_replaced_by_fewer_and_fewer_conditions() {
@@ -378,10 +407,61 @@ mod tests {
             list.iter().map(|condition| condition["type"].as_str().unwrap().to_owned()).collect()
         };
         let all = Step::ReplaceStatus { object }.instead(&too_large).unwrap();
+        assert_eq!(all.log_message(&too_large), Some("cannot update status"));
         assert_eq!(kinds(&all), ["Synced", "Ready", "OfAFunction"]);
         let ours = all.instead(&too_large).unwrap();
         assert_eq!(kinds(&ours), ["Synced", "Ready"]);
         assert_eq!(ours.instead(&too_large), None, "nothing less can be reported");
         assert_eq!(all.instead(&Refusal::deadline_exceeded()), None);
+    }
+    #[test]
+    fn a_claim_gets_its_events_without_the_step() {
+        let about = json!({"apiVersion": "e/v1", "kind": "X", "metadata": {"name": "x", "uid": "u"}});
+        let claim = TypedReference { name: "c".to_owned(), ..TypedReference::default() };
+        let step = Some("a".to_owned());
+        let own = Event { step: step.clone(), ..Event::normal("R", "own") };
+        let both = Event { step, target: Target::CompositeAndClaim, ..Event::normal("R", "both") };
+        let steps = Step::events(&about, Some(claim.clone()), vec![own.clone(), both.clone()]);
+        let [Step::Events { events, .. }, Step::ClaimEvents { claim: of, events: claimed }] = &steps[..]
+        else {
+            panic!("{steps:?}")
+        };
+        let texts = |events: &[Event]| events.iter().map(Event::text).collect::<Vec<_>>();
+        assert_eq!(texts(events), [r#"Pipeline step "a": own"#, r#"Pipeline step "a": both"#]);
+        assert_eq!((of, texts(claimed)), (&claim, vec!["both".to_owned()]));
+        assert_eq!(Step::events(&about, Some(claim), vec![own]).len(), 1);
+        assert_eq!(Step::events(&about, None, vec![both]).len(), 1);
+        assert_eq!(Step::events(&about, None, Vec::new()), []);
+    }
+
+    #[test]
+    fn undeclared_fields_are_left_out_of_a_resource_of_a_template_only() {
+        let message =
+            "failed to create typed patch object (/a; e/v1, Kind=K): .spec.x: field not declared in schema";
+        let refusal = |kind| Refusal { kind, message: message.to_owned() };
+        let apply = |undeclared| {
+            let object = json!({"apiVersion": "e/v1", "kind": "K", "spec": {"x": 1, "y": 2}});
+            Step::Apply(Arc::new(Application { undeclared, ..application(object) }))
+        };
+        let Some(Step::Apply(pruned)) = apply(Some(Vec::new())).instead(&refusal(RefusalKind::Other)) else {
+            panic!("it is applied without the field")
+        };
+        assert_eq!(pruned.object["spec"], json!({"y": 2}));
+        assert_eq!(apply(Some(Vec::new())).instead(&refusal(RefusalKind::Forbidden)), None);
+        assert_eq!(apply(None).instead(&refusal(RefusalKind::Other)), None);
+    }
+
+    fn application(object: Value) -> Application {
+        Application {
+            name: "a".to_owned(),
+            object,
+            observed: None,
+            field_owner: String::new(),
+            undeclared: None,
+            ready: false,
+            problem: None,
+            named_by: crate::NamedBy::Function,
+            reason: crate::Reason::Missing,
+        }
     }
 }

@@ -15,9 +15,11 @@ use transom_xapi::{Condition, conditions};
 /// The composed resources that the API server refused as invalid, each with its message.
 pub type Unsynced = BTreeMap<String, String>;
 
-/// Causes that a condition names, and how many bytes each may have; events and the resources themselves have the rest.
-const CAUSES: usize = 3;
-const LONGEST_CAUSE: usize = 1 << 10;
+/// The most causes that a condition names, and the most bytes of each; events and the resources themselves have the rest.
+const MAX_CAUSES: usize = 3;
+const MAX_CAUSE_BYTES: usize = 1 << 10;
+/// The most names that a condition or event lists.
+const MAX_NAMES: usize = 3;
 
 const FATAL_MESSAGE: &str = "A fatal error occurred before the status of this condition could be determined.";
 
@@ -88,19 +90,19 @@ impl Decision {
     /// Why these resources are not ready: warnings of functions, and errors that the resources report of themselves. When
     /// the pipeline reports the composite resource as a whole as not ready, every result of a function may be the cause.
     fn causes(&self, unready: &[String]) -> Vec<String> {
-        let said = |kind: EventType| {
+        let results = |kind: EventType| {
             self.events.iter().filter(move |event| event.step.is_some() && event.r#type == kind)
         };
         let mut causes = Vec::new();
         if self.ready == Some(false) {
-            causes.extend(said(EventType::Warning).map(Event::text));
+            causes.extend(results(EventType::Warning).map(Event::text));
             if causes.is_empty() {
-                causes.extend(said(EventType::Normal).map(Event::text));
+                causes.extend(results(EventType::Normal).map(Event::text));
             }
         } else {
             let quoted: Vec<String> = unready.iter().map(|name| quote(name)).collect();
             let concerns = |event: &&Event| quoted.iter().any(|name| event.message.contains(name.as_str()));
-            causes.extend(said(EventType::Warning).filter(concerns).map(Event::text));
+            causes.extend(results(EventType::Warning).filter(concerns).map(Event::text));
         }
         let failing = self.apply.iter().filter(|application| !application.ready);
         causes.extend(failing.filter_map(|a| Some(format!("{}: {}", a.name, a.problem.as_ref()?))));
@@ -110,9 +112,9 @@ impl Decision {
 
 /// Adds the first few causes to a message.
 fn append(message: &mut String, mut causes: Vec<String>) {
-    let more = causes.len().saturating_sub(CAUSES);
-    causes.truncate(CAUSES);
-    let mut causes: Vec<_> = causes.iter().map(|cause| shorten(cause, LONGEST_CAUSE)).collect();
+    let more = causes.len().saturating_sub(MAX_CAUSES);
+    causes.truncate(MAX_CAUSES);
+    let mut causes: Vec<_> = causes.iter().map(|cause| shorten(cause, MAX_CAUSE_BYTES)).collect();
     if more > 0 {
         causes.push(format!("and {more} more, see events").into());
     }
@@ -129,8 +131,8 @@ fn without_addresses(answer: &str) -> String {
     for part in parts {
         let digits = part.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(part.len());
         // Shorter numbers are what users wrote.
-        let shown = if digits >= 8 { "…" } else { &part[..digits] };
-        text.extend(["0x", shown, &part[digits..]]);
+        let number = if digits >= 8 { "…" } else { &part[..digits] };
+        text.extend(["0x", number, &part[digits..]]);
     }
     text
 }
@@ -178,11 +180,7 @@ fn ready(unready: &[String], explicit: Option<bool>) -> Condition {
 pub fn first_few(names: &[String]) -> String {
     let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
     sorted.sort_unstable();
-    match sorted.as_slice() {
-        [a, b, c] => format!("{a}, {b}, and {c}"),
-        [a, b, c, rest @ ..] => format!("{a}, {b}, {c}, and {} more", rest.len()),
-        few => few.join(", "),
-    }
+    conditions::first_and_more(MAX_NAMES, &sorted)
 }
 
 impl Failure {

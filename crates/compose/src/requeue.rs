@@ -11,7 +11,7 @@ pub enum Next {
     After(Duration),
     /// Run again at once: the run itself changed what it is based on.
     Again,
-    /// Run again later, and later still if it goes on like this.
+    /// Run again after a delay that grows each time.
     Backoff,
     /// The same, because of this error, which the status of the composite resource reports.
     Failed(String),

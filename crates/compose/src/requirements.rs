@@ -12,7 +12,7 @@
 use crate::allowed::Policy;
 use crate::failure::Cause;
 use crate::inputs::Required;
-use crate::lookup::{Looked, Lookup};
+use crate::lookup::{Lookup, Lookups};
 use crate::pipeline;
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{World, WorldError, kind};
@@ -35,25 +35,25 @@ use transom_xapi::composition::RequiredResource;
 pub(crate) async fn give(
     step: &PipelineStep,
     world: &dyn World,
-    looked: &mut Looked,
+    lookups: &mut Lookups,
     request: &mut RunFunctionRequest,
 ) -> Result<(), Cause> {
     let requirements = step.requirements.clone().unwrap_or_default();
     for required in &requirements.required_resources {
         let found =
-            fetch(&selector(required), world, looked).await.map_err(|why| Cause::RequiredResources {
+            fetch(&selector(required), world, lookups).await.map_err(|source| Cause::RequiredResources {
                 step: step.step.clone(),
                 requirement: required.requirement_name.clone(),
-                why,
+                source,
             })?;
         request.required_resources.insert(required.requirement_name.clone(), found);
     }
     for required in requirements.required_schemas {
         let selector = SchemaSelector { api_version: required.api_version, kind: required.kind };
-        let schema = fetch_schema(&selector, world).await.map_err(|why| Cause::RequiredSchema {
+        let schema = fetch_schema(&selector, world).await.map_err(|source| Cause::RequiredSchema {
             step: step.step.clone(),
             requirement: required.requirement_name.clone(),
-            why,
+            source,
         })?;
         request.required_schemas.insert(required.requirement_name, schema);
     }
@@ -97,20 +97,24 @@ pub(crate) struct Calls<'a> {
 
 impl Calls<'_> {
     /// Calls the function until what it requires no longer changes.
-    pub async fn settle(&self, request: RunFunctionRequest, looked: &mut Looked) -> Result<Answer, Cause> {
-        let Some(before) = self.remembered(&request) else { return self.ask(0, request, looked).await };
-        let mut guessed = Looked::default();
+    pub async fn until_stable(
+        &self,
+        request: RunFunctionRequest,
+        lookups: &mut Lookups,
+    ) -> Result<Answer, Cause> {
+        let Some(before) = self.remembered(&request) else { return self.ask(0, request, lookups).await };
+        let mut guessed = Lookups::default();
         match self.guess(before, &request, &mut guessed).await {
             Ok(Some(answer)) => {
-                looked.and(guessed);
+                lookups.merge(guessed);
                 Ok(answer)
             }
             Ok(None) => {
-                looked.but_not(guessed);
-                self.ask(1, request, looked).await
+                lookups.merge_discarded(guessed);
+                self.ask(1, request, lookups).await
             }
             Err(cause) => {
-                looked.and(guessed);
+                lookups.merge(guessed);
                 Err(cause)
             }
         }
@@ -139,11 +143,11 @@ impl Calls<'_> {
         &self,
         before: &Required,
         request: &RunFunctionRequest,
-        looked: &mut Looked,
+        lookups: &mut Lookups,
     ) -> Result<Option<Answer>, Cause> {
         // What cannot be read is an error only if the function still requires it.
         let given = Found::of(request);
-        let Ok(found) = self.look_up(&given, &before.requirements, looked).await else { return Ok(None) };
+        let Ok(found) = self.look_up(&given, &before.requirements, lookups).await else { return Ok(None) };
         let mut request = request.clone();
         found.put(&mut request);
         let response = self.call(0, pipeline::tagged(request)).await?;
@@ -156,21 +160,21 @@ impl Calls<'_> {
         &self,
         calls: usize,
         request: RunFunctionRequest,
-        looked: &mut Looked,
+        lookups: &mut Lookups,
     ) -> Result<Answer, Cause> {
         let mut request = pipeline::tagged(request);
         let given = Found::of(&request);
         let (mut previous, mut context_kept) = (None, true);
         for iteration in 0..=self.limit {
             let response = self.call(calls + iteration, request.clone()).await?;
-            let settled = response.requirements == previous;
-            if settled || pipeline::is_fatal(&response) {
-                let at_once = settled && iteration == 1 && context_kept;
+            let stable = response.requirements == previous;
+            if stable || pipeline::is_fatal(&response) {
+                let at_once = stable && iteration == 1 && context_kept;
                 let at_once = at_once.then(|| self.identity(&request));
                 return Ok(Answer::new(response, at_once));
             }
             let found = match &response.requirements {
-                Some(required) => self.look_up(&given, required, looked).await?,
+                Some(required) => self.look_up(&given, required, lookups).await?,
                 None => given.clone(),
             };
             if iteration == 0 && found.are_in(&request) {
@@ -182,7 +186,7 @@ impl Calls<'_> {
             request.context = response.context;
             previous = response.requirements;
         }
-        Err(Cause::Unsettled { step: self.step.step.clone(), limit: self.limit })
+        Err(Cause::Unstable { step: self.step.step.clone(), limit: self.limit })
     }
 
     async fn call(
@@ -192,7 +196,7 @@ impl Calls<'_> {
     ) -> Result<RunFunctionResponse, Cause> {
         let place = StepRef { iteration, ..self.place };
         let answer = self.runner.run(place, request).await;
-        answer.map_err(|why| Cause::Run { step: self.step.step.clone(), why })
+        answer.map_err(|source| Cause::Run { step: self.step.step.clone(), source })
     }
 
     /// What is given, and what the function requires: all of it, or nothing if it may not require something.
@@ -200,27 +204,29 @@ impl Calls<'_> {
         &self,
         given: &Found,
         required: &Requirements,
-        looked: &mut Looked,
+        lookups: &mut Lookups,
     ) -> Result<Found, Cause> {
         self.policy.check(required)?;
-        let failed = |what, name: &str, why| Cause::Requirement {
+        let failed = |what, name: &str, source| Cause::Requirement {
             step: self.step.step.clone(),
             what,
             requirement: name.to_owned(),
-            why,
+            source,
         };
         let mut found = given.clone();
         for (name, selector) in &required.extra_resources {
-            let objects = fetch(selector, self.world, looked).await;
-            found.extra.insert(name.clone(), objects.map_err(|why| failed("resources", name, why))?);
+            let objects = fetch(selector, self.world, lookups).await;
+            found.extra.insert(name.clone(), objects.map_err(|source| failed("resources", name, source))?);
         }
         for (name, selector) in &required.resources {
-            let objects = fetch(selector, self.world, looked).await;
-            found.resources.insert(name.clone(), objects.map_err(|why| failed("resources", name, why))?);
+            let objects = fetch(selector, self.world, lookups).await;
+            found
+                .resources
+                .insert(name.clone(), objects.map_err(|source| failed("resources", name, source))?);
         }
         for (name, selector) in &required.schemas {
             let schema = fetch_schema(selector, self.world).await;
-            found.schemas.insert(name.clone(), schema.map_err(|why| failed("schema", name, why))?);
+            found.schemas.insert(name.clone(), schema.map_err(|source| failed("schema", name, source))?);
         }
         Ok(found)
     }
@@ -275,9 +281,9 @@ impl Found {
 async fn fetch(
     selector: &ResourceSelector,
     world: &dyn World,
-    looked: &mut Looked,
+    lookups: &mut Lookups,
 ) -> Result<Resources, WorldError> {
-    let mut found = look_up(Lookup::of(selector)?, world, looked).await?;
+    let mut found = look_up(Lookup::of(selector)?, world, lookups).await?;
     found.sort_by_cached_key(|object| format!("{}/{}", meta::namespace(object), meta::name(object)));
     let items = found.into_iter().map(|object| resource(object, BTreeMap::new()));
     Ok(Resources { items: items.collect::<Result<_, _>>()? })
@@ -287,9 +293,9 @@ async fn fetch(
 pub(crate) async fn look_up(
     lookup: Lookup,
     world: &dyn World,
-    looked: &mut Looked,
+    lookups: &mut Lookups,
 ) -> Result<Vec<Value>, WorldError> {
-    looked.up(lookup.clone());
+    lookups.add(lookup.clone());
     Ok(match &lookup {
         Lookup::Named { kind, namespace, name } => Vec::from_iter(world.get(kind, namespace, name).await?),
         Lookup::Labelled { kind, namespace, labels } => {

@@ -1,5 +1,5 @@
 //! Compositions of mode `Resources`, the templates of Crossplane's first version: a pipeline of one step, whose function
-//! speaks their language and is there wherever compositions run.
+//! interprets these templates and is always available.
 //!
 //! A template that cannot be rendered leaves its resource out of what is desired. It is wanted all the same, as long as
 //! there is a template for it: what exists stays as it is, and stays referenced ([`has_template`]).
@@ -11,11 +11,11 @@ use transom_object::meta;
 use transom_xapi::composition::NameReference;
 use transom_xapi::{CompositionSpec, PipelineStep};
 
-/// The function that such a composition is run by. It is no name of an installed Function.
+/// The function that runs such a composition. No installed Function can have this name.
 pub const FUNCTION: &str = "mode:Resources";
 const STEP: &str = "resources";
 
-/// The pipeline that does what the templates say.
+/// The pipeline that renders the templates.
 pub(crate) fn pipeline(composition: &CompositionSpec) -> Result<Vec<PipelineStep>, Cause> {
     let named = composition.resources.iter().filter(|template| name(template).is_some()).count();
     if named != 0 && named != composition.resources.len() {
@@ -29,7 +29,7 @@ pub(crate) fn pipeline(composition: &CompositionSpec) -> Result<Vec<PipelineStep
         if let Some(fields) = template.as_object_mut() {
             fields.insert("name".to_owned(), name.into());
         }
-        // A base may say which namespace it is in, but never its name; that was ours to choose.
+        // A base may have a namespace, but its name is chosen by the control plane.
         if let Some(base) = template.get_mut("base").filter(|base| !meta::name(base).is_empty()) {
             meta::set(base, "name", Value::Null);
         }

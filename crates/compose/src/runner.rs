@@ -1,5 +1,6 @@
 //! How the engine calls functions.
 
+use std::fmt;
 use transom_function::{RunFunctionRequest, RunFunctionResponse, async_trait};
 
 /// Calls functions by name: in this process, over the network, in a container.
@@ -24,6 +25,34 @@ pub struct StepRef<'a> {
     pub iteration: usize,
     /// The Function it calls.
     pub function: &'a str,
+}
+
+/// The codes that a call that fails can end with, which gRPC defines. Displayed by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "gRPC documents its codes")]
+pub enum GrpcCode {
+    Cancelled,
+    Unknown,
+    InvalidArgument,
+    DeadlineExceeded,
+    NotFound,
+    AlreadyExists,
+    PermissionDenied,
+    ResourceExhausted,
+    FailedPrecondition,
+    Aborted,
+    OutOfRange,
+    Unimplemented,
+    Internal,
+    Unavailable,
+    DataLoss,
+    Unauthenticated,
+}
+
+impl fmt::Display for GrpcCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
 }
 
 /// Why there is no response.
@@ -52,8 +81,8 @@ pub enum RunError {
     Failed {
         /// Its name.
         function: String,
-        /// The gRPC code, or where it went wrong.
-        code: String,
+        /// The gRPC code of the call.
+        code: GrpcCode,
         /// What went wrong.
         message: String,
     },

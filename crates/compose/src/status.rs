@@ -22,7 +22,7 @@ const WATCHED_OMITTED: &str = "watchedResourceRefsOmitted";
 /// an object that cannot be written could not be deleted either.
 const MAX_STATUS_BYTES: usize = 2 << 20;
 /// The most references in `watchedResourceRefs`. All that a function required is watched, listed or not.
-const MAX_WATCHED: usize = 256;
+const MAX_WATCHED_REFERENCES: usize = 256;
 
 /// The status that functions want, with the control plane's own fields as they are in the old status.
 pub(crate) fn with_own_fields(wanted: &Value, old: &Value) -> Value {
@@ -42,7 +42,7 @@ pub(crate) fn record_watched(xr: &mut Value, watched: BTreeSet<TypedReference>) 
         xr["status"] = json!({});
     }
     if let Some(status) = xr.get_mut("status") {
-        list_watched(status, watched, MAX_WATCHED);
+        list_watched(status, watched, MAX_WATCHED_REFERENCES);
     }
 }
 

@@ -6,18 +6,24 @@
 
 use crate::condition::Event;
 use crate::decision::Application;
+use crate::plan::{Refusal, RefusalKind};
 use serde_json::Value;
 use transom_object::meta;
 use transom_xapi::constants::event;
 
+/// Kubernetes has no reason for undeclared fields: the API server refuses them with an error that has a message and
+/// nothing else, so they can be recognised by this text only.
 const UNDECLARED: &str = ": field not declared in schema";
 
 /// What is left of a composed resource without the fields that a refusal names as undeclared; `None` if it names none
 /// that can be left out.
-pub(crate) fn without(application: &Application, refusal: &str) -> Option<Application> {
+pub(crate) fn without(application: &Application, refusal: &Refusal) -> Option<Application> {
+    if refusal.kind != RefusalKind::Other {
+        return None;
+    }
     let mut undeclared = application.undeclared.clone()?;
     let mut object = application.object.clone();
-    let named = undeclared_fields(refusal);
+    let named = undeclared_fields(&refusal.message);
     let removed: Vec<String> = named.into_iter().filter(|path| remove(&mut object, path)).collect();
     if removed.is_empty() {
         return None;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt;
 use transom_function::async_trait;
 use transom_object::{GroupVersion, GroupVersionKind};
 
@@ -13,11 +14,11 @@ pub type ClientError = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum WorldError {
     /// The text is not the `apiVersion` of any kind.
-    #[error("{0:?} is no apiVersion")]
+    #[error("{0:?} is not an apiVersion")]
     ApiVersion(String),
     /// The reader has no right to read this.
     #[error(transparent)]
-    Forbidden(ClientError),
+    Forbidden(Box<ForbiddenRead>),
     /// The API server does not serve the kind.
     #[error(transparent)]
     UnknownKind(ClientError),
@@ -35,6 +36,29 @@ pub enum WorldError {
 impl WorldError {
     pub(crate) fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed(what.into())
+    }
+}
+
+/// A read that the reader has no right to. As an error it is the error of the client.
+#[derive(Debug)]
+pub struct ForbiddenRead {
+    /// The kind of the objects.
+    pub kind: GroupVersionKind,
+    /// Their namespace; empty for all namespaces, and for cluster-scoped objects.
+    pub namespace: String,
+    /// The error of the client.
+    pub error: ClientError,
+}
+
+impl fmt::Display for ForbiddenRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for ForbiddenRead {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
     }
 }
 

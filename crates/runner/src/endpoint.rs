@@ -1,13 +1,14 @@
 //! The address of a function that a server runs, and how to connect to it.
 
 use std::time::Duration;
+use tonic::ConnectError;
 use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Identity};
-use transom_function::error_chain::causes;
+use transom_function::error_chain::sources;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a probe waits for an answer.
 const REACH_TIMEOUT: Duration = Duration::from_secs(2);
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The address of a function, as gRPC writes it: `host:port`, `dns:///host:port` or `unix:///path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,13 +75,14 @@ pub enum UnreachableError {
     },
 }
 
-impl UnreachableError {
-    /// The error and its sources, without texts that say nothing.
-    pub(crate) fn message(&self) -> String {
-        let mut texts: Vec<String> = causes(self).filter(|text| text != "transport error").collect();
-        texts.dedup();
-        texts.join(": ")
-    }
+/// The texts of an error of a connection and of its sources, without those of tonic's wrappers: a
+/// [`transport::Error`] only says that it is one, and a [`ConnectError`] repeats the text of its source.
+pub(crate) fn connection_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let is_wrapper = |error: &(dyn std::error::Error + 'static)| {
+        error.source().is_some() && (error.is::<transport::Error>() || error.is::<ConnectError>())
+    };
+    let texts = sources(error).filter(|error| !is_wrapper(*error)).map(ToString::to_string);
+    texts.collect::<Vec<_>>().join(": ")
 }
 
 impl Endpoint {
@@ -133,8 +135,10 @@ impl Endpoint {
         if !target.starts_with("unix:") && (host.is_empty() || endpoint.uri().port().is_none()) {
             return Err(failed(EndpointProblem::HostAndPort));
         }
-        let mut endpoint =
-            endpoint.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true).http2_keep_alive_interval(KEEP_ALIVE);
+        let mut endpoint = endpoint
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL);
         if let Some(tls) = &self.tls {
             let config = ClientTlsConfig::new()
                 .ca_certificate(Certificate::from_pem(&tls.ca))

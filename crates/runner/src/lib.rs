@@ -6,7 +6,7 @@
 //! | `revision` | [`RevisionSpec`]: one version of a function, the unit that is run and called |
 //! | `runtime` | [`FunctionRuntime`]: starts and stops revisions; [`LocalRuntime`] needs no containers |
 //! | `instance` | [`Instance`]: what a runtime returns, something that can be called |
-//! | `router` | [`Router`]: the instances by function and revision; calls the active one within a deadline |
+//! | `router` | [`Router`]: the instances by function and revision; calls the active one |
 //! | `installer` | [`Installer`]: resolver, runtime and router together; swaps revisions without a gap |
 //! | `cached` | [`Cached`]: in front of a router, returns responses again within their TTL |
 //!

@@ -1,6 +1,6 @@
 //! Functions that are called over gRPC.
 
-use crate::endpoint::{Endpoint, EndpointError};
+use crate::endpoint::{Endpoint, EndpointError, connection_causes};
 use crate::instance::Instance;
 use crate::router::Options;
 use crate::runtime::{Problem, Reason};
@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tonic::{Code, Status};
 use transom_function::client::FunctionClient;
-use transom_function::error_chain::chain;
 use transom_function::{RunFunctionRequest, RunFunctionResponse, async_trait};
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
@@ -44,7 +43,7 @@ impl Instance for Remote {
         loop {
             match self.client.run(&request).await {
                 Err(status) if status.code() == Code::Unavailable && Instant::now() < give_up => {
-                    tracing::debug!(error = chain(&status), "the function cannot be reached yet");
+                    tracing::debug!(error = status.message(), "the function cannot be reached yet");
                     sleep(RETRY_INTERVAL).await;
                 }
                 result => return result,
@@ -55,7 +54,7 @@ impl Instance for Remote {
     async fn probe(&self) -> Result<(), Problem> {
         let reached = self.endpoint.reach().await;
         self.reachable.store(reached.is_ok(), Ordering::Relaxed);
-        reached.map_err(|error| Problem::new(Reason::Unreachable, error.message()))
+        reached.map_err(|error| Problem::new(Reason::Unreachable, connection_causes(&error)))
     }
 
     fn target(&self) -> &str {

@@ -1,29 +1,28 @@
 //! Calls functions by name: keeps the instance of every revision, and which revision of each function is called.
 //!
-//! A call has a deadline, and ends in a response or in an error that names the function. The router does not start or
-//! stop anything, and does not know how an instance runs.
+//! A call ends in a response or in an error that names the function; its time is limited by the caller or by
+//! [`Options::deadline`]. The router does not start or stop anything, and does not know how an instance runs.
 
 use crate::account::{Account, Call, NoopAccount, severity};
-use crate::endpoint::{Endpoint, EndpointError};
+use crate::endpoint::{Endpoint, EndpointError, connection_causes};
 use crate::instance::{InProcess, Instance};
 use crate::remote::Remote;
 use crate::revision::RevisionId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tonic::{Code, Status};
-use transom_compose::{FunctionRunner, RunError, StepRef};
+use transom_compose::{FunctionRunner, GrpcCode, RunError, StepRef};
 use transom_function::client::DEFAULT_MAX_MESSAGE_SIZE;
-use transom_function::error_chain::causes;
 use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::suggest::nearest;
 
 /// Limits for every call.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How long a call may take, waiting for the function to start included.
-    pub deadline: Duration,
+    /// How long a call may take, waiting for the function to start included; `None` if the caller limits that.
+    pub deadline: Option<Duration>,
     /// How long a call waits for a function that cannot be reached yet.
     pub wait_for_start: Duration,
     /// How large a response may be, in bytes.
@@ -33,7 +32,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            deadline: Duration::from_secs(120),
+            deadline: None,
             // Short: the caller reports the failure, and tries again.
             wait_for_start: Duration::from_millis(500),
             max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
@@ -232,6 +231,14 @@ impl Router {
         self.route(function).map(|route| route.generation)
     }
 
+    /// What a call returns, or the deadline if it takes longer.
+    async fn within_deadline<T>(&self, call: impl Future<Output = T>) -> Result<T, Duration> {
+        match self.options.deadline {
+            Some(deadline) => timeout(deadline, call).await.map_err(|_| deadline),
+            None => Ok(call.await),
+        }
+    }
+
     /// Why a function cannot be called, and what to do about it.
     fn missing(&self, function: &str) -> String {
         let apply = |name: &str, package: &str| {
@@ -265,11 +272,11 @@ impl FunctionRunner for Router {
             let reason = self.missing(step.function);
             return Err(RunError::Unknown { function, reason });
         };
-        let (deadline, started) = (self.options.deadline, Instant::now());
+        let started = Instant::now();
         let target = route.instance.target();
         let call = Call { function: step.function, package: &route.package, target };
         call.sent(&*self.account);
-        let outcome = timeout(deadline, route.instance.call(request)).await;
+        let outcome = self.within_deadline(route.instance.call(request)).await;
         let (code, severity) = match &outcome {
             Ok(Ok(response)) => (Code::Ok, severity(response)),
             Ok(Err(status)) => (status.code(), "Normal"),
@@ -282,20 +289,38 @@ impl FunctionRunner for Router {
         match outcome {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(status)) => Err(failed(function, &route.instance.location(), &status)),
-            Err(_) => Err(RunError::Deadline { function, after: deadline }),
+            Err(after) => Err(RunError::Deadline { function, after }),
         }
     }
 }
 
 fn failed(function: String, location: &str, status: &Status) -> RunError {
-    let mut texts = vec![status.message().to_owned()];
-    // Why there is no connection is in the sources of the status, among texts that repeat each other.
-    texts.extend(std::error::Error::source(status).into_iter().flat_map(causes));
-    let mut seen = BTreeSet::new();
-    texts.retain(|text| text != "transport error" && seen.insert(text.clone()));
-    if texts.is_empty() {
-        texts.push(status.message().to_owned());
+    // A status with a source was made from it in this process: its message is the text of one of the sources.
+    let why = match std::error::Error::source(status) {
+        Some(source) => connection_causes(source),
+        None => status.message().to_owned(),
+    };
+    RunError::Failed { function, code: grpc_code(status.code()), message: format!("{why} ({location})") }
+}
+
+/// The code of a call that failed. A status that is an error although its code is `Ok` has no known code.
+fn grpc_code(code: Code) -> GrpcCode {
+    match code {
+        Code::Ok | Code::Unknown => GrpcCode::Unknown,
+        Code::Cancelled => GrpcCode::Cancelled,
+        Code::InvalidArgument => GrpcCode::InvalidArgument,
+        Code::DeadlineExceeded => GrpcCode::DeadlineExceeded,
+        Code::NotFound => GrpcCode::NotFound,
+        Code::AlreadyExists => GrpcCode::AlreadyExists,
+        Code::PermissionDenied => GrpcCode::PermissionDenied,
+        Code::ResourceExhausted => GrpcCode::ResourceExhausted,
+        Code::FailedPrecondition => GrpcCode::FailedPrecondition,
+        Code::Aborted => GrpcCode::Aborted,
+        Code::OutOfRange => GrpcCode::OutOfRange,
+        Code::Unimplemented => GrpcCode::Unimplemented,
+        Code::Internal => GrpcCode::Internal,
+        Code::Unavailable => GrpcCode::Unavailable,
+        Code::DataLoss => GrpcCode::DataLoss,
+        Code::Unauthenticated => GrpcCode::Unauthenticated,
     }
-    let message = format!("{} ({location})", texts.join(": "));
-    RunError::Failed { function, code: format!("{:?}", status.code()), message }
 }

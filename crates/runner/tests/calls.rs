@@ -48,7 +48,7 @@ pub fn step(function: &str) -> StepRef<'_> {
 
 pub fn options() -> Options {
     Options {
-        deadline: Duration::from_millis(500),
+        deadline: Some(Duration::from_millis(500)),
         wait_for_start: Duration::from_millis(100),
         max_message_size: 1 << 19,
     }
@@ -69,7 +69,7 @@ fn at(address: SocketAddr, options: Options) -> Router {
 async fn functions_run_in_this_process_and_elsewhere() {
     let address = serve(Actor).await;
     // A panic prints a backtrace first, which takes a busy machine a while.
-    let patient = at(address, Options { deadline: Duration::from_secs(20), ..options() });
+    let patient = at(address, Options { deadline: Some(Duration::from_secs(20)), ..options() });
     let functions = at(address, options());
     patient.run_in_process("local", Arc::new(Actor));
     functions.run_in_process("local", Arc::new(Actor));
@@ -135,11 +135,17 @@ async fn a_function_may_start_late_but_not_never() {
     let address = reserved.local_addr().unwrap();
     drop(reserved);
     // The deadline is so far away that a call that ended has ended before it.
-    let hasty = Options { deadline: Duration::from_secs(3600), ..options() };
+    let hasty = Options { deadline: Some(Duration::from_secs(3600)), ..options() };
     let error = at(address, hasty).run(step("f"), request("echo")).await.unwrap_err().to_string();
     assert!(error.contains("Unavailable") && error.contains(&address.to_string()), "{error}");
-    let patient =
-        Options { wait_for_start: Duration::from_secs(5), deadline: Duration::from_secs(5), ..options() };
+    let once = |text: &str| error.matches(text).count() == 1;
+    assert!(once("tcp connect error") && once("Connection refused"), "no cause is printed twice: {error}");
+    assert!(!error.contains("transport error"), "{error}");
+    let patient = Options {
+        wait_for_start: Duration::from_secs(5),
+        deadline: Some(Duration::from_secs(5)),
+        ..options()
+    };
     let functions = at(address, patient);
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(200)).await;

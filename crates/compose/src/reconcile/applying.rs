@@ -185,7 +185,7 @@ impl Reconcile<'_> {
             }
         }
         let events = self.events(applied.decision.events);
-        self.execute(Phase::Looking, Vec::from_iter(events), moment)
+        self.execute(Phase::Looking, events, moment)
     }
 }
 

@@ -52,7 +52,7 @@ impl Reconcile<'_> {
             Some(observation) => observation,
             None => match observe(xr, self.setup.layout, composition, &recorder).await {
                 Ok(observed) => fresh.insert(observed),
-                Err(e) => return Composed::failed(Cause::Observe(e)),
+                Err(e) => return Composed::failed(e.into()),
             },
         };
         let own = match self.setup.layout {
@@ -65,7 +65,7 @@ impl Reconcile<'_> {
         };
         let inputs = Inputs {
             xr,
-            shown: None,
+            visible_xr: None,
             layout: self.setup.layout,
             connection_details,
             composition,
@@ -84,12 +84,12 @@ impl Reconcile<'_> {
     pub fn composed(&mut self, composed: Composed, interim: Interim, moment: &Moment) -> Todo {
         interim.resume(self);
         if composed.ended {
-            let (required, in_vain) = match &composed.result {
-                Ok(decision) => (&decision.requirements, &decision.in_vain),
-                Err(failure) => (&failure.requirements, &failure.in_vain),
+            let (required, unused_lookups) = match &composed.result {
+                Ok(decision) => (&decision.requirements, &decision.unused_lookups),
+                Err(failure) => (&failure.requirements, &failure.unused_lookups),
             };
             self.required.clone_from(required);
-            self.reads().forget(in_vain);
+            self.reads().forget(unused_lookups);
         }
         if composed.observation.is_some() {
             self.observation = composed.observation;

@@ -123,7 +123,7 @@ impl Reconcile<'_> {
             }
             report.mark(&mut self.xr.object, self.setup.layout, moment.now);
         }
-        let mut steps = Vec::from_iter(self.events(events));
+        let mut steps = self.events(events);
         if let Err(why) = must_fit(self.xr.object.get("status").unwrap_or(&Value::Null)) {
             return self.too_large(steps, &why, moment);
         }
@@ -213,7 +213,7 @@ impl Reconcile<'_> {
             asked: notes::poll_interval(&self.xr.object),
         };
         self.result = Some(Ok(applied.decision));
-        // Functions are shown the published details of the composite resource.
+        // Functions are given the published details of the composite resource.
         Todo::Done(if again { Next::Again } else { requeue.next(&self.setup.polling, moment.random) })
     }
 }

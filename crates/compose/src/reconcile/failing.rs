@@ -3,10 +3,13 @@
 use super::{Moment, Phase, Reconcile, Todo, failure};
 use crate::condition::Event;
 use crate::failure::{Cause, Failure};
-use crate::plan::{Outcome, Plan, Refusal, RefusalKind, Step};
+use crate::observe::ObserveError;
+use crate::plan::{COMPOSE_VERBS, Outcome, Plan, READ_VERBS, Refusal, RefusalKind, Step};
 use crate::requeue::Next;
 use crate::selecting::Trouble;
+use crate::world::ForbiddenRead;
 use serde_json::Value;
+use transom_object::error_chain::chain;
 use transom_object::meta;
 use transom_xapi::conditions::Condition;
 use transom_xapi::constants::{event, message};
@@ -21,7 +24,8 @@ pub(super) struct Failing {
 impl Reconcile<'_> {
     /// Reports a failure of the pipeline.
     pub(super) fn fail(&mut self, failure: Failure, moment: &Moment) -> Todo {
-        self.prepare_to_fail(Failing { failure, refusal: None }, None, moment)
+        let review = review_of_read(&failure);
+        self.prepare_to_fail(Failing { failure, refusal: None }, review, moment)
     }
 
     /// Reports that a write was refused.
@@ -34,7 +38,7 @@ impl Reconcile<'_> {
     ) -> Todo {
         let review = composed.filter(|_| kind == RefusalKind::Forbidden).and_then(|composed| {
             let namespace = meta::namespace(&composed).to_owned();
-            Some(Step::ReviewRights { kind: meta::gvk(&composed)?, namespace })
+            Some(Step::ReviewRights { kind: meta::gvk(&composed)?, namespace, verbs: COMPOSE_VERBS })
         });
         self.prepare_to_fail(Failing { failure: cause.into(), refusal: Some(kind) }, review, moment)
     }
@@ -72,11 +76,12 @@ impl Reconcile<'_> {
 
     fn report_failure(&mut self, failing: Failing, missing: Option<String>, moment: &Moment) -> Todo {
         let failure = &failing.failure;
-        let error = format!("cannot compose resources: {failure}");
+        let why = chain(failure);
+        let error = format!("cannot compose resources: {why}");
         let mut events = vec![Event::warning(event::composite::COMPOSE, &*error)];
         let mut condition = match failing.refusal {
             Some(RefusalKind::Invalid) => {
-                format!("cannot compose resources: {}: {failure}", message::INVALID_RESOURCES)
+                format!("cannot compose resources: {}: {why}", message::INVALID_RESOURCES)
             }
             _ => error.clone(),
         };
@@ -86,7 +91,7 @@ impl Reconcile<'_> {
         }
         let report = failure.conclude(&self.xr.object, &condition);
         events.extend(report.events.iter().cloned());
-        let mut steps = Vec::from_iter(self.events(events));
+        let mut steps = self.events(events);
         report.mark(&mut self.xr.object, self.setup.layout, moment.now);
         // Replaces what an interim status reported about a function that was slow to respond.
         self.mark([moment.responsive.clone()], moment.now);
@@ -124,9 +129,19 @@ impl Reconcile<'_> {
     /// Reports an error before or after composing. A status that cannot be written is written next time.
     pub(super) fn report(&mut self, trouble: Trouble, moment: &Moment) -> Todo {
         let Trouble { reason, message } = trouble;
-        let mut steps = Vec::from_iter(self.events(vec![Event::warning(reason, &*message)]));
+        let mut steps = self.events(vec![Event::warning(reason, &*message)]);
         self.mark([Condition::reconcile_error(&*message), moment.responsive.clone()], moment.now);
         steps.extend(self.replace_status());
         self.end_whatever(Next::Error(message), steps, moment)
     }
+}
+
+/// The review of the rights on what could not be read. What was composed must be written too.
+fn review_of_read(failure: &Failure) -> Option<Step> {
+    let ForbiddenRead { kind, namespace, .. } = failure.forbidden_read()?;
+    let verbs = match failure.cause {
+        Cause::Observe(ObserveError::Get(_)) => COMPOSE_VERBS,
+        _ => READ_VERBS,
+    };
+    Some(Step::ReviewRights { kind: kind.clone(), namespace: namespace.clone(), verbs })
 }

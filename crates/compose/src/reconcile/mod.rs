@@ -91,7 +91,7 @@ impl Setup<'_> {
     }
 }
 
-/// What the caller's clock, random source and queue say when a decision is made.
+/// The state of the caller's clock, random source and queue when a decision is made.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// The time.
@@ -255,7 +255,7 @@ impl<'a> Reconcile<'a> {
         conditions::mark_observed(&mut self.xr.object, new, now);
     }
 
-    fn events(&self, events: Vec<Event>) -> Option<Step> {
+    fn events(&self, events: Vec<Event>) -> Vec<Step> {
         Step::events(&self.xr.object, self.xr.claim_ref(), events)
     }
 

@@ -58,7 +58,7 @@ impl<'a> Reconcile<'a> {
         if meta::is_deleting(&self.xr.object) {
             return self.release(events, moment);
         }
-        self.execute(Phase::Requested, Vec::from_iter(events), moment)
+        self.execute(Phase::Requested, events, moment)
     }
 
     fn pause(&mut self, moment: &Moment) -> Todo {
@@ -70,8 +70,7 @@ impl<'a> Reconcile<'a> {
     }
 
     /// Removes our finalizer. Composed resources go with their owner: garbage collection deletes them.
-    fn release(&mut self, events: Option<Step>, moment: &Moment) -> Todo {
-        let mut steps = Vec::from_iter(events);
+    fn release(&mut self, mut steps: Vec<Step>, moment: &Moment) -> Todo {
         steps.push(Step::Forget { uid: meta::uid(&self.xr.object).to_owned() });
         if notes::has_finalizer(&self.xr.object, finalizer::COMPOSITE) {
             let mut object = self.xr.object.clone();
@@ -96,7 +95,7 @@ impl<'a> Reconcile<'a> {
             }
             None => (Condition::reconcile_success(), Next::Wait, Vec::new()),
         };
-        let mut steps = Vec::from_iter(self.events(events));
+        let mut steps = self.events(events);
         if !meta::finalizers(&self.xr.object).is_empty() {
             // Another finalizer is left: report what the deletion waits for.
             self.mark([Condition::deleting(), synced], moment.now);
@@ -120,7 +119,7 @@ impl<'a> Reconcile<'a> {
         }
         let selected = selecting::select(&mut self.xr, &self.setup.selection, moment.random);
         self.unsaved = selected.changed;
-        let mut steps = Vec::from_iter(self.events(selected.events));
+        let mut steps = self.events(selected.events);
         let phase = match selected.chosen {
             Ok(Some(chosen)) => {
                 self.reads = Reads::of(&self.xr).into();

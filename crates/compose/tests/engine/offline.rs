@@ -4,6 +4,7 @@ use crate::script::{Script, now, resource};
 use serde_json::{Map, Value, json};
 use transom_compose::offline::{Error, Input, Reconciled, reconcile};
 use transom_compose::{Layout, Objects};
+use transom_object::error_chain::chain;
 use transom_xapi::Composition;
 
 fn xr() -> Value {
@@ -96,7 +97,7 @@ async fn a_failure_shows_the_whole_composite_resource() {
     });
     let error = run(&xr(), Layout::Modern, &[], &script).await.unwrap_err();
     let text = r#"cannot compose resources: pipeline step "a" returned a fatal result: no"#;
-    assert_eq!(error.to_string(), text);
+    assert_eq!(chain(&error), text);
     let Error::Compose { so_far, .. } = error else { panic!("a failure to compose") };
     assert_eq!(so_far.xr["status"]["conditions"][1]["message"], text);
     let said: Vec<String> = so_far.events.iter().map(transom_compose::Event::text).collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use transom_compose::{Cause, Event, EventType, Target};
 use transom_function::proto::v1::Result as FunctionResult;
 use transom_function::{RunFunctionRequest, RunFunctionResponse, Severity, State, Status};
+use transom_object::error_chain::chain;
 
 #[tokio::test]
 async fn the_desired_state_of_a_step_is_passed_to_the_next() {
@@ -115,7 +116,7 @@ async fn credentials_are_read_from_secrets() {
     let script = Script::new().then(|request| request.copy_response());
     let failure = case.run(&script).await.unwrap_err();
     assert_eq!(
-        failure.to_string(),
+        chain(&failure),
         r#"cannot get Composition pipeline step "a" credential "cloud" from Secret: Secret "keys" not found"#
     );
     assert_eq!(failure.step(), Some("a"));
@@ -218,7 +219,7 @@ async fn a_call_that_fails_names_its_step() {
         .then_fail("nobody listens");
     let failure = case.run(&script).await.unwrap_err();
     assert_eq!(
-        failure.to_string(),
+        chain(&failure),
         r#"cannot run Composition pipeline step "b": cannot run function "f": Unavailable: nobody listens"#
     );
     assert_eq!((failure.step(), failure.events.len()), (Some("b"), 1));

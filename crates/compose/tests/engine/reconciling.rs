@@ -3,12 +3,14 @@
 use crate::script::{Script, now, object, resource};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use transom_compose::{
-    Layout, Mode, Moment, Nesting, Next, Objects, Outcome, Plan, Polling, Reconcile, Refusal, RefusalKind,
-    Requirements, Selection, Setup, Step, Todo,
+    ForbiddenRead, Layout, Mode, Moment, Nesting, Next, Objects, Outcome, Plan, Polling, Reconcile, Refusal,
+    RefusalKind, Requirements, Selection, Setup, Step, Todo, World, WorldError,
 };
-use transom_function::Ready;
+use transom_function::{Ready, ResourceSelector, async_trait};
+use transom_object::GroupVersionKind;
 use transom_xapi::{Composition, Condition};
 
 fn xr() -> Value {
@@ -135,7 +137,7 @@ impl Recorded {
     }
 }
 
-async fn reconcile(xr: Value, script: &Script, world: &Objects, refuse: Refuse) -> (Recorded, Next) {
+async fn reconcile(xr: Value, script: &Script, world: &dyn World, refuse: Refuse) -> (Recorded, Next) {
     let (composition, nesting) = (composition(), Nesting::default());
     let setup = Setup {
         mode: Mode::ControlPlane,
@@ -245,6 +247,74 @@ async fn a_refused_write_ends_the_plan_and_is_reported() {
     let (recorded, next) = reconcile(xr(), &wanting(&["a"]), &Objects::new(), conflict).await;
     assert_eq!(recorded.log(), [SELECTED, "configure true", "apply a"], "nothing is reported");
     assert_eq!(next, Next::Conflict);
+}
+
+/// A world in which nothing exists and objects of one kind cannot be read.
+struct Forbidding(&'static str);
+
+#[async_trait]
+impl World for Forbidding {
+    async fn get(
+        &self,
+        kind: &GroupVersionKind,
+        namespace: &str,
+        _: &str,
+    ) -> Result<Option<Value>, WorldError> {
+        if kind.kind != self.0 {
+            return Ok(None);
+        }
+        let (kind, namespace) = (kind.clone(), namespace.to_owned());
+        Err(WorldError::Forbidden(Box::new(ForbiddenRead { kind, namespace, error: "forbidden".into() })))
+    }
+
+    async fn list(
+        &self,
+        _: &GroupVersionKind,
+        _: Option<&str>,
+        _: &BTreeMap<String, String>,
+    ) -> Result<Vec<Value>, WorldError> {
+        Ok(Vec::new())
+    }
+
+    async fn schema(&self, _: &GroupVersionKind) -> Result<Option<Value>, WorldError> {
+        Ok(None)
+    }
+
+    async fn secret(&self, _: &str, _: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, WorldError> {
+        Ok(None)
+    }
+
+    async fn is_namespaced(&self, _: &GroupVersionKind) -> Result<bool, WorldError> {
+        Ok(true)
+    }
+}
+
+#[tokio::test]
+async fn a_forbidden_read_is_reported_with_the_rights_that_are_missing() {
+    let requiring = Script::new().then(|request| {
+        let mut response = request.copy_response();
+        let selector = ResourceSelector::named("v1", "ConfigMap", "limits").in_namespace("shared");
+        response.requirements.get_or_insert_default().resources.insert("limits".to_owned(), selector);
+        response
+    });
+    let composed = "cannot get existing composed resources: cannot get composed resource: forbidden";
+    let required = r#"cannot run Composition pipeline step "a": fetching resources for limits: forbidden"#;
+    let all: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+    for (xr, script, kind, namespace, verbs, why) in [
+        (with_old().0, wanting(&["a"]), "Part", "team", all, composed),
+        (xr(), requiring, "ConfigMap", "shared", &all[..3], required),
+    ] {
+        let (recorded, next) = reconcile(xr, &script, &Forbidding(kind), |_| None).await;
+        let reviewed = recorded.steps.iter().filter_map(|step| match step {
+            Step::ReviewRights { kind, namespace, verbs } => Some((&*kind.kind, &**namespace, *verbs)),
+            _ => None,
+        });
+        assert_eq!(reviewed.collect::<Vec<_>>(), [(kind, namespace, verbs)]);
+        let message = format!("cannot compose resources: {why}");
+        let synced = &recorded.status()["conditions"][1];
+        assert_eq!(synced["message"], format!("{message}\nrights are missing"));
+        assert_eq!(next, Next::Failed(message));
+    }
 }
 
 #[tokio::test]

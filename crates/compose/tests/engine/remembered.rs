@@ -126,7 +126,7 @@ async fn what_is_required_before_and_after_it_is_given_saves_a_call() {
         case.world.add(link("app-1", "changed"));
         let (calls, plan) = again(&mut case, steady(field)).await;
         assert_eq!(calls, [[it]], "its content does not matter");
-        assert!(plan.unwrap().in_vain.is_empty(), "it is read, and counts");
+        assert!(plan.unwrap().unused_lookups.is_empty(), "it is read, and counts");
     }
 }
 
@@ -158,7 +158,7 @@ async fn a_chain_is_followed_from_its_start_every_time() {
             let (made, plan) = again(&mut case, chain(field)).await;
             assert_eq!(end(&plan), [format!("end: {last}")], "{field:?} {next}");
             assert_eq!(made.len(), calls);
-            assert!(plan.unwrap().in_vain.is_empty(), "app-1 is still what decides");
+            assert!(plan.unwrap().unused_lookups.is_empty(), "app-1 is still what decides");
         }
     }
 }
@@ -180,7 +180,7 @@ async fn what_is_no_longer_required_is_as_if_it_had_not_been_given() {
     assert_eq!(calls, [vec!["first=app-1"], vec![]]);
     let plan = plan.unwrap();
     assert_eq!(plan.events.len(), 1);
-    assert_eq!(plan.in_vain.len(), 1, "nothing depends on it: {:?}", plan.in_vain);
+    assert_eq!(plan.unused_lookups.len(), 1, "nothing depends on it: {:?}", plan.unused_lookups);
     assert!(case.before.is_empty());
     // Another requirement is another start; what both have in common counts.
     again(&mut case, steady(Field::Resources)).await.1.unwrap();
@@ -192,7 +192,7 @@ async fn what_is_no_longer_required_is_as_if_it_had_not_been_given() {
     })
     .await;
     assert_eq!(calls, [vec!["first=app-1"], vec![], vec!["first=app-1", "second=app-2"]]);
-    assert!(plan.unwrap().in_vain.is_empty());
+    assert!(plan.unwrap().unused_lookups.is_empty());
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn what_is_no_longer_allowed_is_neither_read_nor_given_nor_remembered() {
             assert_eq!(calls, [Vec::<String>::new()], "{field:?}");
             let failure = outcome.unwrap_err();
             assert!(matches!(failure.cause, Cause::NotAllowed { .. }), "{failure}");
-            assert!(failure.requirements.is_empty() && failure.in_vain.is_empty());
+            assert!(failure.requirements.is_empty() && failure.unused_lookups.is_empty());
         }
         case.composition.pipeline[0].allowed_extra_resources = None;
         assert_eq!(again(&mut case, steady(field)).await.0.len(), 2, "from the start");

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use transom_compose::{
-    Decision, Failure, FunctionRunner, Inputs, Layout, Objects, Observed, ObservedResource, Options,
-    Requirements, RunError, Spare, StepRef, compose,
+    Decision, Failure, FunctionRunner, GrpcCode, Inputs, Layout, Objects, Observed, ObservedResource,
+    Options, Requirements, RunError, Spare, StepRef, compose,
 };
 use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::time::{self, Timestamp};
@@ -44,7 +44,7 @@ impl Script {
 
     pub fn then_fail(mut self, message: &'static str) -> Self {
         self.answers.push(Box::new(move |_| {
-            let (function, code) = ("f".to_owned(), "Unavailable".to_owned());
+            let (function, code) = ("f".to_owned(), GrpcCode::Unavailable);
             Err(RunError::Failed { function, code, message: message.to_owned() })
         }));
         self
@@ -148,7 +148,7 @@ impl Case {
     pub async fn run(&self, script: &Script) -> Result<Decision, Failure> {
         let inputs = Inputs {
             xr: &self.xr,
-            shown: None,
+            visible_xr: None,
             layout: self.layout,
             connection_details: Default::default(),
             composition: &self.composition,

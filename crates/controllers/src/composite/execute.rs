@@ -11,9 +11,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use tokio::time::{Instant, timeout_at};
-use transom_compose::{
-    Application, Deletion, Event, Lookup, Outcome, Plan, Refusal, RefusalKind, Step, Target,
-};
+use transom_compose::{Application, Deletion, Event, Lookup, Outcome, Plan, Refusal, RefusalKind, Step};
 use transom_engine::{Cluster, DeleteOptions, Error, Recorder, Result, RunLog, found, is_settled};
 use transom_object::{GroupVersion, meta};
 use transom_xapi::constants::owner;
@@ -78,9 +76,8 @@ impl Executor<'_> {
             match step.instead(&refusal) {
                 Some(instead) => step = instead,
                 None => {
-                    let of_status = matches!(step, Step::ReplaceStatus { .. } | Step::PatchConditions { .. });
-                    if of_status && !refusal.is_conflict() {
-                        tracing::warn!(controller = self.controller, error = %refusal, "cannot update status");
+                    if let Some(message) = step.log_message(&refusal) {
+                        tracing::warn!(controller = self.controller, error = %refusal, "{message}");
                     }
                     return Outcome::Refused(refusal);
                 }
@@ -125,11 +122,15 @@ impl Executor<'_> {
             Step::ApplyStatus { intent, .. } => {
                 self.written(self.cluster.apply_status(intent, owner::COMPOSITE).await)
             }
-            Step::ReviewRights { kind, namespace } => {
-                let missing = missing_rights(self.cluster, kind, namespace).await.ok().flatten();
+            Step::ReviewRights { kind, namespace, verbs } => {
+                let missing = missing_rights(self.cluster, kind, namespace, verbs).await.ok().flatten();
                 Ok(Outcome::MissingRights(missing.map(|missing| missing.to_string())))
             }
-            Step::Events { .. } | Step::Depend(_) | Step::Follow(_) | Step::Forget { .. } => {
+            Step::Events { .. }
+            | Step::ClaimEvents { .. }
+            | Step::Depend(_)
+            | Step::Follow(_)
+            | Step::Forget { .. } => {
                 self.note(step).await;
                 Ok(Outcome::Done)
             }
@@ -139,7 +140,12 @@ impl Executor<'_> {
     /// Does what changes no object.
     async fn note(&self, step: &Step) {
         match step {
-            Step::Events { about, claim, events } => self.record(about, claim.as_ref(), events).await,
+            Step::Events { about, events } => self.record(about, events),
+            Step::ClaimEvents { claim, events } => {
+                if let Some(claim) = self.claim(claim).await {
+                    self.record(&claim, events);
+                }
+            }
             Step::Depend(lookups) => lookups.iter().for_each(|lookup| self.memory.depend(lookup)),
             Step::Follow(lookups) => self.memory.follow(lookups),
             Step::Forget { uid } => self.memory.forget(uid),
@@ -183,19 +189,9 @@ impl Executor<'_> {
         Ok(Outcome::Applied { object: changed, undeclared })
     }
 
-    async fn record(&self, about: &Value, claim: Option<&TypedReference>, events: &[Event]) {
-        let claim = match claim {
-            Some(reference) => self.claim(reference).await,
-            None => None,
-        };
-        let record = |about: &Value, event: &Event, message: &str| {
-            self.recorder.record(self.controller, about, event.r#type, &event.reason, message);
-        };
+    fn record(&self, about: &Value, events: &[Event]) {
         for event in events {
-            record(about, event, &event.text());
-            if let (Target::CompositeAndClaim, Some(claim)) = (event.target, &claim) {
-                record(claim, event, &event.message);
-            }
+            self.recorder.record(self.controller, about, event.r#type, &event.reason, &event.text());
         }
     }
 

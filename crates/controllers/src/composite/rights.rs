@@ -1,14 +1,11 @@
-//! The rights that the control plane itself lacks. They are reviewed when a write was refused, and reported with the
-//! remedy.
+//! The rights that the control plane itself lacks. They are reviewed when a read or a write was refused, and reported
+//! with the remedy.
 
 use serde_json::{Value, json};
 use std::fmt;
 use transom_engine::{Cluster, Result};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::owner;
-
-/// The verbs that composing takes.
-const VERBS: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
 
 /// Missing rights on a kind.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,11 +35,12 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The rights on a kind that the control plane does not have, if any.
+/// Which of the needed verbs on a kind the control plane has no right to, if any.
 pub(super) async fn missing_rights(
     cluster: &Cluster,
     gvk: &GroupVersionKind,
     namespace: &str,
+    needed: &[&'static str],
 ) -> Result<Option<Missing>> {
     let kind = cluster.kind(gvk).await?;
     let namespace = if kind.namespaced { namespace } else { "" };
@@ -62,9 +60,9 @@ pub(super) async fn missing_rights(
         return Ok(None);
     }
     let mut verbs = Vec::new();
-    for verb in VERBS {
+    for verb in needed {
         if !ask(verb).await? {
-            verbs.push(verb);
+            verbs.push(*verb);
         }
     }
     if verbs.is_empty() {
@@ -77,6 +75,7 @@ pub(super) async fn missing_rights(
     let (plural, namespace) = (kind.plural.clone(), namespace.to_owned());
     Ok(Some(Missing { user, verbs, plural, gvk: gvk.clone(), namespace }))
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;

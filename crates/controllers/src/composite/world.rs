@@ -10,9 +10,8 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
-use transom_compose::{Lookup, World, WorldError};
+use transom_compose::{ForbiddenRead, Lookup, World, WorldError};
 use transom_engine::{Dependency, Error};
 use transom_object::{GroupVersionKind, meta};
 use transom_xapi::connection;
@@ -66,23 +65,22 @@ pub(super) fn dependency(lookup: &Lookup) -> Dependency {
     }
 }
 
-/// An error of the client, displayed together with its causes.
-#[derive(Debug)]
-struct ReadError(Error);
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chain().fmt(f)
+/// The error of a read that is not about objects.
+fn failed(error: Error) -> WorldError {
+    match error {
+        e if e.is_unknown_kind() => WorldError::UnknownKind(e.into()),
+        e => WorldError::Failed(e.into()),
     }
 }
 
-impl std::error::Error for ReadError {}
-
-fn failed(error: Error) -> WorldError {
-    match error {
-        e if e.is_forbidden() => WorldError::Forbidden(ReadError(e).into()),
-        e if e.is_unknown_kind() => WorldError::UnknownKind(ReadError(e).into()),
-        e => WorldError::Failed(ReadError(e).into()),
+/// The error of a read of objects of a kind, in a namespace or, if that is empty, in all.
+fn cannot_read(kind: &GroupVersionKind, namespace: &str) -> impl Fn(Error) -> WorldError {
+    move |error| match error {
+        e if e.is_forbidden() => {
+            let (kind, namespace) = (kind.clone(), namespace.to_owned());
+            WorldError::Forbidden(Box::new(ForbiddenRead { kind, namespace, error: e.into() }))
+        }
+        e => failed(e),
     }
 }
 
@@ -97,7 +95,8 @@ impl World for LiveWorld<'_> {
         let Run { composites, key, log, .. } = self.0;
         let (within, named) = (namespace.to_owned(), name.to_owned());
         composites.depend(key, Dependency::Named { gvk: kind.clone(), namespace: within, name: named });
-        let object = composites.plane.cluster.get(kind, namespace, name).await.map_err(failed)?;
+        let read = composites.plane.cluster.get(kind, namespace, name).await;
+        let object = read.map_err(cannot_read(kind, namespace))?;
         object.iter().for_each(|object| log.read(object));
         Ok(object)
     }
@@ -111,12 +110,13 @@ impl World for LiveWorld<'_> {
         let Run { composites, key, log, .. } = self.0;
         let (gvk, within) = (kind.clone(), namespace.map(str::to_owned));
         composites.depend(key, Dependency::Selected { gvk, namespace: within, labels: labels.clone() });
-        let objects = match self.select(kind, namespace, labels).await.map_err(failed)? {
+        let cannot_read = cannot_read(kind, namespace.unwrap_or_default());
+        let objects = match self.select(kind, namespace, labels).await.map_err(&cannot_read)? {
             Some(objects) => objects,
             None => {
                 let cluster = &composites.plane.cluster;
                 let listed = cluster.list_at(kind, namespace.unwrap_or_default(), labels).await;
-                let (objects, version) = listed.map_err(failed)?;
+                let (objects, version) = listed.map_err(&cannot_read)?;
                 log.listed(kind, version);
                 objects
             }
@@ -149,7 +149,8 @@ impl World for LiveWorld<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, WorldError> {
-        self.0.composites.plane.cluster.get(kind, namespace, name).await.map_err(failed)
+        let read = self.0.composites.plane.cluster.get(kind, namespace, name).await;
+        read.map_err(cannot_read(kind, namespace))
     }
 
     fn relies_on(&self, object: &Value) {

@@ -84,7 +84,8 @@ async fn broken(server: SocketAddr, after: u64) -> SocketAddr {
 async fn impatient() -> Plane {
     let mut plane = Plane::quiet().await;
     let (deadline, wait_for_start) = (Duration::from_millis(1500), Duration::from_millis(100));
-    plane.functions = TestFunctions::new(Options { deadline, wait_for_start, ..Options::default() });
+    plane.functions =
+        TestFunctions::new(Options { deadline: Some(deadline), wait_for_start, ..Options::default() });
     plane.start().await;
     plane
 }

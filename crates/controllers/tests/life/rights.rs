@@ -3,6 +3,7 @@
 use crate::life::basics::*;
 use crate::life::fixture::*;
 use transom_apiserver::{Attributes, Authorizer, Decision, async_trait};
+use transom_function::ResourceSelector;
 
 /// Lets the controllers look at ConfigMaps but not write them; everyone else may do everything.
 struct LookDoNotTouch;
@@ -48,5 +49,48 @@ async fn lack_of_rights() {
             )
         }),
         "it counts as an error"
+    );
+}
+
+/// Lets the controllers do everything but read LimitRanges; everyone else may do everything.
+struct NoLimitRanges;
+
+#[async_trait]
+impl Authorizer for NoLimitRanges {
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+        let reads = matches!(attributes.verb, "get" | "list" | "watch" | "*");
+        let controllers = attributes.user.user == "crossplane";
+        Decision::of(!(controllers && reads && attributes.resource == "limitranges"))
+    }
+}
+
+#[tokio::test]
+async fn lack_of_the_right_to_read() {
+    let mut plane = Plane::guarded(Box::new(NoLimitRanges)).await;
+    plane.start().await;
+    plane
+        .function("reader", |mut request| {
+            let mut response = request.start_response();
+            let selector = ResourceSelector::named("v1", "LimitRange", "limits").in_namespace("default");
+            response.requirements.get_or_insert_default().resources.insert("limits".to_owned(), selector);
+            Ok(response)
+        })
+        .await;
+    plane.apply(&definition("Cluster", false)).await;
+    plane.apply(&composition("things", &["reader"])).await;
+    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    plane.apply(&xr("one", "small")).await;
+    let refused = plane.until(XR, "one", |o| message_of(o, "Synced").contains("fetching resources")).await;
+    let why = message_of(&refused, "Synced");
+    let missing =
+        "crossplane is not allowed to [get, list, watch] resource limitranges/v1 in namespace default";
+    assert!(why.contains(missing), "{why}");
+    assert!(why.contains("rbac.crossplane.io/aggregate-to-crossplane: \"true\""), "the remedy: {why}");
+    assert_eq!(why.matches("cannot get resource").count(), 1, "no cause is printed twice: {why}");
+    plane.until_idle().await;
+    let events = plane.events_of("one").await;
+    assert!(
+        events.iter().any(|e| e.starts_with("Warning RoleBasedAccessControl: ") && e.contains(missing)),
+        "{events:#?}"
     );
 }

@@ -35,7 +35,7 @@ impl Classic<'_> {
         let observed: Observed = self.observed.iter().map(by_name).collect();
         let inputs = Inputs {
             xr: &owner,
-            shown: Some(self.xr),
+            visible_xr: Some(self.xr),
             layout: self.layout,
             connection_details: Default::default(),
             composition: &self.composition.spec,

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use serde_json::Value;
 use transom_builtins::Review;
 use transom_compose::{Cause, environment};
+use transom_object::error_chain::chain;
 use transom_object::{fieldpath, meta};
 
 /// The input of a step, and what is wrong with it.
@@ -62,7 +63,7 @@ impl Job<'_> {
 
     /// A failure that points at a step, or at the part of it that is to blame.
     fn at_step(&self, failure: &transom_compose::Failure, index: Option<usize>) -> Failure {
-        let what = format!("cannot render {}: {failure}", meta::name(self.xr));
+        let what = format!("cannot render {}: {}", meta::name(self.xr), chain(failure));
         if failure.step() == Some(environment::STEP) {
             let remedy = "give the EnvironmentConfigs with --required-resources";
             return self.manifest.wrong("/spec/environment", what).remedy(remedy);
@@ -75,7 +76,7 @@ impl Job<'_> {
             Cause::Fatal { .. } => bad_path().unwrap_or_else(|| format!("{pointer}/step")),
             Cause::NotAllowed { .. } | Cause::BadPattern { .. } => format!("{pointer}/allowedExtraResources"),
             Cause::InputRef { .. } => format!("{pointer}/inputRef"),
-            Cause::Unsettled { .. } => format!("{pointer}/maxIterations"),
+            Cause::Unstable { .. } => format!("{pointer}/maxIterations"),
             Cause::Credentials { .. } => format!("{pointer}/credentials"),
             Cause::RequiredResources { .. } | Cause::RequiredSchema { .. } => {
                 format!("{pointer}/requirements")
@@ -134,7 +135,7 @@ fn remedy(cause: &Cause) -> &'static str {
         }
         Cause::BadPattern { .. } => "correct the pattern; * alone matches everything",
         Cause::ResourceName { .. } => "the function must give every composed resource a name",
-        Cause::Unsettled { .. } => {
+        Cause::Unstable { .. } => {
             "the function keeps requiring something else; that is a bug of the function, or maxIterations is too low"
         }
         _ => "the function reports this; its message says why",

@@ -24,6 +24,7 @@ use runtime::Runtime;
 use serde_json::Value;
 use std::process::ExitCode;
 use transom_compose::{Decision, offline};
+use transom_object::error_chain::chain;
 use transom_object::time;
 use transom_xapi::Composition;
 
@@ -48,7 +49,7 @@ async fn render_all(options: &Render, inputs: &Inputs) -> Result<Vec<Value>, Fai
     let mut documents = Vec::new();
     let mut seen: Vec<&Manifest> = Vec::new();
     for xr in &inputs.composites {
-        let job = Job::new(options, inputs, xr)?;
+        let job = Job::new(options, inputs, xr).await?;
         // Once for each Composition, however many composite resources it composes.
         if !seen.iter().any(|manifest| std::ptr::eq(*manifest, job.manifest)) {
             job.warn();
@@ -70,11 +71,11 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(options: &'a Render, inputs: &'a Inputs, xr: &'a Manifest) -> Result<Self, Failure> {
+    async fn new(options: &'a Render, inputs: &'a Inputs, xr: &'a Manifest) -> Result<Self, Failure> {
         let (manifest, composition) = inputs.composition_for(xr)?;
         let functions = inputs.functions.as_deref();
         let genuine = options.classic_output;
-        let runtime = runtime::resolve(manifest, composition, functions, options.timeout, genuine)?;
+        let runtime = runtime::resolve(manifest, composition, functions, options.timeout, genuine).await?;
         if let Some(fields) = composition.spec.without_effect() {
             anstream::eprintln!("warning: {}: {fields}", manifest.title());
         }
@@ -89,7 +90,7 @@ impl<'a> Job<'a> {
         if options.classic_output {
             let classic = Classic { xr, layout, composition, observed, context };
             let pool = Pool { required: &inputs.required, rest: &inputs.world };
-            return match classic.run(&self.runtime.functions, &pool).await {
+            return match classic.run(&*self.runtime.functions, &pool).await {
                 Ok(decision) => {
                     warn(&decision);
                     Ok(classic::documents(options, composition, xr, decision))
@@ -99,7 +100,7 @@ impl<'a> Job<'a> {
         }
         let now = time::parse(documents::TIME).unwrap_or_default();
         let input = offline::Input { xr, layout, composition, observed, context, now };
-        match offline::reconcile(&input, &self.runtime.functions, &inputs.world).await {
+        match offline::reconcile(&input, &*self.runtime.functions, &inputs.world).await {
             Ok(reconciled) => {
                 for ignored in composition.spec.ignored() {
                     anstream::eprintln!("warning: {ignored}");
@@ -108,7 +109,7 @@ impl<'a> Job<'a> {
                 Ok(documents::documents(options, xr, reconciled))
             }
             Err(offline::Error::Compose { failure, .. }) => Err(self.explain(&failure)),
-            Err(other) => Err(Failure::new(other.to_string())),
+            Err(other) => Err(Failure::new(chain(&other))),
         }
     }
 }

@@ -1,19 +1,23 @@
 //! Where the functions of a pipeline run.
 //!
-//! A function whose package is that of a built-in runs in this process. A function that is already running is called
-//! at its address. Nothing is downloaded and no container is started.
+//! Functions are resolved and run by the same resolver and runtime as in a control plane (`transom_runner`): one whose
+//! package is that of a built-in runs in this process, one that is already running is called at its address. Here their
+//! problems become errors that point at the files.
 
 use super::manifests::{self, Manifest};
 use crate::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use transom_builtins::{Builtins, Settings};
 use transom_compose::{environment, resources_mode};
-use transom_function::error_chain::chain;
 use transom_object::{meta, suggest};
-use transom_runner::{Endpoint, Options, RUNTIME_ANNOTATION, Resolver, Router, Source};
+use transom_runner::{
+    DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, Installer, LocalRuntime, Options, Problem,
+    RUNTIME_ANNOTATION, Reason, Resolver, Router, RuntimeState, Source,
+};
 use transom_xapi::Composition;
 use transom_xapi::function::Function;
 
@@ -40,28 +44,23 @@ pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<
 
 /// The functions that a composition calls.
 pub(crate) struct Runtime {
-    pub(crate) functions: Router,
+    pub(crate) functions: Arc<Router>,
+    installer: Installer,
     resolver: Resolver,
-    builtins: Builtins,
     /// The names of the built-ins that Functions are, by the names of the Functions.
     built_in: BTreeMap<String, String>,
 }
 
-/// Finds every function that a composition calls. With `genuine`, built-ins answer letter by letter as the originals.
-pub(crate) fn resolve(
+/// Makes every function that a composition calls callable, as a control plane does. With `genuine`, built-ins answer letter
+/// by letter as the originals.
+pub(crate) async fn resolve(
     composition: &Manifest,
     spec: &Composition,
     functions: Option<&[Manifest]>,
-    deadline: Duration,
+    timeout: Duration,
     genuine: bool,
 ) -> Result<Runtime, Failure> {
-    let wait_for_start = WAIT_FOR_START.min(deadline / 2);
-    let mut runtime = Runtime {
-        functions: Router::new(Options { deadline, wait_for_start, ..Options::default() }),
-        resolver: Resolver::new(transom_builtins::names()),
-        builtins: Builtins::new(&Settings { explain_refusals: !genuine, ..Settings::default() }),
-        built_in: BTreeMap::new(),
-    };
+    let mut runtime = Runtime::new(timeout, genuine);
     if spec.spec.is_resources_mode() {
         runtime.functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
     }
@@ -81,17 +80,14 @@ pub(crate) fn resolve(
                     let otherwise = || "does it exist in your Functions file?".to_owned();
                     composition.wrong(&pointer, what).remedy(remedy.unwrap_or_else(otherwise))
                 })?;
-                runtime.route(name, function)?;
+                runtime.install_manifest(function).await?;
             }
-            None => {
-                let built_in = runtime.resolver.by_name(name).map(str::to_owned).ok_or_else(|| {
-                    let what = format!("Function {name:?} is not built in, and no Functions file is given");
-                    let remedy = suggest::did_you_mean(name, transom_builtins::names());
-                    let otherwise = || format!("built in are {}", names());
-                    composition.wrong(&pointer, what).remedy(remedy.unwrap_or_else(otherwise))
-                })?;
-                runtime.run_in_process(name, &built_in);
-            }
+            None => runtime.install_builtin(name).await.map_err(|_| {
+                let what = format!("Function {name:?} is not built in, and no Functions file is given");
+                let remedy = suggest::did_you_mean(name, transom_builtins::names());
+                let otherwise = || format!("built in are {}", names());
+                composition.wrong(&pointer, what).remedy(remedy.unwrap_or_else(otherwise))
+            })?,
         }
     }
     Ok(runtime)
@@ -102,35 +98,56 @@ fn names() -> String {
 }
 
 impl Runtime {
+    fn new(timeout: Duration, genuine: bool) -> Self {
+        let wait_for_start = WAIT_FOR_START.min(timeout / 2);
+        let functions = Arc::new(Router::new(Options { wait_for_start, ..Options::default() }));
+        let builtins = Builtins::new(&Settings { explain_refusals: !genuine, ..Settings::default() });
+        let runtime = LocalRuntime::new(move |name| builtins.find(name), functions.options());
+        let resolver = Resolver::new(transom_builtins::names());
+        let installer = Installer::new(resolver.clone(), Arc::new(runtime), functions.clone());
+        Self { functions, installer, resolver, built_in: BTreeMap::new() }
+    }
+
     /// The name of the built-in that a Function is.
     pub(crate) fn built_in(&self, function: &str) -> Option<&str> {
         self.built_in.get(function).map(String::as_str)
     }
 
-    fn run_in_process(&mut self, name: &str, built_in: &str) {
-        if let Some(function) = self.builtins.find(built_in) {
-            self.functions.run_in_process(name, function);
-            self.built_in.insert(name.to_owned(), built_in.to_owned());
+    /// Makes a Function callable. One that cannot be reached yet counts as callable: it may just be starting, and the
+    /// call reports it otherwise.
+    async fn install(&mut self, function: &Function) -> Result<(), Problem> {
+        if let RuntimeState::Failed(problem) = self.installer.install(function).await {
+            return Err(problem);
         }
+        if let Source::Builtin(name) = self.resolver.resolve(function) {
+            self.built_in.insert(function.metadata.name.clone(), name);
+        }
+        Ok(())
     }
 
-    fn route(&mut self, name: &str, manifest: &Manifest) -> Result<(), Failure> {
+    /// Makes the built-in that a Function of this name is by convention callable.
+    async fn install_builtin(&mut self, name: &str) -> Result<(), Problem> {
+        let mut function = Function::default();
+        name.clone_into(&mut function.metadata.name);
+        let in_process = (RUNTIME_ANNOTATION.to_owned(), "InProcess".to_owned());
+        function.metadata.annotations = Some(BTreeMap::from([in_process]));
+        self.install(&function).await
+    }
+
+    async fn install_manifest(&mut self, manifest: &Manifest) -> Result<(), Failure> {
         let function: Function = serde_json::from_value::<Function>(manifest.object.clone())
             .map_err(|e| manifest.wrong("/spec", format!("this is not a Function: {e}")))?;
-        match self.resolver.resolve(&function) {
-            Source::Endpoint { address, annotation } => {
-                let called = self.functions.call_at(name, Endpoint::plaintext(address));
-                called.map_err(|e| manifest.wrong(&annotation_pointer(annotation), chain(&e)))
+        check_runtime(manifest)?;
+        self.install(&function).await.map_err(|problem| match problem.reason {
+            Reason::InvalidEndpoint => {
+                let is_set = |key: &&str| meta::annotation(&manifest.object, key).is_some();
+                let keys = [ENDPOINT_ANNOTATION, DEVELOPMENT_TARGET_ANNOTATION];
+                let key = keys.into_iter().find(is_set).unwrap_or(RUNTIME_ANNOTATION);
+                manifest.wrong(&annotation_pointer(key), problem.message)
             }
-            source => {
-                check_runtime(name, manifest)?;
-                let Source::Builtin(built_in) = source else {
-                    return Err(not_built_in(name, manifest, &function));
-                };
-                self.run_in_process(name, &built_in);
-                Ok(())
-            }
-        }
+            Reason::UnsupportedPackage => not_built_in(manifest, &function),
+            _ => manifest.wrong("/spec", problem.message),
+        })
     }
 }
 
@@ -138,20 +155,23 @@ fn annotation_pointer(key: &str) -> String {
     format!("/metadata/annotations/{}", key.replace('/', "~1"))
 }
 
-/// Refuses a runtime that `render` does not have.
-fn check_runtime(name: &str, manifest: &Manifest) -> Result<(), Failure> {
-    match meta::annotation(&manifest.object, RUNTIME_ANNOTATION) {
-        None | Some("Docker" | "InProcess") => Ok(()),
+/// Refuses a runtime that `render` does not have. With an endpoint the runtime does not matter.
+fn check_runtime(manifest: &Manifest) -> Result<(), Failure> {
+    let annotation = |key: &str| meta::annotation(&manifest.object, key);
+    match annotation(RUNTIME_ANNOTATION) {
+        None | Some("Docker" | "InProcess" | "Development") => Ok(()),
+        Some(_) if annotation(ENDPOINT_ANNOTATION).is_some() => Ok(()),
         Some(runtime) => {
-            let what = format!("unknown runtime {runtime:?} for Function {name:?}");
+            let what = format!("unknown runtime {runtime:?} for Function {:?}", meta::name(&manifest.object));
             let remedy = "built-in functions need none, all others run as Development";
             Err(manifest.wrong(&annotation_pointer(RUNTIME_ANNOTATION), what).remedy(remedy))
         }
     }
 }
 
-fn not_built_in(name: &str, manifest: &Manifest, function: &Function) -> Failure {
-    let what = format!("Function {name:?} is not built in: its package is {:?}", function.spec.package);
+fn not_built_in(manifest: &Manifest, function: &Function) -> Failure {
+    let (name, package) = (&function.metadata.name, &function.spec.package);
+    let what = format!("Function {name:?} is not built in: its package is {package:?}");
     let meant = suggest::did_you_mean(function.repository_name(), transom_builtins::names());
     manifest.wrong("/spec/package", what).remedy(meant.unwrap_or_else(|| {
         format!(

@@ -281,6 +281,9 @@ fn functions_that_cannot_run_are_pointed_at() {
     says(&files, &["xr.yaml", "python.yaml", "python-functions.yaml"], 1, &["is not built in", development]);
     let runtime = ["xr.yaml", COMPOSITION, "functions.yaml", "-a", "render.crossplane.io/runtime=Magic"];
     says(&files, &runtime, 1, &["unknown runtime \"Magic\""]);
+    let endpoint = ["xr.yaml", COMPOSITION, "functions.yaml", "-a", "transom.io/endpoint=elsewhere"];
+    let address = "\"elsewhere\" is not an address of a function; write it like localhost:9443: it needs a host and a port";
+    says(&files, &endpoint, 1, &[address, "functions.yaml:"]);
     let nobody = [
         &["xr.yaml", COMPOSITION, "functions.yaml", "-a", "render.crossplane.io/runtime=Development"][..],
         &["-a", "render.crossplane.io/runtime-development-target=localhost:1", "--timeout", "500ms"],

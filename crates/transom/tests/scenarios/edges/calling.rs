@@ -220,7 +220,7 @@ async fn case_87_a_selector_that_says_nothing_is_an_error() {
     })
     .await;
     user.apply(&object("Thing", "one", "")).await;
-    let words = "cannot run Composition pipeline step \"step-0\": fetching resources for nothing: \"\" is no apiVersion";
+    let words = "cannot run Composition pipeline step \"step-0\": fetching resources for nothing: \"\" is not an apiVersion";
     let failed = user.until(THING, "one", |o| message_of(o, "Synced").contains(words)).await;
     assert_eq!(reason_of(&failed, "Synced"), "ReconcileError");
     until_called(&calls, 2).await;
@@ -254,6 +254,6 @@ async fn case_88_schemas_are_those_of_one_kind_written_out() {
         assert_eq!(call.required_schema(name), Some(None), "{name} was looked up, and is none");
     }
     user.apply(&object("Thing", "two", "coolField: odd")).await;
-    let words = "fetching schema for odd: \"a/b/c\" is no apiVersion";
+    let words = "fetching schema for odd: \"a/b/c\" is not an apiVersion";
     user.until(THING, "two", |o| message_of(o, "Synced").contains(words)).await;
 }
