@@ -7,15 +7,15 @@ use std::process::ExitCode;
 #[derive(Debug)]
 pub(crate) struct Failure {
     what: String,
-    place: Option<Box<Place>>,
+    location: Option<Box<SourceLocation>>,
     remedy: Option<String>,
     /// What else is wrong.
     more: Vec<Failure>,
 }
 
-/// A place in a file, for people: line and column count from one.
+/// A location in a file, for people: line and column count from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SourceLocation {
     pub(crate) file: String,
     pub(crate) line: usize,
     pub(crate) column: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Place {
 
 impl Failure {
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), place: None, remedy: None, more: Vec::new() }
+        Self { what: what.into(), location: None, remedy: None, more: Vec::new() }
     }
 
     #[must_use]
@@ -35,8 +35,8 @@ impl Failure {
     }
 
     #[must_use]
-    pub(crate) fn at(mut self, place: Place) -> Self {
-        self.place = Some(Box::new(place));
+    pub(crate) fn at(mut self, location: SourceLocation) -> Self {
+        self.location = Some(Box::new(location));
         self
     }
 
@@ -55,19 +55,19 @@ impl Failure {
 
     /// Prints to stderr; exit code 1.
     pub(crate) fn report(&self) -> ExitCode {
-        anstream::eprintln!("{}", Shown { failure: self, level: Level::Error, colour: true });
+        anstream::eprintln!("{}", FailureDisplay { failure: self, level: Level::Error, colour: true });
         ExitCode::FAILURE
     }
 
     /// Prints to stderr as something that is wrong but stops nothing.
     pub(crate) fn warn(&self) {
-        anstream::eprintln!("{}", Shown { failure: self, level: Level::Warning, colour: true });
+        anstream::eprintln!("{}", FailureDisplay { failure: self, level: Level::Warning, colour: true });
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Shown { failure: self, level: Level::Error, colour: false }.fmt(f)
+        FailureDisplay { failure: self, level: Level::Error, colour: false }.fmt(f)
     }
 }
 
@@ -78,15 +78,15 @@ enum Level {
 }
 
 /// A failure as it is printed. Colours are removed again on their way to anything but a terminal that wants them.
-struct Shown<'a> {
+struct FailureDisplay<'a> {
     failure: &'a Failure,
     level: Level,
     colour: bool,
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for FailureDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { failure: Failure { what, place, remedy, more }, level, colour } = *self;
+        let Self { failure: Failure { what, location, remedy, more }, level, colour } = *self;
         // The colours of the command line's own errors.
         let bold = |of: AnsiColor| if colour { of.on_default().bold() } else { Style::new() };
         let (label, mark) = match level {
@@ -95,13 +95,13 @@ impl fmt::Display for Shown<'_> {
         };
         let margin = bold(AnsiColor::Blue);
         write!(f, "{mark}{label}{mark:#} {what}")?;
-        match (place, remedy) {
+        match (location, remedy) {
             (None, None) => {}
             (None, Some(remedy)) => write!(f, "; {remedy}")?,
-            (Some(place), remedy) => {
-                place.show(f, mark, margin)?;
+            (Some(location), remedy) => {
+                location.show(f, mark, margin)?;
                 if let Some(remedy) = remedy {
-                    write!(f, "\n{}{margin} ={margin:#} {remedy}", place.indent())?;
+                    write!(f, "\n{}{margin} ={margin:#} {remedy}", location.indent())?;
                 }
             }
         }
@@ -109,13 +109,13 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// As wide as the number of the line.
     fn indent(&self) -> String {
         " ".repeat(self.line.to_string().len())
     }
 
-    /// The line with a caret below the place.
+    /// The line with a caret below the location.
     fn show(&self, f: &mut fmt::Formatter<'_>, mark: Style, margin: Style) -> fmt::Result {
         let Self { file, line, column, text } = self;
         let indent = self.indent();
@@ -134,8 +134,9 @@ mod tests {
 
     #[test]
     fn a_failure_points_at_its_place() {
-        let place = Place { file: "a.yaml".to_owned(), line: 12, column: 3, text: "\t kind: B".to_owned() };
-        let failure = Failure::new("wrong kind").at(place).remedy("write A");
+        let location =
+            SourceLocation { file: "a.yaml".to_owned(), line: 12, column: 3, text: "\t kind: B".to_owned() };
+        let failure = Failure::new("wrong kind").at(location).remedy("write A");
         assert_eq!(
             failure.to_string(),
             "error: wrong kind\n  --> a.yaml:12:3\n   |\n12 | \t kind: B\n   | \t ^\n   = write A"
@@ -155,15 +156,15 @@ mod tests {
 
     #[test]
     fn only_what_is_for_a_terminal_is_coloured() {
-        let place = Place { file: "a.yaml".to_owned(), line: 1, column: 1, text: "a".to_owned() };
-        let failure = Failure::new("odd").at(place).remedy("even");
-        let shown = |level| Shown { failure: &failure, level, colour: true }.to_string();
+        let location = SourceLocation { file: "a.yaml".to_owned(), line: 1, column: 1, text: "a".to_owned() };
+        let failure = Failure::new("odd").at(location).remedy("even");
+        let printed = |level| FailureDisplay { failure: &failure, level, colour: true }.to_string();
         assert!(
-            shown(Level::Error).starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m odd\n"),
+            printed(Level::Error).starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m odd\n"),
             "{}",
-            shown(Level::Error)
+            printed(Level::Error)
         );
-        let plain = anstream::adapter::strip_str(&shown(Level::Warning)).to_string();
+        let plain = anstream::adapter::strip_str(&printed(Level::Warning)).to_string();
         assert_eq!(plain, failure.to_string().replacen("error", "warning", 1));
     }
 }

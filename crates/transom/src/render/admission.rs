@@ -61,10 +61,10 @@ impl Admission {
         if !validate::blocks_rules(&errors) {
             errors.extend(self.rules.validate(&admitted, None, &root));
         }
-        let mut said = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let unknown = unknown.iter().map(|field| self.unknown(object, field));
         let refused = errors.iter().map(|error| self.refused(object, error));
-        unknown.chain(refused).filter(|objection| said.insert(objection.what.clone())).collect()
+        unknown.chain(refused).filter(|objection| seen.insert(objection.what.clone())).collect()
     }
 
     /// Makes of an object what an API server would validate; returns the fields that it does not know.
@@ -197,27 +197,27 @@ mod tests {
 
     fn objections(spec: &Value) -> Vec<(String, String, String)> {
         let object = json!({"apiVersion": "e/v1", "kind": "E", "metadata": {"name": "e"}, "spec": spec});
-        let said = admission().objections(&object).into_iter();
-        said.map(|o| (o.pointer, o.what, o.remedy.unwrap_or_default())).collect()
+        let objections = admission().objections(&object).into_iter();
+        objections.map(|o| (o.pointer, o.what, o.remedy.unwrap_or_default())).collect()
     }
 
     #[test]
     fn objections_are_an_api_servers() {
-        let said = |pointer: &str, what: &str, remedy: &str| {
+        let only = |pointer: &str, what: &str, remedy: &str| {
             vec![(pointer.to_owned(), what.to_owned(), remedy.to_owned())]
         };
         assert_eq!(objections(&json!({"size": "small"})), []);
         assert_eq!(
             objections(&json!({"siez": "small"})),
-            said("/spec/siez", "unknown field \"siez\"", "did you mean \"size\"?")
+            only("/spec/siez", "unknown field \"siez\"", "did you mean \"size\"?")
         );
         assert_eq!(
             objections(&json!({"colour": "red"})),
-            said("/spec/colour", "unknown field \"colour\"", "the fields here are max, min, size")
+            only("/spec/colour", "unknown field \"colour\"", "the fields here are max, min, size")
         );
         assert_eq!(
             objections(&json!({"size": "smal"})),
-            said(
+            only(
                 "/spec/size",
                 "spec.size: Unsupported value: \"smal\": supported values: \"small\", \"large\"",
                 "did you mean \"small\"?"
@@ -225,7 +225,7 @@ mod tests {
         );
         assert_eq!(
             objections(&json!({"min": "two"})),
-            said(
+            only(
                 "/spec/min",
                 "spec.min: Invalid value: \"string\": spec.min in body must be of type integer: \"string\"",
                 ""

@@ -160,7 +160,7 @@ fn compositions(path: &Path) -> Result<Vec<(Manifest, Composition)>, Failure> {
         }
         check_composition(&manifest)?;
         let composition = serde_json::from_value(manifest.object.clone())
-            .map_err(|e| manifest.wrong("/spec", format!("this is no Composition: {e}")))?;
+            .map_err(|e| manifest.wrong("/spec", format!("this is not a Composition: {e}")))?;
         Ok((manifest, composition))
     };
     manifests.into_iter().map(read).collect()

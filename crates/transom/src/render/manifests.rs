@@ -1,6 +1,6 @@
 //! Reading manifests from files, so that whatever is wrong with one can be pointed at.
 
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, SourceLocation};
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ struct Source {
 }
 
 impl Source {
-    fn place(&self, line: usize, column: usize) -> Place {
+    fn location(&self, line: usize, column: usize) -> SourceLocation {
         let text = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default().to_owned();
-        Place { file: self.name.clone(), line, column, text }
+        SourceLocation { file: self.name.clone(), line, column, text }
     }
 }
 
@@ -31,22 +31,22 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// Where the value at a JSON pointer was written, or what is around it.
-    pub(crate) fn place(&self, pointer: &str) -> Place {
+    pub(crate) fn location(&self, pointer: &str) -> SourceLocation {
         let mut pointer = pointer;
         loop {
             if let Some(found) = self.document.span_of(pointer).filter(|_| !pointer.is_empty()) {
-                return self.source.place(found.line, found.column);
+                return self.source.location(found.line, found.column);
             }
             match pointer.rsplit_once('/') {
                 Some((around, _)) => pointer = around,
-                None => return self.source.place(self.document.line, 1),
+                None => return self.source.location(self.document.line, 1),
             }
         }
     }
 
     /// A failure about the value at a JSON pointer.
     pub(crate) fn wrong(&self, pointer: &str, what: impl Into<String>) -> Failure {
-        Failure::new(what).at(self.place(pointer))
+        Failure::new(what).at(self.location(pointer))
     }
 
     /// `Kind/name`, or as much of it as there is.
@@ -61,7 +61,7 @@ pub(crate) fn load(path: &Path, what: &str) -> Result<Vec<Manifest>, Failure> {
     for source in sources(path, what)? {
         let documents = yaml::read_documents(&source.text).map_err(|e| {
             Failure::new(format!("{what}: this is not YAML: {}", e.message))
-                .at(source.place(e.line, e.column))
+                .at(source.location(e.line, e.column))
         })?;
         for document in documents.into_iter().filter(|document| !document.value.is_null()) {
             let manifest = Manifest { object: document.value.clone(), document, source: Arc::clone(&source) };
@@ -124,6 +124,6 @@ pub(crate) fn value(text: &str, what: &str) -> Result<Value, Failure> {
     yaml::read(text).map_err(|e| {
         let source = Source { name: what.to_owned(), text: text.to_owned() };
         Failure::new(format!("{what} is neither JSON nor YAML: {}", e.message))
-            .at(source.place(e.line, e.column))
+            .at(source.location(e.line, e.column))
     })
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   transom render xr.yaml composition.yaml                        every function of the pipeline is built in
-  transom render xr.yaml composition.yaml functions.yaml -r      and show what the functions say
+  transom render xr.yaml composition.yaml functions.yaml -r      and show results and events
   transom render xr.yaml composition.yaml -o observed.yaml       as if these resources existed already
   transom render xr.yaml composition.yaml -e environment.yaml    with resources that functions may require
 
@@ -38,7 +38,7 @@ pub(crate) struct Render {
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) context_values: Vec<(String, String)>,
 
-    /// Append what functions and the reconciler say, as documents of kind Result
+    /// Append the results of functions and the events of the reconciler, as documents of kind Result
     #[arg(short = 'r', long)]
     pub(crate) include_function_results: bool,
 
@@ -90,7 +90,7 @@ pub(crate) struct Render {
     pub(crate) ignored: Ignored,
 }
 
-/// Flags that say how Crossplane would get hold of its functions and of itself. There is nothing to get hold of here.
+/// Flags for how Crossplane downloads and runs functions and itself. They have no effect here.
 #[derive(Args)]
 pub(crate) struct Ignored {
     #[arg(long, hide = true)]
