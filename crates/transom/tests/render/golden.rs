@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use transom_compose::offline::{Error, Input, Reconciled, layout_for, reconcile};
 use transom_compose::{Objects, Requirements};
+use transom_object::error_chain::chain;
 use transom_runner::{Options, Router};
 use transom_xapi::Composition;
 
@@ -147,11 +148,11 @@ async fn check(golden: &Value, functions: &Router) -> Result<(), String> {
             difference("", &ours, &expected(golden)).map_or(Ok(()), Err)
         }
         (Ok(_), Some(error)) => Err(format!("succeeds, but should fail: {error}")),
-        (Err(ours), None) => Err(format!("fails: {ours}")),
+        (Err(ours), None) => Err(format!("fails: {}", chain(&ours))),
         (Err(ours), Some(theirs))
-            if ours.to_string() != theirs && !explains(&ours.to_string().into(), &theirs.into()) =>
+            if chain(&ours) != theirs && !explains(&chain(&ours).into(), &theirs.into()) =>
         {
-            Err(format!("fails differently: {ours} instead of: {theirs}"))
+            Err(format!("fails differently: {} instead of: {theirs}", chain(&ours)))
         }
         (Err(Error::Compose { so_far, failure }), Some(_)) if !golden["expected"].is_null() => {
             let ours = output(&so_far, &failure.requirements);
