@@ -20,8 +20,8 @@ impl Admission for UsageAdmission {
 
     async fn review(&self, review: &Review<'_>) -> Verdict {
         let operation = review.operation.as_str();
-        let (old_object, options) = (review.old_object, review.options);
-        match self.0.decide(&DeletionRequest { operation, old_object, options }) {
+        let (old_object, options, dry_run) = (review.old_object, review.options, review.dry_run);
+        match self.0.decide(&DeletionRequest { operation, old_object, options, dry_run }) {
             DeletionDecision::Allowed => Verdict::allow(),
             DeletionDecision::InUse(why) | DeletionDecision::Invalid(why) => {
                 Verdict::refuse(Status::new(409, IN_USE_REASON, why))

@@ -11,12 +11,12 @@ use transom_object::{GroupVersionKind, meta};
 use transom_xapi::constants::{annotation, label, owner};
 use transom_xapi::usage::{self, Usage, in_use_message};
 
-/// Attempts that may wait to be noted; more are not.
-const BACKLOG: usize = 256;
-/// Attempts that are remembered until what was in use is free.
-const REMEMBERED: usize = 4096;
+/// Deletion attempts that may wait to be recorded; further ones are dropped.
+const MAX_PENDING_ATTEMPTS: usize = 256;
+/// Deletion attempts that are remembered until the object is no longer in use; further ones are only recorded.
+const MAX_REMEMBERED_ATTEMPTS: usize = 4096;
 
-/// What is said of an object that is marked as used while the usages are still being read.
+/// The refusal while the usages are still being listed.
 const STARTING: &str = "This resource is in-use by usage(s) that are not known yet, because the control plane is starting. \
                         Try again in a moment.";
 
@@ -31,37 +31,39 @@ pub struct Protection {
 
 impl Default for Protection {
     fn default() -> Self {
-        let (attempts, noted) = mpsc::channel(BACKLOG);
+        let (attempts, noted) = mpsc::channel(MAX_PENDING_ATTEMPTS);
         Self { cache: Arc::default(), attempts, noted: Mutex::new(Some(noted)), tried: Mutex::default() }
     }
 }
 
 impl Protection {
-    /// Why an object must not be deleted, if it must not. `policy` is how it was to be deleted: that is noted on the
-    /// object, so that it can happen later.
-    pub(super) fn refusal(&self, object: &Value, policy: Option<&str>) -> Option<String> {
+    /// Why an object must not be deleted, if it must not.
+    pub(super) fn refusal(&self, object: &Value) -> Option<String> {
         if meta::label(object, label::IN_USE) != Some("true") {
             return None;
         }
-        let why = self.cache.lock().refusal(object)?;
+        self.cache.lock().refusal(object)
+    }
+
+    /// Records on a refused object how it was to be deleted, so that it can be deleted once it is no longer in use.
+    pub(super) fn record_attempt(&self, object: &Value, policy: Option<&str>) {
         let policy = policy.unwrap_or("Background");
         let mut tried = self.tried();
-        if tried.len() < REMEMBERED {
+        if tried.len() < MAX_REMEMBERED_ATTEMPTS {
             tried.insert(meta::uid(object).into(), policy.to_owned());
         }
         drop(tried);
         if meta::annotation(object, annotation::DELETION_ATTEMPT) != Some(policy) {
-            // Best effort: not being able to note it does not make it deletable.
+            // Best effort: not being able to record it does not make it deletable.
             let _ = self.attempts.try_send((object.clone(), policy.to_owned()));
         }
-        Some(why)
     }
 
     fn tried(&self) -> MutexGuard<'_, BTreeMap<Box<str>, String>> {
         self.tried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How somebody tried to delete an object while it was in use. It is forgotten.
+    /// Removes and returns the propagation policy of a refused deletion.
     pub(super) fn take_attempt(&self, object: &Value) -> Option<String> {
         self.tried().remove(meta::uid(object))
     }
@@ -113,7 +115,8 @@ impl Usages {
         }
     }
 
-    /// Why an object that is marked as used must not be deleted. Before all usages are known, nobody knows that it may.
+    /// Why an object with the label must not be deleted. Until all usages are listed, every object with the label is
+    /// refused.
     fn refusal(&self, object: &Value) -> Option<String> {
         if super::kinds().iter().all(|kind| self.complete.contains(kind)) {
             return in_use_message(&self.usages_of(object));
@@ -165,6 +168,13 @@ pub(super) fn record(cluster: Cluster, protection: &Protection) -> JoinHandle<()
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    impl Protection {
+        /// How many attempts wait to be recorded on their objects.
+        pub(in super::super) fn pending_attempts(&self) -> usize {
+            self.noted.lock().unwrap().as_ref().unwrap().len()
+        }
+    }
 
     /// Makes these usages known, and no others exist.
     pub(in super::super) fn complete<const N: usize>(protection: &Protection, usages: [(&str, Usage); N]) {

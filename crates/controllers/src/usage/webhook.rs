@@ -33,6 +33,8 @@ pub struct DeletionRequest<'a> {
     pub old_object: Option<&'a Value>,
     /// `DeleteOptions`.
     pub options: &'a Value,
+    /// Nothing is deleted whatever the decision, and a refused attempt is not recorded.
+    pub dry_run: bool,
 }
 
 impl Protection {
@@ -47,10 +49,11 @@ impl Protection {
         let Some(object) = request.old_object.filter(|object| object.is_object()) else {
             return DeletionDecision::Invalid("the request has no oldObject".to_owned());
         };
-        match self.refusal(object, request.options["propagationPolicy"].as_str()) {
-            Some(reason) => DeletionDecision::InUse(reason),
-            None => DeletionDecision::Allowed,
+        let Some(reason) = self.refusal(object) else { return DeletionDecision::Allowed };
+        if !request.dry_run {
+            self.record_attempt(object, request.options["propagationPolicy"].as_str());
         }
+        DeletionDecision::InUse(reason)
     }
 
     /// The response to an `AdmissionReview`, as Crossplane's webhook gives it.
@@ -60,6 +63,7 @@ impl Protection {
             operation: request["operation"].as_str().unwrap_or_default(),
             old_object: request.get("oldObject"),
             options: &request["options"],
+            dry_run: request["dryRun"].as_bool().unwrap_or_default(),
         });
         let (allowed, status) = match answer {
             DeletionDecision::Allowed => (true, json!({"metadata": {}, "code": 200})),
@@ -118,6 +122,22 @@ mod tests {
         assert_eq!(used["response"], json!({"uid": "r", "allowed": false, "status": status}));
         let object = &review("DELETE", true)["request"]["oldObject"];
         assert_eq!(protection.take_attempt(object).as_deref(), Some("Foreground"), "for its replay");
+    }
+
+    #[test]
+    fn a_dry_run_is_refused_and_not_recorded() {
+        let protection = Protection::default();
+        complete(&protection, [("1", usage("Usage", "here", "u", "map"))]);
+        let mut dry = review("DELETE", true);
+        dry["request"]["dryRun"] = json!(true);
+        assert_eq!(protection.review(&dry)["response"]["allowed"], false);
+        let object = dry["request"]["oldObject"].clone();
+        assert_eq!(protection.take_attempt(&object), None, "nothing to replay");
+        assert_eq!(protection.pending_attempts(), 0, "nothing is written to the object");
+        dry["request"]["dryRun"] = json!(false);
+        protection.review(&dry);
+        assert_eq!(protection.pending_attempts(), 1);
+        assert_eq!(protection.take_attempt(&object).as_deref(), Some("Foreground"));
     }
 
     #[test]

@@ -24,6 +24,7 @@ impl Admission for UsageProtection {
             operation: review.operation.as_str(),
             old_object: review.old_object,
             options: review.options,
+            dry_run: review.dry_run,
         });
         let denied = |why: String| format!("admission webhook {WEBHOOK:?} denied the request: {why}");
         match answer {
