@@ -117,14 +117,16 @@ impl Server {
             Ok(info) => info,
             Err(status) => return failed(&status),
         };
-        let user = match self.admitted_user(&info, &parts).await {
+        let deadline = Deadline::of(&info, &query);
+        let user = match deadline.limit(self.admitted_user(&info, &parts)).await {
             Ok(user) => user,
             Err(status) => return failed(&status),
         };
         match info {
             RequestInfo::Other(segments) => self.other(&segments, &parts, &query, &on_error).await,
             RequestInfo::Resource { verb, target } => {
-                match self.resource(verb, target, query, accept, user, parts, body).await {
+                let work = self.resource(verb, target, query, accept, user, parts, body, deadline);
+                match work.await {
                     Ok(response) => response,
                     Err(status) => failed(&status),
                 }
@@ -218,6 +220,7 @@ impl Server {
         user: Identity,
         parts: Parts,
         body: B,
+        deadline: Deadline,
     ) -> Result<Response<ApiBody>, Status>
     where
         B: Body + Send,
@@ -265,10 +268,9 @@ impl Server {
             headers: parts.headers,
             warnings,
         };
-        let deadline = request_timeout(&call)?;
+        let deadline = deadline.validated()?;
         let work = async { verbs::dispatch(&call, read_body(body, verb).await?).await };
-        let done = tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| Err(timed_out()));
-        let mut response = match done {
+        let mut response = match deadline.limit(work).await {
             Ok(answer) => respond::render(answer, &call.accept),
             Err(status) => respond::render_error(&status, &call.accept),
         };
@@ -281,14 +283,42 @@ fn page_not_found() -> Response<ApiBody> {
     respond::text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-fn timed_out() -> Status {
-    Status::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+/// When a request is given up: one deadline for everything that it waits for, authorization included.
+struct Deadline {
+    at: tokio::time::Instant,
+    /// Why the `timeout=` of the query is invalid. It is reported to users that the authorizer allows, as the last of
+    /// all mistakes.
+    invalid: Option<Status>,
 }
 
-/// `timeout=` on the query shortens or stretches the default, as Go durations.
-fn request_timeout(call: &Call) -> Result<Duration, Status> {
-    let asked = call.query.get("timeout");
-    if asked.is_empty() || call.verb == Verb::Watch {
+impl Deadline {
+    fn of(info: &RequestInfo, query: &Query) -> Self {
+        let (timeout, invalid) = match request_timeout(info, query) {
+            Ok(timeout) => (timeout, None),
+            Err(status) => (REQUEST_TIMEOUT, Some(status)),
+        };
+        Self { at: tokio::time::Instant::now() + timeout, invalid }
+    }
+
+    fn validated(self) -> Result<Self, Status> {
+        match self.invalid {
+            Some(status) => Err(status),
+            None => Ok(self),
+        }
+    }
+
+    async fn limit<T>(&self, work: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        let timed_out =
+            || Status::new(504, "Timeout", "Timeout: request did not complete within the allotted timeout");
+        tokio::time::timeout_at(self.at, work).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+}
+
+/// `timeout=` on the query shortens the default; it is a Go duration.
+fn request_timeout(info: &RequestInfo, query: &Query) -> Result<Duration, Status> {
+    let asked = query.get("timeout");
+    let limited = matches!(info, RequestInfo::Resource { verb, .. } if *verb != Verb::Watch);
+    if asked.is_empty() || !limited {
         return Ok(REQUEST_TIMEOUT);
     }
     let invalid =

@@ -4,6 +4,7 @@ use crate::client::{Client, config_map};
 use http::Method;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use transom_apiserver::{Attributes, Authorizer, Decision, Identity, Options, async_trait};
 use transom_store::Store;
 
@@ -217,4 +218,51 @@ async fn the_default_lets_only_masters_write() {
     anonymous.get("/version").await.expect(200);
     anonymous.get("/api").await.expect(401);
     anonymous.get(MAPS).await.expect(401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authorizer_that_panics_or_hangs_fails_its_request_only() {
+    struct Failing;
+
+    #[async_trait]
+    impl Authorizer for Failing {
+        async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+            match (attributes.name, attributes.path) {
+                ("panics", _) | (_, "/openapi/v3") => panic!("as the test wants"),
+                ("hangs", _) | (_, "/metrics") => std::future::pending().await,
+                ("slow", _) => tokio::time::sleep(Duration::from_secs(10)).await,
+                _ => {}
+            }
+            Decision::Allowed
+        }
+    }
+
+    let store = Store::in_step(transom_store::Options::default());
+    let client = Client::with(&store, Options { authorizer: Box::new(Failing), ..Options::default() }).await;
+    let started = tokio::time::Instant::now();
+    let others = async {
+        for path in [&*format!("{MAPS}/panics"), "/openapi/v3"] {
+            let failed = client.get(path).await.expect(500).json();
+            let message = failed["message"].as_str().unwrap();
+            assert!(message.contains("the request handler failed unexpectedly"), "{message}");
+        }
+        client.post(MAPS, &config_map("slow")).await.expect(201);
+        assert!(started.elapsed() < Duration::from_secs(1), "nothing waits for the authorizer that hangs");
+    };
+    let after = async |path: &str| {
+        let reply = client.get(path).await.expect(504).json();
+        assert_eq!(reply["message"], "Timeout: request did not complete within the allotted timeout");
+        started.elapsed().as_secs()
+    };
+    let (default, shorter) = (format!("{MAPS}/hangs"), format!("{MAPS}/hangs?timeout=5s"));
+    let (default, shorter, watch, path, ()) = tokio::join!(
+        after(&default),
+        after(&shorter),
+        after("/api/v1/watch/namespaces/default/configmaps/hangs?timeout=5s"),
+        after("/metrics"),
+        others
+    );
+    assert_eq!((default, shorter, watch, path), (60, 5, 60, 60), "seconds");
+    client.get(&format!("{MAPS}/slow")).await.expect(200);
+    client.get(&format!("{MAPS}/slow?timeout=5s")).await.expect(504);
 }
