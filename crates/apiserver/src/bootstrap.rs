@@ -15,6 +15,7 @@ use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use transom_metrics::MetricsRegistry;
 use transom_object::{GroupVersionResource, Status};
 use transom_store::Store;
 
@@ -26,8 +27,8 @@ pub struct Options {
     pub ca_certificate: String,
     /// The PKCS#8 key that signs service account tokens; without one, tokens end with the process.
     pub token_key: Option<Vec<u8>>,
-    /// Metrics of other components in the process, in the text format of Prometheus: served with the server's own.
-    pub more_metrics: Option<MoreMetrics>,
+    /// Served at `/metrics`. The server adds its own metrics.
+    pub metrics: MetricsRegistry,
     /// What `/readyz` waits for besides the server itself, by name.
     pub ready_checks: Vec<(&'static str, health::Check)>,
     /// Plugins that review writes, in the order in which they are called.
@@ -36,16 +37,13 @@ pub struct Options {
     pub environment: Box<dyn Environment>,
 }
 
-/// Renders the metrics of other components.
-pub type MoreMetrics = Box<dyn Fn() -> String + Send + Sync>;
-
 impl Default for Options {
     fn default() -> Self {
         Self {
             authorizer: Box::new(MastersOnly),
             ca_certificate: String::new(),
             token_key: None,
-            more_metrics: None,
+            metrics: MetricsRegistry::default(),
             ready_checks: Vec::new(),
             admission: Vec::new(),
             environment: Box::new(SystemEnvironment),
@@ -71,7 +69,7 @@ impl Server {
             definitions: Arc::new(Mutex::new(())),
             service_claims: services::Claims::default(),
             health: health::Health::with(options.ready_checks),
-            metrics: metrics::Metrics::with(options.more_metrics),
+            metrics: metrics::Metrics::new(options.metrics),
             documents: openapi::Cache::default(),
             ca_certificate: options.ca_certificate,
             signer,

@@ -55,7 +55,7 @@ pub use admission::{Admission, Endpoint, Operation, Phase, Review, Verdict};
 pub use async_trait::async_trait;
 pub use auth::{Attributes, Authorizer, Decision, Identity, MastersOnly};
 pub use body::ApiBody;
-pub use bootstrap::{MoreMetrics, Options};
+pub use bootstrap::Options;
 pub use environment::{Environment, SystemEnvironment};
 pub use health::Check;
 pub use server::Server;

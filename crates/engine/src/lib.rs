@@ -17,7 +17,7 @@
 //! | `run_log`, `seen_versions` | suppression of echoes; `README.md` explains it with a timeline |
 //! | `cluster` | the client of the API server |
 //! | `settled` | whether an apply would change anything |
-//! | `error`, `events`, `metrics`, `readiness`, `clock` | what is reported, and when |
+//! | `error`, `events`, `metrics`, `queue_metrics`, `readiness`, `clock` | what is reported, and when |
 
 #![warn(missing_docs)]
 
@@ -35,6 +35,7 @@ mod index;
 mod metrics;
 mod mirror;
 mod queue;
+mod queue_metrics;
 mod readiness;
 mod run_log;
 mod seen_versions;

@@ -1,190 +1,229 @@
 //! The metrics of controllers, under the names that Crossplane and controller-runtime use.
 //!
-//! Counters and histograms are updated as things happen. The counts of a [`Queue`] are read when the metrics are
-//! rendered, and are added to the counters when its controller stops.
+//! Counters and histograms are updated as things happen, through the handles in [`ControllerMetrics`]: a run costs no
+//! lookup by labels. What a [`Queue`] counts is read when metrics are rendered; see [`crate::queue_metrics`].
 
+use crate::queue_metrics::QueueMetrics;
 use crate::{Counts, Queue};
-use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use transom_metrics::{LabelValue, MetricsRegistry};
 
 /// Upper bounds of the buckets of durations, in seconds: Prometheus' own, and some on either side.
 const BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0];
 
-#[derive(Default)]
-struct Histogram {
-    counts: [u64; BUCKETS.len()],
-    count: u64,
-    sum: f64,
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerLabels {
+    controller: LabelValue,
 }
 
-impl Histogram {
-    fn observe(&mut self, seconds: f64) {
-        for (count, bound) in self.counts.iter_mut().zip(BUCKETS) {
-            *count += u64::from(seconds <= bound);
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RunLabels {
+    controller: LabelValue,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WatchLabels {
+    controller: LabelValue,
+    r#type: &'static str,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunResult {
+    Success,
+    Requeue,
+    RequeueAfter,
+    Error,
+}
+
+impl RunResult {
+    /// The result as controller-runtime names it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Requeue => "requeue",
+            Self::RequeueAfter => "requeue_after",
+            Self::Error => "error",
         }
-        self.count += 1;
-        self.sum += seconds;
     }
 }
 
-/// Labels in the order they are shown.
-type Labels = Vec<(&'static str, String)>;
-type Counters = BTreeMap<&'static str, BTreeMap<Labels, u64>>;
-
-#[derive(Default)]
-struct Series {
-    counters: Counters,
-    histograms: BTreeMap<&'static str, BTreeMap<Labels, Histogram>>,
-    queues: Vec<(String, Weak<Queue>)>,
+/// The metrics of all controllers of a process.
+pub struct Metrics {
+    registry: MetricsRegistry,
+    families: Families,
+    queues: QueueMetrics,
 }
 
-/// Counters and histograms by name and labels.
-#[derive(Default)]
-pub struct Metrics(Mutex<Series>);
+#[derive(Clone)]
+struct Families {
+    runs: Family<RunLabels, Counter>,
+    errors: Family<ControllerLabels, Counter>,
+    panics: Family<ControllerLabels, Counter>,
+    run_seconds: Family<ControllerLabels, Histogram>,
+    controllers_started: Family<ControllerLabels, Counter>,
+    controllers_stopped: Family<ControllerLabels, Counter>,
+    watches_started: Family<WatchLabels, Counter>,
+    watches_stopped: Family<WatchLabels, Counter>,
+}
+
+impl Default for Families {
+    fn default() -> Self {
+        Self {
+            runs: Family::default(),
+            errors: Family::default(),
+            panics: Family::default(),
+            run_seconds: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            controllers_started: Family::default(),
+            controllers_stopped: Family::default(),
+            watches_started: Family::default(),
+            watches_stopped: Family::default(),
+        }
+    }
+}
+
+impl Families {
+    fn register(&self, registry: &MetricsRegistry) {
+        let all = self.clone();
+        registry.register("controller_runtime_reconcile_total", "Reconciles, by result", all.runs);
+        registry.register("controller_runtime_reconcile_errors_total", "Reconciles that failed", all.errors);
+        registry.register(
+            "controller_runtime_reconcile_panics_total",
+            "Reconciles that panicked, which is a bug",
+            all.panics,
+        );
+        registry.register(
+            "controller_runtime_reconcile_time_seconds",
+            "How long reconciles took",
+            all.run_seconds,
+        );
+        registry.register(
+            "engine_controllers_started_total",
+            "Controllers that were started",
+            all.controllers_started,
+        );
+        registry.register(
+            "engine_controllers_stopped_total",
+            "Controllers that were stopped",
+            all.controllers_stopped,
+        );
+        registry.register(
+            "engine_watches_started_total",
+            "Watches that were started, by the type of what they watch",
+            all.watches_started,
+        );
+        registry.register(
+            "engine_watches_stopped_total",
+            "Watches that were stopped, by the type of what they watched",
+            all.watches_stopped,
+        );
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(&MetricsRegistry::default())
+    }
+}
 
 impl Metrics {
-    fn lock(&self) -> MutexGuard<'_, Series> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Adds the families of controllers to a registry.
+    pub fn new(registry: &MetricsRegistry) -> Self {
+        let (families, queues) = (Families::default(), QueueMetrics::default());
+        families.register(registry);
+        queues.register(registry);
+        Self { registry: registry.clone(), families, queues }
     }
 
-    /// Adds to a counter.
-    pub fn add(&self, name: &'static str, labels: &[(&'static str, &str)], count: u64) {
-        add(&mut self.lock().counters, name, labels, count);
-    }
-
-    /// Adds to a histogram.
-    pub fn observe(&self, name: &'static str, labels: &[(&'static str, &str)], took: Duration) {
-        let mut series = self.lock();
-        let histograms = series.histograms.entry(name).or_default();
-        histograms.entry(owned(labels)).or_default().observe(took.as_secs_f64());
-    }
-
-    pub(crate) fn controller_started(&self, controller: &str, queue: &Arc<Queue>) {
-        self.add("engine_controllers_started_total", &[("controller", controller)], 1);
-        self.lock().queues.push((controller.to_owned(), Arc::downgrade(queue)));
+    pub(crate) fn controller_started(&self, controller: &str, queue: &Arc<Queue>) -> Arc<ControllerMetrics> {
+        let metrics = self.of_controller(controller);
+        self.families.controllers_started.get_or_create(&metrics.labels).inc();
+        self.queues.add(controller, queue);
+        metrics
     }
 
     pub(crate) fn controller_stopped(&self, controller: &str, queue: &Arc<Queue>) {
-        self.add("engine_controllers_stopped_total", &[("controller", controller)], 1);
-        let mut series = self.lock();
-        let this = Arc::downgrade(queue);
-        series.queues.retain(|(_, queue)| !queue.ptr_eq(&this));
-        add_counts(&mut series.counters, controller, queue);
+        let labels = ControllerLabels { controller: controller.into() };
+        self.families.controllers_stopped.get_or_create(&labels).inc();
+        self.queues.remove(controller, queue);
+    }
+
+    /// The handles of a controller.
+    pub(crate) fn of_controller(&self, controller: &str) -> Arc<ControllerMetrics> {
+        Arc::new(ControllerMetrics {
+            families: self.families.clone(),
+            labels: ControllerLabels { controller: controller.into() },
+            runs: Default::default(),
+            errors: OnceLock::new(),
+            run_seconds: OnceLock::new(),
+        })
     }
 
     /// Counts a watch until the returned value is dropped.
-    pub fn watching(self: &Arc<Self>, controller: &str, kind: &'static str) -> CountedWatch {
-        self.add("engine_watches_started_total", &[("controller", controller), ("type", kind)], 1);
-        CountedWatch { metrics: self.clone(), controller: controller.to_owned(), kind }
-    }
-
-    pub(crate) fn reconciled(&self, controller: &str, result: &str, took: Duration) {
-        let name = ("controller", controller);
-        self.add("controller_runtime_reconcile_total", &[name, ("result", result)], 1);
-        if result == "error" {
-            self.add("controller_runtime_reconcile_errors_total", &[name], 1);
-        }
-        self.observe("controller_runtime_reconcile_time_seconds", &[name], took);
-    }
-
-    pub(crate) fn panicked(&self, controller: &str) {
-        self.add("controller_runtime_reconcile_panics_total", &[("controller", controller)], 1);
+    pub fn watching(&self, controller: &str, kind: &'static str) -> CountedWatch {
+        let labels = WatchLabels { controller: controller.into(), r#type: kind };
+        self.families.watches_started.get_or_create(&labels).inc();
+        CountedWatch { stopped: self.families.watches_stopped.clone(), labels }
     }
 
     /// The counts of the queues of all running controllers together.
     pub fn queues(&self) -> Counts {
-        let queues = self.lock().queues.clone();
-        let counts = queues.iter().filter_map(|(_, queue)| queue.upgrade()).map(|queue| queue.counts());
-        counts.fold(Counts::default(), |sum, counts| sum + counts)
+        self.queues.counts()
     }
 
-    /// Everything in the text format of Prometheus.
+    /// Everything in the registry that these metrics were added to, in the text format of Prometheus.
     pub fn render(&self) -> String {
-        let series = self.lock();
-        let mut counters = series.counters.clone();
-        let mut gauges = Counters::new();
-        for (controller, queue) in &series.queues {
-            let Some(queue) = queue.upgrade() else { continue };
-            add_counts(&mut counters, controller, &queue);
-            let counts = queue.counts();
-            let name = ("controller", controller.as_str());
-            add(&mut gauges, "controller_runtime_active_workers", &[name], counts.running);
-            add(&mut gauges, "workqueue_depth", &[name, ("name", controller)], counts.ready);
+        self.registry.render()
+    }
+}
+
+/// The metrics of one controller. A series exists from its first use, and is found by its labels only then.
+pub(crate) struct ControllerMetrics {
+    families: Families,
+    labels: ControllerLabels,
+    /// By result.
+    runs: [OnceLock<Counter>; 4],
+    errors: OnceLock<Counter>,
+    run_seconds: OnceLock<Histogram>,
+}
+
+impl ControllerMetrics {
+    pub(crate) fn reconciled(&self, result: RunResult, took: Duration) {
+        let runs = self.runs[result as usize].get_or_init(|| {
+            let labels = RunLabels { controller: self.labels.controller.clone(), result: result.as_str() };
+            self.families.runs.get_or_create_owned(&labels)
+        });
+        runs.inc();
+        if result == RunResult::Error {
+            self.errors.get_or_init(|| self.families.errors.get_or_create_owned(&self.labels)).inc();
         }
-        let mut out = String::new();
-        show(&mut out, "counter", &counters);
-        show(&mut out, "gauge", &gauges);
-        for (name, values) in &series.histograms {
-            let _ = writeln!(out, "# TYPE {name} histogram");
-            for (labels, histogram) in values {
-                for (count, bound) in histogram.counts.iter().zip(BUCKETS) {
-                    let _ = writeln!(out, "{name}_bucket{} {count}", shown(labels, Some(&bound)));
-                }
-                let _ = writeln!(out, "{name}_bucket{} {}", shown(labels, Some(&"+Inf")), histogram.count);
-                let _ = writeln!(out, "{name}_sum{} {}", shown(labels, None), histogram.sum);
-                let _ = writeln!(out, "{name}_count{} {}", shown(labels, None), histogram.count);
-            }
-        }
-        out
+        let seconds =
+            self.run_seconds.get_or_init(|| self.families.run_seconds.get_or_create_owned(&self.labels));
+        seconds.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn panicked(&self) {
+        self.families.panics.get_or_create(&self.labels).inc();
     }
 }
 
 /// A watch that is counted; dropping this counts its end.
 pub struct CountedWatch {
-    metrics: Arc<Metrics>,
-    controller: String,
-    kind: &'static str,
+    stopped: Family<WatchLabels, Counter>,
+    labels: WatchLabels,
 }
 
 impl Drop for CountedWatch {
     fn drop(&mut self) {
-        let labels = [("controller", self.controller.as_str()), ("type", self.kind)];
-        self.metrics.add("engine_watches_stopped_total", &labels, 1);
+        self.stopped.get_or_create(&self.labels).inc();
     }
-}
-
-fn owned(labels: &[(&'static str, &str)]) -> Labels {
-    labels.iter().map(|(key, value)| (*key, (*value).to_owned())).collect()
-}
-
-fn add(counters: &mut Counters, name: &'static str, labels: &[(&'static str, &str)], count: u64) {
-    *counters.entry(name).or_default().entry(owned(labels)).or_default() += count;
-}
-
-/// Adds the counts of a queue. Where Crossplane opens a circuit breaker and drops changes, a queue slows a key down and
-/// drops nothing.
-fn add_counts(counters: &mut Counters, controller: &str, queue: &Queue) {
-    let counts = queue.counts();
-    let name = ("controller", controller);
-    let labels = [name, ("name", controller)];
-    add(counters, "workqueue_adds_total", &labels, counts.adds);
-    add(counters, "workqueue_retries_total", &labels, counts.retries);
-    if queue.has_circuit_breaker() {
-        add(counters, "circuit_breaker_opens_total", &[name], counts.slowed);
-        add(counters, "circuit_breaker_closes_total", &[name], counts.recovered);
-        let events = "circuit_breaker_events_total";
-        add(counters, events, &[name, ("result", "Allowed")], counts.at_once);
-        add(counters, events, &[name, ("result", "HalfOpenAllowed")], counts.delayed);
-    }
-}
-
-fn show(out: &mut String, kind: &str, values: &Counters) {
-    for (name, values) in values {
-        let _ = writeln!(out, "# TYPE {name} {kind}");
-        for (labels, value) in values {
-            let _ = writeln!(out, "{name}{} {value}", shown(labels, None));
-        }
-    }
-}
-
-fn shown(labels: &Labels, bound: Option<&dyn Display>) -> String {
-    let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let mut parts: Vec<String> = labels.iter().map(|(k, v)| format!("{k}=\"{}\"", escape(v))).collect();
-    parts.extend(bound.map(|b| format!("le=\"{b}\"")));
-    if parts.is_empty() { String::new() } else { format!("{{{}}}", parts.join(",")) }
 }
 
 #[cfg(test)]
@@ -202,8 +241,9 @@ mod tests {
     #[test]
     fn metrics_are_shown_as_prometheus_reads_them() {
         let metrics = Metrics::default();
-        metrics.reconciled("composite/x", "error", Duration::from_millis(3));
-        metrics.add("odd_total", &[("name", "a\"b\\c\nü")], 2);
+        let controller = metrics.of_controller("composite/x");
+        controller.reconciled(RunResult::Error, Duration::from_millis(3));
+        metrics.of_controller("a\"b\\c\nü").panicked();
         must_show(
             &metrics,
             &[
@@ -213,7 +253,7 @@ mod tests {
                 "controller_runtime_reconcile_time_seconds_bucket{controller=\"composite/x\",le=\"0.005\"} 1",
                 "controller_runtime_reconcile_time_seconds_bucket{controller=\"composite/x\",le=\"1\"} 1",
                 "controller_runtime_reconcile_time_seconds_count{controller=\"composite/x\"} 1",
-                "odd_total{name=\"a\\\"b\\\\c\\nü\"} 2",
+                "controller_runtime_reconcile_panics_total{controller=\"a\\\"b\\\\c\\nü\"} 1",
             ],
         );
     }
@@ -258,5 +298,33 @@ mod tests {
             ],
         );
         assert!(!metrics.render().contains("workqueue_depth"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_controller_that_starts_again_continues_its_counts() {
+        let metrics = Metrics::default();
+        for _ in 0..2 {
+            let queue = Arc::new(Queue::new(Pace::default()));
+            metrics.controller_started("claim/x", &queue);
+            queue.wake(&Key::new("", "a"));
+            drop(metrics.watching("claim/x", "Claim"));
+            metrics.controller_stopped("claim/x", &queue);
+        }
+        let again = Arc::new(Queue::new(Pace::default()));
+        metrics.controller_started("claim/x", &again);
+        again.wake(&Key::new("", "a"));
+        must_show(
+            &metrics,
+            &[
+                "engine_controllers_started_total{controller=\"claim/x\"} 3",
+                "engine_controllers_stopped_total{controller=\"claim/x\"} 2",
+                "engine_watches_started_total{controller=\"claim/x\",type=\"Claim\"} 2",
+                "engine_watches_stopped_total{controller=\"claim/x\",type=\"Claim\"} 2",
+                "workqueue_adds_total{controller=\"claim/x\",name=\"claim/x\"} 3",
+                "workqueue_depth{controller=\"claim/x\",name=\"claim/x\"} 1",
+                "controller_runtime_active_workers{controller=\"claim/x\"} 0",
+            ],
+        );
+        assert!(!metrics.render().contains("circuit_breaker"), "its queue has none");
     }
 }

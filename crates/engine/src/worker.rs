@@ -3,7 +3,7 @@
 use super::queue::{Key, Next, Queue};
 use super::run_log::RunLog;
 use crate::error::Result;
-use crate::metrics::Metrics;
+use crate::metrics::{ControllerMetrics, Metrics, RunResult};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -56,9 +56,8 @@ pub(crate) fn start<R: Reconciler>(
     queue: Arc<Queue>,
     metrics: Arc<Metrics>,
 ) -> Running {
-    metrics.controller_started(&name, &queue);
-    let worker =
-        Worker { name: name.as_str().into(), reconciler, queue: queue.clone(), metrics: metrics.clone() };
+    let counted = metrics.controller_started(&name, &queue);
+    let worker = Worker { name: name.as_str().into(), reconciler, queue: queue.clone(), metrics: counted };
     let task = tokio::spawn(worker.work()).abort_handle();
     Running { name, queue, task, metrics }
 }
@@ -68,7 +67,7 @@ struct Worker<R> {
     name: Arc<str>,
     reconciler: Arc<R>,
     queue: Arc<Queue>,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ControllerMetrics>,
 }
 
 impl<R> Clone for Worker<R> {
@@ -113,7 +112,7 @@ impl<R: Reconciler> Worker<R> {
             && e.is_panic()
         {
             tracing::error!(controller = &*self.name, error = %e, "a worker panicked");
-            self.metrics.panicked(&self.name);
+            self.metrics.panicked();
         }
     }
 
@@ -124,20 +123,20 @@ impl<R: Reconciler> Worker<R> {
         // Boxed: the future of a reconciler is large, and every slot would have room for it.
         let reconciling = Box::pin(async { self.reconciler.reconcile(key, &log).await });
         let (next, result) = match AssertUnwindSafe(reconciling).catch_unwind().await {
-            Ok(Ok(next)) => (next, label(next)),
+            Ok(Ok(next)) => (next, run_result(next)),
             // Another client was faster: read again, without a report.
-            Ok(Err(e)) if e.is_conflict() => (Next::Conflict, "requeue"),
+            Ok(Err(e)) if e.is_conflict() => (Next::Conflict, RunResult::Requeue),
             Ok(Err(e)) => {
                 tracing::warn!(controller, %key, error = %e.chain(), "cannot reconcile");
-                (Next::Backoff, "error")
+                (Next::Backoff, RunResult::Error)
             }
             Err(_) => {
                 tracing::error!(controller, %key, "the reconciler panicked; it will be tried again");
-                self.metrics.panicked(controller);
-                (Next::Backoff, "error")
+                self.metrics.panicked();
+                (Next::Backoff, RunResult::Error)
             }
         };
-        self.metrics.reconciled(controller, result, started.elapsed());
+        self.metrics.reconciled(result, started.elapsed());
         if log.has_written() {
             let took_ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
             tracing::info!(controller, %key, took_ms, "reconciled");
@@ -154,13 +153,13 @@ async fn next(queue: &Queue, slots: &Arc<Semaphore>) -> Option<(Key, OwnedSemaph
     queue.next().await.map(|key| (key, slot))
 }
 
-/// The result of a run as controller-runtime's metrics name it.
-fn label(next: Next) -> &'static str {
+/// The result of a run as controller-runtime counts it.
+fn run_result(next: Next) -> RunResult {
     match next {
-        Next::Wait | Next::Gone => "success",
-        Next::After(_) => "requeue_after",
-        Next::Again | Next::Backoff | Next::Conflict => "requeue",
-        Next::Failed => "error",
+        Next::Wait | Next::Gone => RunResult::Success,
+        Next::After(_) => RunResult::RequeueAfter,
+        Next::Again | Next::Backoff | Next::Conflict => RunResult::Requeue,
+        Next::Failed => RunResult::Error,
     }
 }
 
@@ -192,7 +191,7 @@ mod tests {
         must_have_counted(&metrics, 1);
         assert_eq!(queue.counts().running, 0, "the key can run again");
         let (name, reconciler) = ("panicking".into(), Arc::new(Panicking));
-        let worker = Worker { name, reconciler, queue, metrics: metrics.clone() };
+        let worker = Worker { name, reconciler, queue, metrics: metrics.of_controller("panicking") };
         let outside = tokio::spawn(async { panic!("outside of the reconciler") }).await;
         worker.count_panic(&outside);
         must_have_counted(&metrics, 2);

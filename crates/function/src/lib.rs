@@ -28,6 +28,7 @@
 
 pub mod client;
 mod function;
+mod grpc_code;
 pub mod json;
 mod metrics;
 pub mod proto;
@@ -39,6 +40,7 @@ mod struct_value;
 pub mod testing;
 
 pub use function::{Error, Function, answer};
+pub use grpc_code::grpc_code_name;
 pub use proto::v1::{
     Capability, Condition, Credentials, Ready, RequestMeta, Requirements, Resource, ResourceSelector,
     Resources, ResponseMeta, RunFunctionRequest, RunFunctionResponse, Schema, SchemaSelector, Severity,

@@ -175,8 +175,8 @@ impl Server {
         function: impl Function,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let mut metrics = Metrics::default();
-        let router = router(self.tls, Arc::new(function), self.max_message_size, &mut metrics).await?;
+        let metrics = Metrics::default();
+        let router = router(self.tls, Arc::new(function), self.max_message_size, &metrics).await?;
         let shown = async {
             match self.metrics {
                 Some(listener) => metrics.serve(listener).await,
@@ -225,9 +225,9 @@ async fn router(
     tls: Option<ServerTlsConfig>,
     function: Arc<impl Function>,
     max_message_size: usize,
-    metrics: &mut Metrics,
+    metrics: &Metrics,
 ) -> Result<Router, ServeError> {
-    let mut service = |name| Service { function: function.clone(), calls: metrics.of(name) };
+    let service = |name| Service { function: function.clone(), calls: metrics.of(name) };
     let (v1, beta) = (service(SERVICES[0]), service(SERVICES[1]));
     let v1 = v1::function_runner_service_server::FunctionRunnerServiceServer::new(v1)
         .max_decoding_message_size(max_message_size);
@@ -289,7 +289,7 @@ const SERVICES: [&str; 2] = [
 /// One function behind both versions' services.
 struct Service<F> {
     function: Arc<F>,
-    calls: Arc<Calls>,
+    calls: Calls,
 }
 
 impl<F: Function> Service<F> {

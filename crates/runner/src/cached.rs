@@ -7,7 +7,7 @@
 //!
 //! Responses may hold secrets. They are kept in memory only, never longer than their TTL, and are not logged.
 
-use crate::account::Account;
+use crate::account::{CacheAccount, FunctionLabels};
 use crate::router::Router;
 use prost::Message;
 use sha2::{Digest, Sha256};
@@ -76,13 +76,8 @@ impl Cached {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn account(&self) -> &dyn Account {
-        self.router.account()
-    }
-
-    fn count(&self, name: &'static str, function: &str, count: usize) {
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.account().add(name, &[("function_name", function)], count);
+    fn account(&self) -> &CacheAccount {
+        &self.router.account().cache
     }
 
     /// How many responses are cached, and how many bytes they take.
@@ -119,9 +114,9 @@ impl Cached {
     }
 
     fn deleted(&self, entry: &Entry) {
-        self.count("function_run_function_response_cache_deletes_total", &entry.function, 1);
-        let bytes = entry.response.len();
-        self.count("function_run_function_response_cache_bytes_deleted_total", &entry.function, bytes);
+        let labels = FunctionLabels::of(&entry.function);
+        self.account().deletes.get_or_create(&labels).inc();
+        self.account().bytes_deleted.get_or_create(&labels).inc_by(count(entry.response.len()));
     }
 
     /// Everything that a response depends on; `None` for a request without a tag, whose response is not cached.
@@ -192,11 +187,15 @@ impl Cached {
             self.earlier_expiry.notify_one();
         }
         gone.iter().for_each(|entry| self.deleted(entry));
-        self.count("function_run_function_response_cache_writes_total", function, 1);
-        self.count("function_run_function_response_cache_bytes_written_total", function, written);
-        let labels = [("function_name", function)];
-        self.account().time("function_run_function_response_cache_write_seconds", &labels, started.elapsed());
+        let (labels, account) = (FunctionLabels::of(function), self.account());
+        account.writes.get_or_create(&labels).inc();
+        account.bytes_written.get_or_create(&labels).inc_by(count(written));
+        account.write_seconds.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
     }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 impl State {
@@ -233,17 +232,20 @@ impl FunctionRunner for Cached {
         let started = Instant::now();
         let function = step.function;
         let key = self.key(function, &mut request);
+        let labels = FunctionLabels::of(function);
         match key.and_then(|key| self.find(&key)) {
             Some(Ok(response)) => {
-                self.count("function_run_function_response_cache_hits_total", function, 1);
-                let (name, took) = ("function_run_function_response_cache_read_seconds", started.elapsed());
-                self.account().time(name, &[("function_name", function)], took);
+                self.account().hits.get_or_create(&labels).inc();
+                let took = started.elapsed().as_secs_f64();
+                self.account().read_seconds.get_or_create(&labels).observe(took);
                 return Ok(response);
             }
-            Some(Err(_)) => self.count("function_run_function_response_cache_errors_total", function, 1),
+            Some(Err(_)) => {
+                self.account().errors.get_or_create(&labels).inc();
+            }
             None => {}
         }
-        self.count("function_run_function_response_cache_misses_total", function, 1);
+        self.account().misses.get_or_create(&labels).inc();
         let response = self.router.run(step, request).await?;
         if let Some(key) = key {
             self.keep(function, key, &response);

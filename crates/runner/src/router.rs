@@ -3,7 +3,7 @@
 //! A call ends in a response or in an error that names the function; its time is limited by the caller or by
 //! [`Options::deadline`]. The router does not start or stop anything, and does not know how an instance runs.
 
-use crate::account::{Account, Call, NoopAccount, severity};
+use crate::account::{Account, CallAccount, severity};
 use crate::endpoint::{Endpoint, EndpointError, connection_causes};
 use crate::instance::{InProcess, Instance};
 use crate::remote::Remote;
@@ -47,7 +47,7 @@ type Changed = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Router {
     routes: RwLock<Routes>,
     options: Options,
-    account: Arc<dyn Account>,
+    account: Account,
     /// The packages that a Function can be installed from without anything else, by the usual name of the Function.
     packages: BTreeMap<String, String>,
     changed: RwLock<Option<Changed>>,
@@ -72,6 +72,7 @@ struct Route {
     instance: Arc<dyn Instance>,
     /// The package that the revision comes from.
     package: Arc<str>,
+    calls: Arc<CallAccount>,
     /// Different for every instance and package that a revision ever has.
     generation: u64,
 }
@@ -88,15 +89,15 @@ impl Router {
         Self {
             routes: RwLock::default(),
             options,
-            account: Arc::new(NoopAccount),
+            account: Account::default(),
             packages: BTreeMap::new(),
             changed: RwLock::default(),
         }
     }
 
-    /// Counts calls, how they end and how long they take.
+    /// Counts the calls of functions that are added from now on, how they end and how long they take.
     #[must_use]
-    pub fn counting(mut self, account: Arc<dyn Account>) -> Self {
+    pub fn counting(mut self, account: Account) -> Self {
         self.account = account;
         self
     }
@@ -109,8 +110,8 @@ impl Router {
         self
     }
 
-    pub(crate) fn account(&self) -> &dyn Account {
-        &*self.account
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
     }
 
     /// The limits for every call.
@@ -122,12 +123,14 @@ impl Router {
     pub fn add(&self, id: RevisionId, package: &str, instance: Arc<dyn Instance>) {
         let mut routes = self.write();
         let generation = routes.generation + 1;
+        let calls = self.account.calls(&id.function, package, instance.target());
         let revisions = &mut routes.functions.entry(id.function).or_default().routes;
         let known = revisions.get(&id.revision);
         if known.is_some_and(|r| Arc::ptr_eq(&r.instance, &instance) && *r.package == *package) {
             return;
         }
-        revisions.insert(id.revision, Route { instance, package: package.into(), generation });
+        let (package, calls) = (package.into(), Arc::new(calls));
+        revisions.insert(id.revision, Route { instance, package, calls, generation });
         routes.generation = generation;
     }
 
@@ -273,16 +276,14 @@ impl FunctionRunner for Router {
             return Err(RunError::Unknown { function, reason });
         };
         let started = Instant::now();
-        let target = route.instance.target();
-        let call = Call { function: step.function, package: &route.package, target };
-        call.sent(&*self.account);
+        route.calls.sent();
         let outcome = self.within_deadline(route.instance.call(request)).await;
         let (code, severity) = match &outcome {
             Ok(Ok(response)) => (Code::Ok, severity(response)),
             Ok(Err(status)) => (status.code(), "Normal"),
             Err(_) => (Code::DeadlineExceeded, "Normal"),
         };
-        call.ended(&*self.account, code, severity, started.elapsed());
+        route.calls.ended(code, severity, started.elapsed());
         if route.instance.record(code) {
             self.notify(step.function);
         }

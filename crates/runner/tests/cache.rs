@@ -1,9 +1,8 @@
 //! Answers are given again while they hold, and never otherwise.
 
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use transom_compose::{FunctionRunner, StepRef};
 use transom_function::testing::RequestBuilder;
@@ -11,6 +10,7 @@ use transom_function::{
     Error, Function, Resource, Resources, RunFunctionRequest, RunFunctionResponse, Schema, Struct,
     async_trait,
 };
+use transom_metrics::MetricsRegistry;
 use transom_runner::{Account, CacheOptions, Cached, InProcess, Instance, RevisionId, Router};
 
 /// Counts its calls and says which one this is, for how long its input says.
@@ -38,32 +38,18 @@ impl Function for Counter {
     }
 }
 
-#[derive(Default)]
-struct Counts(Mutex<BTreeMap<&'static str, u64>>);
-
-impl Account for Counts {
-    fn add(&self, name: &'static str, labels: &[(&'static str, &str)], count: u64) {
-        assert_eq!(labels[0], ("function_name", "f"));
-        *self.0.lock().unwrap().entry(name).or_default() += count;
-    }
-
-    fn time(&self, name: &'static str, _: &[(&'static str, &str)], _: Duration) {
-        *self.0.lock().unwrap().entry(name).or_default() += 1;
-    }
-}
-
 struct Bench {
     functions: Arc<Router>,
     cached: Arc<Cached>,
-    counts: Arc<Counts>,
+    metrics: MetricsRegistry,
 }
 
 fn bench(options: CacheOptions) -> Bench {
-    let counts = Arc::new(Counts::default());
-    let functions = Arc::new(Router::default().counting(counts.clone()));
+    let metrics = MetricsRegistry::default();
+    let functions = Arc::new(Router::default().counting(Account::new(&metrics)));
     functions.run_in_process("f", Arc::new(Counter::default()));
     let cached = Arc::new(Cached::new(functions.clone(), options));
-    Bench { functions, cached, counts }
+    Bench { functions, cached, metrics }
 }
 
 impl Bench {
@@ -78,8 +64,14 @@ impl Bench {
         self.cached.run(step, request).await.unwrap()
     }
 
+    /// The value of a counter, or how often a duration was measured.
     fn count(&self, name: &str) -> u64 {
-        self.counts.0.lock().unwrap().get(name).copied().unwrap_or_default()
+        let suffix = if name.ends_with("_seconds") { "_count" } else { "" };
+        let series = format!("{name}{suffix}{{function_name=\"f\"");
+        let text = self.metrics.render();
+        let values =
+            text.lines().filter(|line| line.starts_with(&series)).filter_map(|line| line.rsplit(' ').next());
+        values.map(|value| value.parse::<u64>().unwrap()).sum()
     }
 }
 

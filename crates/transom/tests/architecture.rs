@@ -22,15 +22,23 @@ use std::process::Command;
 const EDGES: &[(&str, &[&str])] = &[
     ("transom-testkit", &["transom-apiserver", "transom-object", "transom-store"]),
     ("transom-go", &[]),
+    ("transom-metrics", &[]),
     ("transom-object", &["transom-go"]),
     ("transom-gotemplate", &["transom-go"]),
     ("transom-cel", &["transom-go", "transom-object"]),
     ("transom-schema", &["transom-cel", "transom-go", "transom-object"]),
     ("transom-store", &["transom-object"]),
-    ("transom-function", &["transom-object"]),
+    ("transom-function", &["transom-metrics", "transom-object"]),
     (
         "transom-apiserver",
-        &["transom-cel", "transom-go", "transom-object", "transom-schema", "transom-store"],
+        &[
+            "transom-cel",
+            "transom-go",
+            "transom-metrics",
+            "transom-object",
+            "transom-schema",
+            "transom-store",
+        ],
     ),
     ("transom-xapi", &["transom-object"]),
     (
@@ -38,8 +46,11 @@ const EDGES: &[(&str, &[&str])] = &[
         &["transom-cel", "transom-function", "transom-go", "transom-gotemplate", "transom-object"],
     ),
     ("transom-compose", &["transom-function", "transom-go", "transom-object", "transom-xapi"]),
-    ("transom-runner", &["transom-compose", "transom-function", "transom-object", "transom-xapi"]),
-    ("transom-engine", &["transom-object"]),
+    (
+        "transom-runner",
+        &["transom-compose", "transom-function", "transom-metrics", "transom-object", "transom-xapi"],
+    ),
+    ("transom-engine", &["transom-metrics", "transom-object"]),
     (
         "transom-controllers",
         &["transom-compose", "transom-engine", "transom-object", "transom-runner", "transom-xapi"],
@@ -57,6 +68,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transom-controllers",
             "transom-engine",
             "transom-function",
+            "transom-metrics",
             "transom-object",
             "transom-runner",
             "transom-schema",

@@ -36,7 +36,7 @@ impl ControllerManager {
         runtime: &Handle,
     ) -> Result<Self, Failure> {
         let certificates = args.tls_client_certs_dir.as_deref();
-        let mut functions = Functions::new(templates, certificates, links.metrics.clone())?;
+        let mut functions = Functions::new(templates, certificates, links.account.clone())?;
         if let Some(options) = args.cache() {
             functions = functions.cached(options);
         }

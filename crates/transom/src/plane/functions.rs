@@ -2,10 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use transom_builtins::{Builtins, Settings, WithoutDefaultTtl};
 use transom_compose::{FunctionRunner, environment, resources_mode};
-use transom_engine::Metrics;
 use transom_runner::{Account, CacheOptions, Cached, Installer, LocalRuntime, Resolver, Router, Tls};
 
 use crate::failure::Failure;
@@ -31,11 +29,11 @@ impl Functions {
     pub(super) fn new(
         templates: &Path,
         certificates: Option<&Path>,
-        metrics: Arc<Metrics>,
+        account: Account,
     ) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
         let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
-        let router = Router::default().counting(Arc::new(Counted(metrics))).offering(packages);
+        let router = Router::default().counting(account).offering(packages);
         for (name, function) in [
             (resources_mode::FUNCTION, transom_builtins::templates()),
             (environment::FUNCTION, transom_builtins::environment()),
@@ -69,19 +67,6 @@ impl Functions {
             Some(cache) => cache.clone(),
             None => self.router.clone(),
         }
-    }
-}
-
-/// Counts calls with what the controllers count.
-struct Counted(Arc<Metrics>);
-
-impl Account for Counted {
-    fn add(&self, name: &'static str, labels: &[(&'static str, &str)], count: u64) {
-        self.0.add(name, labels, count);
-    }
-
-    fn time(&self, name: &'static str, labels: &[(&'static str, &str)], took: Duration) {
-        self.0.observe(name, labels, took);
     }
 }
 

@@ -4,16 +4,35 @@ use std::sync::{Arc, OnceLock};
 use transom_apiserver::Check;
 use transom_controllers::Protection;
 use transom_engine::{Metrics, Readiness};
+use transom_metrics::MetricsRegistry;
+use transom_runner::Account;
 
 /// Made before all stages. Clones share their content.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Links {
-    /// Counted by controllers and functions, served by the API server at `/metrics`.
+    /// All metrics of the process. The API server adds its own, and serves all of them at `/metrics`.
+    pub(super) registry: MetricsRegistry,
+    /// The metrics of controllers, in the registry.
     pub(super) metrics: Arc<Metrics>,
+    /// The metrics of functions, in the registry.
+    pub(super) account: Account,
     /// Kept up to date by the usage controllers, asked by the API server before it deletes.
     pub(super) protection: Arc<Protection>,
     /// Reached by the controllers, which start after the API server, and served by it at `/readyz`.
     readiness: Arc<OnceLock<Arc<Readiness>>>,
+}
+
+impl Default for Links {
+    fn default() -> Self {
+        let registry = MetricsRegistry::default();
+        Self {
+            metrics: Arc::new(Metrics::new(&registry)),
+            account: Account::new(&registry),
+            registry,
+            protection: Arc::default(),
+            readiness: Arc::default(),
+        }
+    }
 }
 
 impl Links {

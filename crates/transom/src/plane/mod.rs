@@ -44,6 +44,7 @@ mod tests {
     use super::server::ApiServer;
     use super::*;
     use clap::Parser;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::sync::Arc;
     use std::time::Duration;
     use tokio::runtime::Handle;
@@ -54,6 +55,51 @@ mod tests {
         data: DataArgs,
         #[command(flatten)]
         controllers: ControllerArgs,
+    }
+
+    /// The types of families by name, as the tables of docs/metrics.md list them for the API server.
+    fn documented_families() -> BTreeMap<String, String> {
+        let page = include_str!("../../../../docs/metrics.md");
+        let sections = page.split("\n## ").filter(|section| !section.starts_with("Function servers\n"));
+        let rows = sections.flat_map(str::lines).filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+            let (name, metric_type) = (cells.next()?.trim_end_matches('`'), cells.next()?);
+            let is_metric = ["counter", "gauge", "histogram"].contains(&metric_type);
+            is_metric.then(|| (name.to_owned(), metric_type.to_owned()))
+        });
+        rows.collect()
+    }
+
+    async fn every_exposed_family_is_described_and_documented(links: &Links, api: &ApiServer) {
+        let documented = documented_families();
+        let registered = links.registry.families();
+        let registered = registered.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned()));
+        assert_eq!(documented, registered.collect(), "left: docs/metrics.md; right: the registry");
+        let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        let exposed = api.client().request_text(request).await.unwrap();
+        let (mut described, mut found) = (BTreeMap::new(), BTreeSet::new());
+        for line in exposed.lines() {
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                let (name, help) = help.split_once(' ').unwrap();
+                assert!(help.len() > 5 && help.ends_with('.'), "{line}");
+                described.insert(name.to_owned(), String::new());
+            } else if let Some((name, kind)) =
+                line.strip_prefix("# TYPE ").and_then(|line| line.split_once(' '))
+            {
+                kind.clone_into(described.get_mut(name).expect("HELP is before TYPE"));
+            } else {
+                let name = line.split(['{', ' ']).next().unwrap();
+                let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|s| name.strip_suffix(s));
+                found.insert(of_histogram.unwrap_or(name).to_owned());
+            }
+        }
+        assert_eq!(found, described.keys().cloned().collect(), "left: samples; right: HELP");
+        for (name, kind) in &described {
+            assert_eq!(documented.get(name), Some(kind), "{name}");
+        }
+        for name in ["apiserver_request_total", "engine_controllers_started_total", "workqueue_depth"] {
+            assert!(found.contains(name), "{name} is not in\n{exposed}");
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -83,6 +129,7 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(30), ready).await.expect("the controllers become ready");
+        every_exposed_family_is_described_and_documented(&links, &api).await;
         drop(manager);
         api.server.stop();
         store.shutdown().await;

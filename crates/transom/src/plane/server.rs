@@ -30,11 +30,10 @@ impl ApiServer {
         with_controllers: bool,
     ) -> Result<Self, Failure> {
         let (authority, token_key) = certificates(location)?;
-        let metrics = links.metrics.clone();
         let mut options = Options {
             ca_certificate: authority.certificate_pem().to_owned(),
             token_key,
-            more_metrics: Some(Box::new(move || metrics.render())),
+            metrics: links.registry.clone(),
             ..Options::default()
         };
         if with_controllers {
