@@ -7,6 +7,7 @@ use std::path::Path;
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use transom_function::client::FunctionClient;
+use transom_function::error_chain::chain;
 use transom_function::testing::{RequestBuilder, Served, serve_v1beta1, serve_with};
 use transom_function::{
     Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
@@ -224,7 +225,7 @@ async fn a_server_says_what_it_lacks() {
         (network, "unknown network \"carrier-pigeon\""),
         (address, "cannot listen on :http: invalid digit"),
     ] {
-        let error = Server::bind(&options).await.err().unwrap().to_string();
+        let error = chain(&Server::bind(&options).await.err().unwrap());
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use serde_json::json;
+use transom_object::error_chain::chain;
 
 fn xrd(spec: &Value) -> Definition {
     let mut all = json!({
@@ -152,12 +153,12 @@ fn claims_have_their_own_names_and_fields() {
         fields["compositionUpdatePolicy"].get("default").is_none() && fields.get("resourceRefs").is_none()
     );
     assert_eq!(
-        claim_crd(&xrd(&json!({}))).unwrap_err().to_string(),
+        chain(&claim_crd(&xrd(&json!({}))).unwrap_err()),
         "invalid resource claim names: missing names"
     );
     let clash = xrd(&json!({"claimNames": {"plural": "things", "kind": "XThing"}}));
     assert_eq!(
-        claim_crd(&clash).unwrap_err().to_string(),
+        chain(&claim_crd(&clash).unwrap_err()),
         "invalid resource claim names: \"XThing\" conflicts with composite resource name"
     );
 }
@@ -166,12 +167,12 @@ fn claims_have_their_own_names_and_fields() {
 fn a_missing_or_malformed_schema_is_an_error() {
     let missing = xrd(&json!({"versions": [{"name": "v1"}]}));
     assert_eq!(
-        composite_crd(&missing, Extensions::default()).unwrap_err().to_string(),
+        chain(&composite_crd(&missing, Extensions::default()).unwrap_err()),
         "cannot generate CRD for \"Composite Resource\" \"xthings.example.org\": custom resource validation cannot be \
          nil"
     );
     let malformed = composite_crd(&with_schema(&json!({"type": 1})), Extensions::default()).unwrap_err();
-    assert!(malformed.to_string().contains("cannot parse validation schema"), "{malformed}");
+    assert!(chain(&malformed).contains("cannot parse validation schema"), "{malformed}");
 }
 
 #[test]
