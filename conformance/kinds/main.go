@@ -3,7 +3,7 @@
 //
 // Run it from this folder:
 //
-//	go run . ../../crates/apiserver/src/kinds
+//	go run . ../../crates/kinds/src
 //
 // It writes types.json (shapes), docs.json (descriptions) and testdata/*.json (fixtures) there.
 package main

@@ -1,7 +1,7 @@
 // Command upstream asks kube-apiserver's own code what it would make of sample objects: how it defaults
 // them, what it refuses, and what it prints. Run it from this folder:
 //
-//	go run . ../../../crates/apiserver/src/kinds/testdata
+//	go run . ../../../crates/kinds/src/testdata
 //
 // It reads samples.json there and writes served.jsonl.
 package main

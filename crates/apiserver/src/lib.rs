@@ -1,5 +1,5 @@
 //! The Kubernetes HTTP API over a store: discovery, OpenAPI, CRDs, verbs, watch, garbage collection.
-//! Knows nothing of Crossplane.
+//! Knows nothing of Crossplane. The types of built-in kinds are in `transom_kinds`.
 //!
 //! [`Server`] is a `tower::Service`: the HTTPS listener and the in-process client are two thin adapters over it.
 //!
@@ -9,7 +9,6 @@
 //! | `request`, `negotiate`, `auth` | what a request asks for, the form of the response, and who may |
 //! | `admission` | plugins that change or refuse writes |
 //! | `registry`, `resource`, `strategy`, `subresource` | what is served, and how kinds differ |
-//! | `kinds` | the built-in kinds' types |
 //! | `crd` | custom kinds |
 //! | `verbs`, `change`, `write` | the verbs, changes of live objects, and the compare-and-swap they end in |
 //! | `represent`, `respond`, `body` | responses |
@@ -30,7 +29,6 @@ mod decode;
 mod discovery;
 mod environment;
 mod health;
-mod kinds;
 mod metrics;
 mod negotiate;
 mod openapi;

@@ -1,6 +1,5 @@
 //! managedFields for a served resource: the glue between [`Resource`] and [`transom_schema::own`].
 
-use crate::kinds;
 use crate::resource::Resource;
 use crate::subresource::Subresource;
 use serde_json::Value;
@@ -42,7 +41,7 @@ pub(crate) fn of_type<T>(
     now: &str,
     run: impl FnOnce(&own::Context<'_>) -> T,
 ) -> T {
-    let schema = |version: &str| (version == api_version).then(|| kinds::schema(type_name)).flatten();
+    let schema = |version: &str| (version == api_version).then(|| transom_kinds::schema(type_name)).flatten();
     let convert = |value: &Value, version: &str| (version == api_version).then(|| value.clone());
     run(&own::Context {
         api_version,

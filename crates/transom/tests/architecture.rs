@@ -27,13 +27,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-gotemplate", &["transom-go"]),
     ("transom-cel", &["transom-go", "transom-object"]),
     ("transom-schema", &["transom-cel", "transom-go", "transom-object"]),
+    ("transom-kinds", &["transom-cel", "transom-go", "transom-object", "transom-schema"]),
     ("transom-store", &["transom-object"]),
     ("transom-function", &["transom-metrics", "transom-object"]),
     (
         "transom-apiserver",
         &[
             "transom-cel",
-            "transom-go",
+            "transom-kinds",
             "transom-metrics",
             "transom-object",
             "transom-schema",

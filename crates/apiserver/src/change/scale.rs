@@ -3,10 +3,10 @@
 
 use super::patch::{Patch, printed, undecodable};
 use super::{Change, Existing};
+use crate::ownership;
 use crate::request::WriteOptions;
 use crate::resource::{Resource, ScalePaths};
 use crate::scale::{self, API_VERSION, TYPE};
-use crate::{kinds, ownership};
 use serde_json::Value;
 use transom_object::{GroupKind, Status, field};
 use transom_schema::own;
@@ -66,10 +66,10 @@ impl WriteScale<'_> {
                     .map_err(|e| e.to_status());
             }
             ScaleBody::Replace(given) => given.clone(),
-            ScaleBody::Patch(patch) => patch.change(scale, kinds::schema(TYPE).as_deref())?,
+            ScaleBody::Patch(patch) => patch.change(scale, transom_kinds::schema(TYPE).as_deref())?,
         };
         let changed = new.clone();
-        kinds::normalize(&mut new, TYPE).map_err(|e| match self.body {
+        transom_kinds::normalize(&mut new, TYPE).map_err(|e| match self.body {
             ScaleBody::Patch(_) => undecodable(printed(&changed), &e.to_string()),
             ScaleBody::Replace(_) => {
                 Status::bad_request(format!("Scale in version \"v1\" cannot be handled as a Scale: {e}"))

@@ -2,7 +2,6 @@
 
 mod order;
 
-use crate::kinds;
 use crate::negotiate::BodyType;
 use crate::request::FieldValidation;
 use crate::resource::Resource;
@@ -73,7 +72,8 @@ pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
             envelope(d.value, d.duplicates, body, kind)
         }
         BodyType::Protobuf => {
-            let value = kinds::decode_protobuf(body).map_err(|e| unrecognized(body, kind, &e.to_string()))?;
+            let value =
+                transom_kinds::decode_protobuf(body).map_err(|e| unrecognized(body, kind, &e.to_string()))?;
             Ok(Decoded { value, ..Decoded::default() })
         }
     }
@@ -250,7 +250,7 @@ fn unregistered(version: &str, kind: &str, expected: &GroupVersionKind) -> Optio
     let version = if version.is_empty() { &expected_version } else { version };
     let kind = if kind.is_empty() { &*expected.kind } else { kind };
     let claimed = GroupVersion::parse(version).unwrap_or_default().with_kind(kind);
-    (version != expected_version || kinds::type_of(&claimed).is_empty()).then_some(claimed)
+    (version != expected_version || transom_kinds::type_of(&claimed).is_empty()).then_some(claimed)
 }
 
 /// The kind that a body claims to be.

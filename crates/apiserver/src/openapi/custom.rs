@@ -2,11 +2,11 @@
 
 use super::selected;
 use crate::crd::STORE_KEY;
-use crate::kinds::openapi::{API_VERSION, Dialect, KIND, LIST_METADATA, METADATA};
 use crate::resource::Resource;
 use crate::server::Inner;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use transom_kinds::openapi::{API_VERSION, Dialect, KIND, LIST_METADATA, METADATA};
 use transom_store::Key;
 
 /// A kind and its list, by schema name.

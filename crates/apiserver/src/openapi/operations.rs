@@ -5,10 +5,10 @@
 
 use super::custom::reference;
 use crate::discovery::verbs;
-use crate::kinds::openapi::Dialect;
 use crate::resource::{Access, Resource};
 use crate::subresource::Subresource;
 use serde_json::{Map, Value, json};
+use transom_kinds::openapi::Dialect;
 
 /// What the operations of a resource are derived from.
 pub(super) struct Subject<'a> {

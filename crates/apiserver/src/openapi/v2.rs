@@ -3,11 +3,11 @@
 use super::documents::Built;
 use super::v3::describe;
 use crate::health::MINOR;
-use crate::kinds::openapi::Dialect;
 use crate::resource::Resource;
 use crate::server::Inner;
 use serde_json::json;
 use std::sync::Arc;
+use transom_kinds::openapi::Dialect;
 
 pub(super) fn document(server: &Inner, resources: &[Arc<Resource>]) -> Built {
     let described = describe(server, resources, Dialect::V2);

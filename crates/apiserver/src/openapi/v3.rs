@@ -4,12 +4,12 @@ use super::custom;
 use super::documents::Built;
 use super::operations::{DELETE_OPTIONS, PATCH, STATUS, Subject, schema_of};
 use crate::health::MINOR;
-use crate::kinds::{self, openapi::Dialect};
 use crate::resource::{Access, Resource};
 use crate::server::Inner;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use transom_kinds::openapi::Dialect;
 
 /// Referred to by every kind, or looked for by clients in every document.
 const SHARED: [&str; 6] = [
@@ -75,7 +75,7 @@ pub(super) fn describe(server: &Inner, resources: &[Arc<Resource>], dialect: Dia
             out.schemas.extend([own.kind, own.list]);
             found
         } else {
-            let name = kinds::type_of(&r.gvk()).to_owned();
+            let name = transom_kinds::type_of(&r.gvk()).to_owned();
             let list = format!("{name}List");
             names.insert(name.clone());
             if r.access == Access::Full {
@@ -86,6 +86,6 @@ pub(super) fn describe(server: &Inner, resources: &[Arc<Resource>], dialect: Dia
         names.extend(r.subresources.iter().filter_map(|s| schema_of(*s)).map(str::to_owned));
         out.paths.extend(Subject { resource: r, schema, list_schema, dialect }.paths());
     }
-    out.schemas.extend(kinds::openapi::schemas(names.iter().map(String::as_str), dialect));
+    out.schemas.extend(transom_kinds::openapi::schemas(names.iter().map(String::as_str), dialect));
     out
 }

@@ -4,7 +4,6 @@ mod claims;
 
 pub(crate) use claims::{Claims, Reservation};
 
-use crate::kinds;
 use crate::server::Inner;
 use claims::{Claim, Index, claims_of};
 use serde_json::{Value, json};
@@ -36,7 +35,7 @@ pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) -> 
     if new["spec"]["clusterIPs"].as_array().is_none_or(Vec::is_empty) {
         new["spec"]["clusterIPs"] = json!([new["spec"]["clusterIP"]]);
     }
-    kinds::default(new, &GroupVersionKind::new("", "v1", "Service"));
+    transom_kinds::default(new, &GroupVersionKind::new("", "v1", "Service"));
     if matches!(ty.as_str(), "NodePort" | "LoadBalancer") {
         allocate_node_ports(&index, new, old);
     }

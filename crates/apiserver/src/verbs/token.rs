@@ -7,7 +7,7 @@ use crate::request::{Verb, WriteOptions};
 use crate::respond::Answer;
 use crate::subresource::Subresource;
 use crate::tokens::{BINDABLE, Bound};
-use crate::{decode, kinds, negotiate, ownership, tokens};
+use crate::{decode, negotiate, ownership, tokens};
 use http::StatusCode;
 use serde_json::{Value, json};
 use transom_object::json::strings;
@@ -33,7 +33,7 @@ pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
         .ok_or_else(|| Status::not_found(&call.resource.group_resource(), &call.target.name))?;
     let options = WriteOptions::parse(&call.query, "CreateOptions", call.user_agent(), false)?;
     let mut request = decode::value(body, negotiate::body_type(&call.headers, true)?, "TokenRequest")?.value;
-    let unknown = kinds::normalize(&mut request, TYPE).map_err(|e| {
+    let unknown = transom_kinds::normalize(&mut request, TYPE).map_err(|e| {
         Status::bad_request(format!(
             "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: {e}"
         ))
@@ -118,7 +118,7 @@ fn fill(call: &Call, request: &mut Value, account: &Value, manager: &str) {
     let now = call.server.timestamp();
     let mut blank = json!({"apiVersion": API_VERSION, "kind": "TokenRequest", "metadata": {}});
     // An object without fields of its own is of the right type.
-    let _ = kinds::normalize(&mut blank, TYPE);
+    let _ = transom_kinds::normalize(&mut blank, TYPE);
     request["apiVersion"] = API_VERSION.into();
     request["kind"] = "TokenRequest".into();
     request["metadata"] = json!({

@@ -3,11 +3,11 @@
 use super::Options;
 use super::names::one_of;
 use super::spec::{Spec, given, list, text};
-use crate::kinds::validate::{client_service, client_url};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use transom_kinds::validate::{client_service, client_url};
 use transom_object::field::{Error, Path};
 use transom_object::names::is_dns1035_label;
 

@@ -6,7 +6,7 @@ use super::custom::copy_field;
 use super::{Column, Strategy, events, generation};
 use crate::resource::{Access, Names, Resource, ScalePaths};
 use crate::subresource::Subresource;
-use crate::{crd, kinds, services};
+use crate::{crd, services};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -26,8 +26,8 @@ pub(crate) fn resources() -> Vec<Resource> {
 
 fn resource(facts: &Facts) -> Resource {
     let gvk = GroupVersionKind::new(facts.group, facts.version, facts.kind);
-    let type_name = kinds::type_of(&gvk);
-    let schema = kinds::schema(type_name).unwrap_or_default();
+    let type_name = transom_kinds::type_of(&gvk);
+    let schema = transom_kinds::schema(type_name).unwrap_or_default();
     let api_version = gvk.api_version();
     let store_key = match (facts.group, facts.plural) {
         // Two APIs, one set of events.
@@ -79,7 +79,7 @@ fn resource(facts: &Facts) -> Resource {
 fn blank(gvk: &GroupVersionKind, type_name: &str) -> Value {
     let mut blank = json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": {}});
     // An object without fields of its own is of the right type.
-    let _ = kinds::normalize(&mut blank, type_name);
+    let _ = transom_kinds::normalize(&mut blank, type_name);
     blank
 }
 
@@ -117,12 +117,12 @@ impl Builtin {
 
 impl Strategy for Builtin {
     fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String> {
-        let unknown = kinds::normalize(value, self.type_name).map_err(|e| e.to_string())?;
+        let unknown = transom_kinds::normalize(value, self.type_name).map_err(|e| e.to_string())?;
         if self.facts.kind == "Secret" {
             merge_string_data(value);
         }
         let families = self.facts.kind == "Service" && value["spec"].get("ipFamilies").is_none();
-        kinds::default(value, &self.gvk);
+        transom_kinds::default(value, &self.gvk);
         if families && let Some(spec) = value["spec"].as_object_mut() {
             // Chosen by the server with the addresses, after field ownership is recorded.
             spec.remove("ipFamilies");
@@ -227,8 +227,8 @@ impl Strategy for Builtin {
             return crd::validate(new, old, subresource);
         }
         let mut errors = match subresource {
-            Subresource::Status => kinds::validate_status(new, &self.gvk),
-            _ => kinds::validate(new, old, &self.gvk),
+            Subresource::Status => transom_kinds::validate_status(new, &self.gvk),
+            _ => transom_kinds::validate(new, old, &self.gvk),
         };
         if self.facts.group != ADMISSION.group && self.facts.kind != "Lease" {
             errors.extend(check_finalizers(new));
@@ -248,7 +248,7 @@ impl Strategy for Builtin {
     }
 
     fn name_rule(&self) -> meta::NameRule {
-        kinds::validate::name_rule(&self.gvk)
+        transom_kinds::validate::name_rule(&self.gvk)
     }
 
     fn reset_fields(&self, subresource: Subresource) -> Option<Arc<own::Set>> {
@@ -305,7 +305,7 @@ impl Strategy for Builtin {
     }
 
     fn columns(&self) -> Vec<Column> {
-        kinds::printer::columns(&self.gvk)
+        transom_kinds::printer::columns(&self.gvk)
             .iter()
             .map(|c| Column {
                 name: c.name.into(),
@@ -318,7 +318,7 @@ impl Strategy for Builtin {
     }
 
     fn cells(&self, value: &Value, now: i64) -> Vec<Value> {
-        kinds::printer::cells(&self.gvk, value, now)
+        transom_kinds::printer::cells(&self.gvk, value, now)
     }
 }
 
@@ -336,7 +336,7 @@ fn check_finalizers(value: &Value) -> Vec<field::Error> {
     names
         .enumerate()
         .filter_map(|(i, name)| {
-            let why = kinds::validate::finalizer_problem(name)?;
+            let why = transom_kinds::validate::finalizer_problem(name)?;
             Some(field::Error::invalid(&path.index(i), name, why))
         })
         .collect()

@@ -2,7 +2,6 @@
 //! for word and in its order. Each row edits the definition in the first line; updates start from another edit.
 
 use super::super::{validate, warnings};
-use crate::kinds;
 use crate::subresource::Subresource;
 use serde_json::{Value, json};
 use transom_object::field::Path;
@@ -36,8 +35,8 @@ fn edited(base: &Value, edits: &Value) -> Value {
 /// As the server has it before it is judged.
 fn normalized(mut definition: Value) -> Value {
     let gvk = GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    kinds::normalize(&mut definition, kinds::type_of(&gvk)).unwrap();
-    kinds::default(&mut definition, &gvk);
+    transom_kinds::normalize(&mut definition, transom_kinds::type_of(&gvk)).unwrap();
+    transom_kinds::default(&mut definition, &gvk);
     definition
 }
 

@@ -9,7 +9,9 @@ use std::sync::LazyLock;
 /// The two forms of OpenAPI differ in where references point and in what may stand beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// Swagger, served at `/openapi/v2`.
     V2,
+    /// Served by group version at `/openapi/v3`.
     V3,
 }
 
@@ -23,13 +25,17 @@ impl Dialect {
     }
 }
 
+/// The description of the field `apiVersion`, as Kubernetes publishes it.
 pub const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
+/// The description of the field `kind`.
 pub const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+/// The description of the field `metadata` of an object.
 pub const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+/// The description of the field `metadata` of a list.
 pub const LIST_METADATA: &str = "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
 
 /// The description of a type (`field` empty) or of one of its fields.
-pub fn description(type_name: &str, field: &str) -> Option<&'static str> {
+fn description(type_name: &str, field: &str) -> Option<&'static str> {
     static DOCS: LazyLock<HashMap<String, HashMap<String, String>>> = LazyLock::new(|| {
         serde_json::from_str(include_str!("docs.json")).expect("the checked-in descriptions are sound")
     });

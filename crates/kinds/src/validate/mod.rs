@@ -8,7 +8,7 @@ mod service;
 mod webhook;
 mod workload;
 
-pub(crate) use config::finalizer_problem;
+pub use config::finalizer_problem;
 
 use serde_json::Value;
 use transom_object::GroupVersionKind;
@@ -60,14 +60,14 @@ pub fn validate_status(new: &Value, gvk: &GroupVersionKind) -> Vec<Error> {
 }
 
 /// Where a webhook is reached, if by URL.
-pub(crate) fn client_url(value: &Value, path: &Path) -> Vec<Error> {
+pub fn client_url(value: &Value, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     webhook::url(&At { value, path: path.clone() }, &mut errors);
     errors
 }
 
 /// Where a webhook is reached, if by service.
-pub(crate) fn client_service(value: &Value, path: &Path) -> Vec<Error> {
+pub fn client_service(value: &Value, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     webhook::service(&At { value, path: path.clone() }, &mut errors);
     errors

@@ -9,9 +9,13 @@ use transom_object::{GroupVersionKind, time};
 /// A column of a Table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
+    /// The header that `kubectl get` prints, in capitals.
     pub name: &'static str,
+    /// The type of the cells as in OpenAPI: `string`, `integer`.
     pub ty: &'static str,
+    /// `name` for the column with the name of the object, otherwise empty.
     pub format: &'static str,
+    /// What the column contains.
     pub description: &'static str,
     /// Columns above 0 are shown only by `-o wide`.
     pub priority: i32,

@@ -1,7 +1,7 @@
 //! Built-in types against what Go makes of them: protobuf, JSON round trips, scalars.
 
-use crate::kinds::table::{Shape, Ty};
-use crate::kinds::{decode_protobuf, normalize, scalars, types};
+use crate::table::{Shape, Ty};
+use crate::{decode_protobuf, normalize, scalars, types};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ fn nesting_is_bounded() {
     let props =
         types().get("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps").unwrap();
     assert_eq!(props.field("not").unwrap().number, 28);
-    let err = crate::kinds::protobuf::decode_message(&schema, props).unwrap_err();
+    let err = crate::protobuf::decode_message(&schema, props).unwrap_err();
     assert_eq!(err.to_string(), "proto: message is nested too deeply");
 }
 

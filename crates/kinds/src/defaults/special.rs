@@ -1,6 +1,6 @@
 //! Defaults that depend on other fields of the same struct.
 
-use crate::kinds::scalars;
+use crate::scalars;
 use serde_json::{Map, Value, json};
 
 const DEFINITION: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";

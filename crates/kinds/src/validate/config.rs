@@ -13,7 +13,7 @@ use transom_object::names;
 const MAX_SIZE: usize = 1024 * 1024;
 
 /// What built-in kinds ask of a finalizer beyond being a qualified name.
-pub(crate) fn finalizer_problem(name: &str) -> Option<&'static str> {
+pub fn finalizer_problem(name: &str) -> Option<&'static str> {
     let standard = ["kubernetes", FINALIZER_ORPHAN, FINALIZER_FOREGROUND].contains(&name);
     let why = "name is neither a standard finalizer name nor is it fully qualified";
     (!standard && !name.contains('/')).then_some(why)

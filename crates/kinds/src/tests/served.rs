@@ -1,6 +1,6 @@
 //! Our defaults, refusals and cells against those of kube-apiserver's own code.
 
-use crate::kinds::{default, normalize, printer, types, validate};
+use crate::{default, normalize, printer, types, validate};
 use serde_json::{Value, json};
 use transom_object::{GroupVersion, GroupVersionKind};
 

@@ -12,26 +12,51 @@ use transom_object::time::Timestamp;
 /// Why a body could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtoError {
+    /// The envelope does not start with `k8s\0`.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     Magic,
+    /// The envelope names no kind.
     #[error("Object 'Kind' is missing in protobuf body")]
     MissingKind,
+    /// The kind is not built in.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
-    UnknownKind { api_version: String, kind: String },
+    UnknownKind {
+        /// Of the envelope.
+        api_version: String,
+        /// Of the envelope.
+        kind: String,
+    },
+    /// The body ends within a field.
     #[error("unexpected EOF")]
     Truncated,
+    /// A number has more than 64 bits.
     #[error("proto: integer overflow")]
     Overflow,
+    /// A wire type that protobuf does not have.
     #[error("proto: illegal wireType {0}")]
     WireType(u64),
+    /// A wire type that the type of the field does not have.
     #[error("proto: wrong wireType = {wire} for field {field}")]
-    Mismatch { field: String, wire: u64 },
+    Mismatch {
+        /// The JSON name of the field.
+        field: String,
+        /// The wire type in the body.
+        wire: u64,
+    },
+    /// Messages are nested deeper than the limit.
     #[error("proto: message is nested too deeply")]
     TooDeep,
+    /// More messages altogether than the limit.
     #[error("proto: message has too many parts")]
     TooMany,
+    /// A value that the type of the field does not allow.
     #[error("{field}: {message}")]
-    Value { field: String, message: String },
+    Value {
+        /// The JSON name of the field.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
 }
 
 /// Messages within messages. Schemas of CRDs are the deepest we know.

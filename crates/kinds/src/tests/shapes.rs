@@ -1,7 +1,7 @@
 //! The table of types is sound, and schemas and documents derived from it are closed.
 
-use crate::kinds::openapi::{Dialect, schemas};
-use crate::kinds::{schema, types};
+use crate::openapi::{Dialect, schemas};
+use crate::{schema, types};
 use serde_json::json;
 use transom_schema::{Additional, ListType, MapType, Schema};
 
