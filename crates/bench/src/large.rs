@@ -1,8 +1,8 @@
-//! Composite resources of thousands of resources, and what others wait for in the meantime.
+//! Composite resources of thousands of resources, and the latency of other requests in the meantime.
 //!
-//! A template composes as many ConfigMaps as the composite resource asks for. While that goes on, a probe opens a
-//! connection of its own for `/livez` again and again, as a kubelet does, and a client reads an object by one that it
-//! keeps.
+//! A template composes as many ConfigMaps as the composite resource asks for. In the meantime a probe opens a new
+//! connection for `/livez` again and again, as a kubelet does, one client reads an object and another one patches
+//! an object, each over one connection. Patches are written by the same sequencer as the composed resources.
 
 use super::Figure;
 use super::client::Client;
@@ -21,10 +21,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const GROUP: &str = "large.transom.example";
-/// How long to wait before the next probe.
-const PAUSE: Duration = Duration::from_millis(5);
+/// Between the response to a timed request and the next one.
+const REQUEST_INTERVAL: Duration = Duration::from_millis(5);
 /// A composite resource that takes longer will never be ready.
-const PATIENCE: Duration = Duration::from_secs(600);
+const READY_TIMEOUT: Duration = Duration::from_secs(600);
+/// Between two reads of a composite resource that is not ready: with thousands of references it is large.
+const READY_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Measure a control plane that composes thousands of resources, and the latency of other requests meanwhile
 #[derive(Args)]
@@ -52,11 +55,12 @@ pub(super) async fn run_all(transom: &Path, options: &Options) -> Result<Vec<Fig
 async fn measure(transom: &Path, options: &Options, data_dir: &Path) -> Result<Vec<Figure>, Failure> {
     let own = OwnPlane::start(transom, data_dir)?;
     let plane = own.plane();
-    let mut client = Client::connect(&plane.target).await?;
+    let mut reader = Client::connect(&plane.target).await?;
+    let mut writer = Client::connect(&plane.target).await?;
     for (collection, object) in platform() {
-        client.create(collection, encoded(&object)).await?;
+        writer.create(collection, encoded(&object)).await?;
     }
-    while client.ask(Method::GET, &sites(), "", Bytes::new()).await?.0 != StatusCode::OK {
+    while reader.ask(Method::GET, &sites(), "", Bytes::new()).await?.0 != StatusCode::OK {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let done = AtomicBool::new(false);
@@ -67,24 +71,32 @@ async fn measure(transom: &Path, options: &Options, data_dir: &Path) -> Result<V
         took
     };
     let probing = repeat(&done, async || probe(&plane.target).await);
-    let reading = repeat(&done, async || client.get("/api/v1/namespaces/default").await.map(drop));
-    let (took, probes, reads) = tokio::join!(working, probing, reading);
-    let (took, probes, reads) = (took?, probes?, reads?);
+    let reading = repeat(&done, async || reader.get("/api/v1/namespaces/default").await.map(drop));
+    let mut patches = 0;
+    let patching = repeat(&done, async || {
+        patches += 1;
+        patch(&mut writer, patches).await
+    });
+    let (took, probes, reads, writes) = tokio::join!(working, probing, reading, patching);
+    let took = took?;
     let (cpu, peak) = (plane.cpu()? - cpu, process::peak_memory(own.pid())? / process::MB);
     let reconciles = plane.counters().await?.reconciles - reconciles;
     let resources = options.composites * options.resources;
-    Ok(vec![
+    let mut figures = vec![
         Figure::new("all ready after", took.as_secs_f64(), "s"),
         Figure::new("reconciles", reconciles as f64, ""),
         Figure::new("processor time for each resource", cpu.as_secs_f64() * 1e3 / resources as f64, "ms"),
         Figure::new("peak memory", peak, "MB"),
-        Figure::new("probe on a new connection, median", probes.percentile(0.5), "ms"),
-        Figure::new("probe on a new connection, 99 %", probes.percentile(0.99), "ms"),
-        Figure::new("probe on a new connection, longest", probes.percentile(1.0), "ms"),
-        Figure::new("get, median", reads.percentile(0.5), "ms"),
-        Figure::new("get, 99 %", reads.percentile(0.99), "ms"),
-        Figure::new("get, longest", reads.percentile(1.0), "ms"),
-    ])
+    ];
+    figures.extend(latency("probe on a new connection", &probes?));
+    figures.extend(latency("get", &reads?));
+    figures.extend(latency("patch", &writes?));
+    Ok(figures)
+}
+
+fn latency(request: &str, timings: &Timings) -> [Figure; 3] {
+    [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)]
+        .map(|(name, p)| Figure::new(format!("{request}, {name}"), timings.percentile(p), "ms"))
 }
 
 /// Creates the composite resources and waits until all are ready.
@@ -96,30 +108,35 @@ async fn compose(target: &Arc<Target>, options: &Options) -> Result<Duration, Fa
     }
     for number in 0..options.composites {
         let path = format!("{}/site-{number}", sites());
-        // Asked seldom: an object with thousands of references is large.
         while !is_ready(&serde_json::from_slice(&client.get(&path).await?).unwrap_or_default()) {
-            if began.elapsed() > PATIENCE {
-                return Err(Failure::new(format!("{path} is not ready after {} s", PATIENCE.as_secs())));
+            if began.elapsed() > READY_TIMEOUT {
+                return Err(Failure::new(format!("{path} is not ready after {} s", READY_TIMEOUT.as_secs())));
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(READY_POLL_INTERVAL).await;
         }
     }
     Ok(began.elapsed())
 }
 
-/// Does something again and again, and times it, until all is done.
+/// Repeats a request until `done`, and times it.
 async fn repeat(
     done: &AtomicBool,
-    mut work: impl AsyncFnMut() -> Result<(), Failure>,
+    mut request: impl AsyncFnMut() -> Result<(), Failure>,
 ) -> Result<Timings, Failure> {
     let (began, mut each) = (Instant::now(), Vec::new());
     while !done.load(Ordering::Relaxed) {
         let started = Instant::now();
-        work().await?;
+        request().await?;
         each.push(started.elapsed());
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(REQUEST_INTERVAL).await;
     }
     Ok(Timings::new(each, began.elapsed()))
+}
+
+/// Changes the object on each call: a patch that changes nothing is not written.
+async fn patch(client: &mut Client, number: usize) -> Result<(), Failure> {
+    let change = json!({"data": {"number": number.to_string()}});
+    client.merge(&format!("{CONFIG_MAPS}/patched"), &change).await.map(drop)
 }
 
 async fn probe(target: &Arc<Target>) -> Result<(), Failure> {
@@ -158,7 +175,7 @@ data:
 {{- end }}
 "#;
 
-fn platform() -> [(&'static str, Value); 3] {
+fn platform() -> [(&'static str, Value); 4] {
     let function = json!({
         "apiVersion": "pkg.crossplane.io/v1",
         "kind": "Function",
@@ -196,7 +213,9 @@ fn platform() -> [(&'static str, Value); 3] {
             "pipeline": [{"step": "pages", "functionRef": {"name": "go-templating"}, "input": input}],
         },
     });
+    let patched = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "patched"}});
     [
+        (CONFIG_MAPS, patched),
         ("/apis/pkg.crossplane.io/v1/functions", function),
         ("/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions", definition),
         ("/apis/apiextensions.crossplane.io/v1/compositions", composition),

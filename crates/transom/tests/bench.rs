@@ -74,7 +74,7 @@ fn a_plane_that_runs_is_measured() {
 #[test]
 fn large_compositions_are_measured() {
     let figures = measure(&["large", "--composites", "2", "--resources", "30"]);
-    assert_eq!(figures.len(), 10, "{figures:#?}");
+    assert_eq!(figures.len(), 13, "{figures:#?}");
     for figure in figures {
         assert!(figure.value > 0.0, "{figure:?}");
     }
