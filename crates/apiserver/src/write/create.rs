@@ -9,6 +9,7 @@ use crate::ownership;
 use crate::request::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Inner;
+use crate::services::Reservation;
 use crate::subresource::Subresource;
 use serde_json::Value;
 use transom_object::{Status, field, meta};
@@ -58,42 +59,65 @@ pub(crate) async fn create(
     warnings.extend(mutate(server, &review, &mut value, None).await?);
     fill_new(&mut value, server.new_uid(), &now);
     resource.strategy.prepare_create(&mut value);
-    let mut reservation = server.allocate(resource, &mut value, None);
-    let prefix = text(&value, "generateName").to_owned();
-    let generate = text(&value, "name").is_empty() && !prefix.is_empty();
-    for attempt in 1.. {
-        if generate {
-            value["metadata"]["name"] = generate_name(server, &prefix).into();
-        }
-        if attempt == 1 {
-            check(resource, &value)?;
-            warnings.extend(resource.strategy.warnings(&value, None));
-            if from_update {
-                authorize_create(server, &review).await?;
-            }
-        }
-        server.admission.validate(&review, Some(&value), None).await?;
-        let _definitions = server.accept_names(resource, &mut value, None, &now).await;
-        if !options.dry_run {
-            reservation.submitted();
-        }
-        match commit(server, resource, &value, options.dry_run).await {
-            Err(s) if generate && s.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {}
-            Err(mut s) if generate && s.reason == "AlreadyExists" => {
-                s.message = format!(
-                    "{}, the server was not able to generate a unique name for the object",
-                    s.message
-                );
-                reservation.decided();
-                return Err(s);
-            }
-            other => {
-                reservation.decided();
-                return other.map(|outcome| (outcome, warnings));
-            }
-        }
+    let reservation = server.allocate(resource, &mut value, None);
+    let prefix = name_prefix(&value);
+    if let Some(prefix) = &prefix {
+        value["metadata"]["name"] = generate_name(server, prefix).into();
     }
-    Err(Status::internal("no name could be generated"))
+    check(resource, &value)?;
+    warnings.extend(resource.strategy.warnings(&value, None));
+    if from_update {
+        authorize_create(server, &review).await?;
+    }
+    let attempts = Attempts { review, dry_run: options.dry_run, prefix, now, reservation };
+    attempts.commit(server, value).await.map(|outcome| (outcome, warnings))
+}
+
+/// A prepared object to be committed, under further names while the generated ones are taken.
+struct Attempts<'a> {
+    review: Request<'a>,
+    dry_run: bool,
+    /// Of the names to generate; none for an object that has a name.
+    prefix: Option<String>,
+    now: String,
+    reservation: Reservation,
+}
+
+impl Attempts<'_> {
+    async fn commit(mut self, server: &Inner, mut value: Value) -> Result<Outcome, Status> {
+        let resource = self.review.resource;
+        for attempt in 1.. {
+            server.admission.validate(&self.review, Some(&value), None).await?;
+            let _definitions = server.accept_names(resource, &mut value, None, &self.now).await;
+            if !self.dry_run {
+                self.reservation.submitted();
+            }
+            match (commit(server, resource, &value, self.dry_run).await, &self.prefix) {
+                (Err(s), Some(prefix)) if s.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {
+                    value["metadata"]["name"] = generate_name(server, prefix).into();
+                }
+                (outcome, prefix) => {
+                    let generated = prefix.is_some();
+                    self.reservation.decided();
+                    return outcome.map_err(|s| if generated { no_unique_name(s) } else { s });
+                }
+            }
+        }
+        Err(Status::internal("no name could be generated"))
+    }
+}
+
+fn no_unique_name(mut status: Status) -> Status {
+    if status.reason == "AlreadyExists" {
+        status.message += ", the server was not able to generate a unique name for the object";
+    }
+    status
+}
+
+/// The prefix of the name to generate, if the object has no name.
+fn name_prefix(value: &Value) -> Option<String> {
+    let prefix = text(value, "generateName");
+    (text(value, "name").is_empty() && !prefix.is_empty()).then(|| prefix.to_owned())
 }
 
 fn check(resource: &Resource, value: &Value) -> Result<(), Status> {

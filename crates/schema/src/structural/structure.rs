@@ -180,54 +180,8 @@ impl Rules {
         for (name, property) in props.named("properties") {
             self.branch(property, false, &path.child("properties").key(name));
         }
-        // `additionalProperties: false` specifies nothing.
-        let additional = !matches!(props.additional(), None | Some(OrBool::Bool(false)));
-        for (keyword, specifies, detail) in [
-            ("type", !props.ty().is_empty(), "must be empty to be structural"),
-            ("additionalProperties", additional, "must be undefined to be structural"),
-            ("default", props.get("default").is_some(), "must be undefined to be structural"),
-            ("title", !props.text("title").is_empty(), "must be empty to be structural"),
-            ("description", !props.text("description").is_empty(), "must be empty to be structural"),
-            ("nullable", props.flag("nullable"), "must be false to be structural"),
-            (
-                "x-kubernetes-preserve-unknown-fields",
-                props.flag("x-kubernetes-preserve-unknown-fields"),
-                "must be false to be structural",
-            ),
-            (
-                "x-kubernetes-embedded-resource",
-                props.flag("x-kubernetes-embedded-resource"),
-                "must be false to be structural",
-            ),
-            (
-                "x-kubernetes-int-or-string",
-                props.flag("x-kubernetes-int-or-string"),
-                "must be false to be structural",
-            ),
-            (
-                "x-kubernetes-list-map-keys",
-                !props.list("x-kubernetes-list-map-keys").is_empty(),
-                "must be empty to be structural",
-            ),
-            (
-                "x-kubernetes-list-type",
-                props.name("x-kubernetes-list-type").is_some(),
-                "must be undefined to be structural",
-            ),
-            (
-                "x-kubernetes-map-type",
-                props.name("x-kubernetes-map-type").is_some(),
-                "must be undefined to be structural",
-            ),
-            (
-                "x-kubernetes-validations",
-                !props.list("x-kubernetes-validations").is_empty(),
-                "must be empty to be structural",
-            ),
-        ] {
-            if specifies {
-                self.forbid(&path.child(keyword), detail);
-            }
+        for (keyword, detail) in specifying_keywords(props) {
+            self.forbid(&path.child(keyword), detail);
         }
         if props.property("metadata").is_some() {
             self.forbid(
@@ -273,6 +227,36 @@ impl Rules {
             self.branch_is_specified(property, spine.property(name), &at, &branch_at);
         }
     }
+}
+
+/// The keywords of a node that specify something, and what they must be where a schema may only restrict.
+fn specifying_keywords(props: Props<'_>) -> impl Iterator<Item = (&'static str, &'static str)> {
+    const EMPTY: &str = "must be empty to be structural";
+    const UNDEFINED: &str = "must be undefined to be structural";
+    const FALSE: &str = "must be false to be structural";
+    // `additionalProperties: false` specifies nothing.
+    let additional = !matches!(props.additional(), None | Some(OrBool::Bool(false)));
+    let is_text = |keyword| !props.text(keyword).is_empty();
+    let is_list = |keyword| !props.list(keyword).is_empty();
+    let is_named = |keyword| props.name(keyword).is_some();
+    let is_true = |keyword| props.flag(keyword);
+    [
+        ("type", !props.ty().is_empty(), EMPTY),
+        ("additionalProperties", additional, UNDEFINED),
+        ("default", props.get("default").is_some(), UNDEFINED),
+        ("title", is_text("title"), EMPTY),
+        ("description", is_text("description"), EMPTY),
+        ("nullable", is_true("nullable"), FALSE),
+        ("x-kubernetes-preserve-unknown-fields", is_true("x-kubernetes-preserve-unknown-fields"), FALSE),
+        ("x-kubernetes-embedded-resource", is_true("x-kubernetes-embedded-resource"), FALSE),
+        ("x-kubernetes-int-or-string", is_true("x-kubernetes-int-or-string"), FALSE),
+        ("x-kubernetes-list-map-keys", is_list("x-kubernetes-list-map-keys"), EMPTY),
+        ("x-kubernetes-list-type", is_named("x-kubernetes-list-type"), UNDEFINED),
+        ("x-kubernetes-map-type", is_named("x-kubernetes-map-type"), UNDEFINED),
+        ("x-kubernetes-validations", is_list("x-kubernetes-validations"), EMPTY),
+    ]
+    .into_iter()
+    .filter_map(|(keyword, specifies, detail)| specifies.then_some((keyword, detail)))
 }
 
 /// Whether the node has one of the two forms of logic that spell out int-or-string, where types are allowed:

@@ -128,6 +128,33 @@ const STORES: &str = "external secret stores are not supported: use writeConnect
 
 /// The environment of Crossplane v1, which function-environment-configs replaced.
 fn environment() -> Value {
+    let policy = object(
+        "How EnvironmentConfigs are selected.",
+        &[],
+        json!({
+            "resolve": choice("Accepted. They are selected anew at every reconcile.", &["Always", "IfNotPresent"]),
+            "resolution":
+                choice("Whether a referenced one must exist; Required by default.", &["Required", "Optional"]),
+        }),
+    );
+    object(
+        "What resources are composed with beside the composite resource, as in Crossplane v1: patches of mode Resources \
+         read it, and functions find it in their context.",
+        &[],
+        json!({
+            "defaultData": anything("What the environment holds before any EnvironmentConfig."),
+            "environmentConfigs": list("EnvironmentConfigs; later ones win.", environment_source()),
+            "patches": list(
+                "Patches between the composite resource and the environment, in mode Resources.",
+                anything("A patch."),
+            ),
+            "policy": policy,
+        }),
+    )
+}
+
+/// EnvironmentConfigs that are merged into the environment of Crossplane v1.
+fn environment_source() -> Value {
     let matcher = object(
         "A label that the EnvironmentConfigs must have.",
         &["key"],
@@ -151,7 +178,7 @@ fn environment() -> Value {
             "matchLabels": list("Labels they must have.", matcher),
         }),
     );
-    let source = ruled(
+    ruled(
         object(
             "EnvironmentConfigs by name or labels.",
             &[],
@@ -165,29 +192,6 @@ fn environment() -> Value {
             "has(self.type) && self.type == 'Selector' ? has(self.selector) : has(self.ref)",
             "type Reference needs ref, type Selector needs selector",
         )],
-    );
-    let policy = object(
-        "How EnvironmentConfigs are selected.",
-        &[],
-        json!({
-            "resolve": choice("Accepted. They are selected anew at every reconcile.", &["Always", "IfNotPresent"]),
-            "resolution":
-                choice("Whether a referenced one must exist; Required by default.", &["Required", "Optional"]),
-        }),
-    );
-    object(
-        "What resources are composed with beside the composite resource, as in Crossplane v1: patches of mode Resources \
-         read it, and functions find it in their context.",
-        &[],
-        json!({
-            "defaultData": anything("What the environment holds before any EnvironmentConfig."),
-            "environmentConfigs": list("EnvironmentConfigs; later ones win.", source),
-            "patches": list(
-                "Patches between the composite resource and the environment, in mode Resources.",
-                anything("A patch."),
-            ),
-            "policy": policy,
-        }),
     )
 }
 
