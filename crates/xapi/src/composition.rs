@@ -28,6 +28,10 @@ pub(crate) mod omit {
     pub(crate) fn map<V>(map: &BTreeMap<String, V>) -> bool {
         map.is_empty()
     }
+
+    pub(crate) fn zero(number: &i64) -> bool {
+        *number == 0
+    }
 }
 
 /// Reads `null` as nothing, as Go does for lists, maps and texts.

@@ -4,7 +4,9 @@
 //! the transition time moves with reason, message and generation too. One that is equal leaves the old entry, time
 //! included, untouched — otherwise controllers would wake themselves.
 
-use crate::composition::nullable;
+mod packages;
+
+use crate::composition::{nullable, omit};
 use crate::constants::{condition, message, reason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -34,12 +36,8 @@ pub struct Condition {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The generation of the object that it is about.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "omit::zero")]
     pub observed_generation: i64,
-}
-
-fn is_zero(n: &i64) -> bool {
-    *n == 0
 }
 
 impl Condition {
@@ -140,16 +138,6 @@ impl Condition {
     /// `Responsive`: changes are acted on at once.
     pub fn watch_circuit_closed() -> Self {
         Self::new(condition::RESPONSIVE, "True", reason::WATCH_CIRCUIT_CLOSED)
-    }
-
-    /// Of a package whose current revision is active.
-    pub fn package_active() -> Self {
-        Self::new(condition::INSTALLED, "True", reason::ACTIVE_PACKAGE_REVISION)
-    }
-
-    /// Of a package none of whose revisions is active.
-    pub fn package_inactive() -> Self {
-        Self::new(condition::INSTALLED, "False", reason::INACTIVE_PACKAGE_REVISION)
     }
 
     /// The same with a message.

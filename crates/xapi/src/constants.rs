@@ -7,6 +7,8 @@
 pub mod group {
     pub const APIEXTENSIONS: &str = "apiextensions.crossplane.io";
     pub const PKG: &str = "pkg.crossplane.io";
+    /// Of the object that describes a package, inside the package.
+    pub const META_PKG: &str = "meta.pkg.crossplane.io";
     pub const PROTECTION: &str = "protection.crossplane.io";
     pub const NOP: &str = "nop.crossplane.io";
 }
@@ -15,7 +17,9 @@ pub mod group {
 pub mod kind {
     pub const APIEXTENSIONS_V1: &str = "apiextensions.crossplane.io/v1";
     pub const APIEXTENSIONS_V2: &str = "apiextensions.crossplane.io/v2";
+    pub const APIEXTENSIONS_V1ALPHA1: &str = "apiextensions.crossplane.io/v1alpha1";
     pub const PKG_V1: &str = "pkg.crossplane.io/v1";
+    pub const PKG_V1BETA1: &str = "pkg.crossplane.io/v1beta1";
     pub const PROTECTION_V1BETA1: &str = "protection.crossplane.io/v1beta1";
     pub const XRD: &str = "CompositeResourceDefinition";
     pub const COMPOSITION: &str = "Composition";
@@ -23,6 +27,15 @@ pub mod kind {
     pub const ENVIRONMENT_CONFIG: &str = "EnvironmentConfig";
     pub const FUNCTION: &str = "Function";
     pub const FUNCTION_REVISION: &str = "FunctionRevision";
+    pub const PROVIDER: &str = "Provider";
+    pub const PROVIDER_REVISION: &str = "ProviderRevision";
+    pub const CONFIGURATION: &str = "Configuration";
+    pub const CONFIGURATION_REVISION: &str = "ConfigurationRevision";
+    pub const LOCK: &str = "Lock";
+    pub const IMAGE_CONFIG: &str = "ImageConfig";
+    pub const DEPLOYMENT_RUNTIME_CONFIG: &str = "DeploymentRuntimeConfig";
+    pub const MRD: &str = "ManagedResourceDefinition";
+    pub const MRAP: &str = "ManagedResourceActivationPolicy";
     pub const USAGE: &str = "Usage";
     pub const CLUSTER_USAGE: &str = "ClusterUsage";
 }
@@ -35,6 +48,10 @@ pub mod finalizer {
     /// On an XRD while its claims are offered.
     pub const OFFERED: &str = "offered.apiextensions.crossplane.io";
     pub const USAGE: &str = "usage.apiextensions.crossplane.io";
+    /// On a package revision while it is in the Lock.
+    pub const PACKAGE_REVISION: &str = "revision.pkg.crossplane.io";
+    /// On the Lock while it has packages.
+    pub const LOCK: &str = "lock.pkg.crossplane.io";
 }
 
 pub mod label {
@@ -47,6 +64,14 @@ pub mod label {
     pub const IN_USE: &str = "crossplane.io/in-use";
     /// The package a package revision belongs to.
     pub const PACKAGE: &str = "pkg.crossplane.io/package";
+    /// The package revision a runtime belongs to.
+    pub const REVISION: &str = "pkg.crossplane.io/revision";
+    /// The Provider a runtime belongs to.
+    pub const PROVIDER: &str = "pkg.crossplane.io/provider";
+    /// The Function a runtime belongs to.
+    pub const FUNCTION: &str = "pkg.crossplane.io/function";
+    /// The family of a provider, from the metadata in its package.
+    pub const PROVIDER_FAMILY: &str = "pkg.crossplane.io/provider-family";
 }
 
 pub mod annotation {
@@ -72,10 +97,28 @@ pub mod owner {
     pub const CLAIM: &str = "apiextensions.crossplane.io/claim";
     /// The manager of plain updates.
     pub const DEFAULT: &str = "crossplane";
+    /// CRDs of managed resources.
+    pub const MANAGED: &str = "apiextensions.crossplane.io/managed";
+    /// Usages that keep a provider while it has managed resources.
+    pub const MANAGED_PROTECTION: &str = "apiextensions.crossplane.io/managed-protection";
+    /// Runtimes of packages, since v2.4. Packages, revisions, the Lock and what packages bring are written by plain
+    /// updates.
+    pub const RUNTIME: &str = "pkg.crossplane.io/runtime";
 }
 
 /// The `type` of a connection secret.
 pub const CONNECTION_SECRET_TYPE: &str = "connection.crossplane.io/v1alpha1";
+
+/// The name of the only Lock.
+pub const LOCK_NAME: &str = "lock";
+
+/// What ImageConfigs are used for, as the status of packages and revisions names it.
+pub mod image_config {
+    pub const SET_PULL_SECRET: &str = "SetImagePullSecret";
+    pub const VERIFY: &str = "VerifyImage";
+    pub const REWRITE: &str = "RewriteImage";
+    pub const CONFIGURE_RUNTIME: &str = "ConfigureRuntime";
+}
 
 /// Types of conditions.
 pub mod condition {
@@ -91,6 +134,8 @@ pub mod condition {
     pub const REVISION_HEALTHY: &str = "RevisionHealthy";
     pub const RUNTIME_HEALTHY: &str = "RuntimeHealthy";
     pub const RUNTIME_ACTIVE: &str = "RuntimeActive";
+    /// Of the Lock.
+    pub const RESOLVED: &str = "Resolved";
 }
 
 /// Reasons of conditions.
@@ -127,6 +172,18 @@ pub mod reason {
     pub const UNPACKING_PACKAGE: &str = "UnpackingPackage";
     pub const ACTIVE_RUNTIME: &str = "ActiveRuntime";
     pub const AWAITING_ACTIVATION: &str = "AwaitingActivation";
+    pub const RESOLUTION_SUCCEEDED: &str = "DependencyResolutionSucceeded";
+    pub const RESOLUTION_FAILED: &str = "DependencyResolutionFailed";
+    pub const ESTABLISHED_MANAGED: &str = "EstablishedManagedResource";
+    pub const PENDING_MANAGED: &str = "PendingManagedResource";
+    pub const INACTIVE_MANAGED: &str = "InactiveManagedResource";
+    pub const TERMINATING_MANAGED: &str = "TerminatingManagedResource";
+    pub const BLOCKED_ACTIVATION_POLICY: &str = "BlockedManagedResourceActivationPolicy";
+    pub const TERMINATING_ACTIVATION_POLICY: &str = "TerminatingManagedResourceActivationPolicy";
+    /// Of an activation policy that is healthy.
+    pub const RUNNING: &str = "Running";
+    /// Of an activation policy that is not.
+    pub const ENCOUNTERED_ERRORS: &str = "EncounteredErrors";
 }
 
 /// Reasons of events, by the kind they are recorded on.
@@ -193,6 +250,43 @@ pub mod event {
         pub const CONFIGURED: &str = "UsageConfigured";
         pub const WAITING_USING_DELETED: &str = "WaitingUsingDeleted";
     }
+
+    /// On packages.
+    pub mod package {
+        pub const LIST_REVISION: &str = "ListRevision";
+        pub const UNPACK: &str = "UnpackPackage";
+        pub const TRANSITION_REVISION: &str = "TransitionRevision";
+        pub const GARBAGE_COLLECT: &str = "GarbageCollect";
+        pub const INSTALL: &str = "InstallPackageRevision";
+        pub const PAUSED: &str = "ReconciliationPaused";
+    }
+
+    /// On package revisions.
+    pub mod package_revision {
+        pub const PARSE: &str = "ParsePackage";
+        pub const LINT: &str = "LintPackage";
+        pub const VALIDATE: &str = "ValidatePackage";
+        pub const RESOLVE_DEPENDENCIES: &str = "ResolveDependencies";
+        pub const CONVERT_CRD: &str = "ConvertCRDToMRD";
+        pub const SYNC: &str = "SyncPackage";
+        pub const DEACTIVATE: &str = "DeactivateRevision";
+        pub const PAUSED: &str = "ReconciliationPaused";
+        /// Of the runtime.
+        pub const FETCH_IMAGE_CONFIG: &str = "FetchResolvedImageConfig";
+    }
+
+    /// On definitions of managed resources.
+    pub mod managed {
+        pub const RECONCILE: &str = "Reconcile";
+        pub const APPLY_CRD: &str = "ApplyCustomResourceDefinition";
+        pub const PAUSED: &str = "ReconciliationPaused";
+    }
+
+    /// On activation policies.
+    pub mod activation_policy {
+        pub const ACTIVATE: &str = "ActivateManagedResourceDefinition";
+        pub const PAUSED: &str = "ReconciliationPaused";
+    }
 }
 
 /// Fixed texts of conditions and events.
@@ -207,4 +301,6 @@ pub mod message {
     pub const CLAIM_DELETED_COMPOSITE: &str = "Successfully deleted composite resource";
     pub const CAPABLE: &str = "All functions have required composition capability";
     pub const CREATED_REVISION: &str = "Created new revision";
+    pub const AWAITING_ACTIVATION: &str =
+        "Package runtime is scaled to zero; awaiting the first ManagedResourceDefinition to be activated";
 }

@@ -5,11 +5,16 @@
 
 mod composition;
 mod definition;
+mod image_config;
+mod lock;
+mod managed;
 mod nop;
 mod package;
+mod runtime_config;
 mod schema;
 mod usage;
 
+use crate::package::PackageKind;
 use schema::{Crd, Version, column, object};
 use serde_json::{Value, json};
 
@@ -20,8 +25,17 @@ pub fn crds() -> impl Iterator<Item = Value> {
         composition::composition(),
         composition::revision(),
         environment_config(),
-        package::function(),
-        package::function_revision(),
+        managed::definition(),
+        managed::activation_policy(),
+        package::package(PackageKind::Provider),
+        package::revision(PackageKind::Provider),
+        package::package(PackageKind::Configuration),
+        package::revision(PackageKind::Configuration),
+        package::package(PackageKind::Function),
+        package::revision(PackageKind::Function),
+        lock::lock(),
+        image_config::image_config(),
+        runtime_config::deployment_runtime_config(),
         usage::usage(),
         usage::cluster_usage(),
         usage::legacy_usage(),

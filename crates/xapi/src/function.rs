@@ -2,11 +2,12 @@
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
-use crate::composition::{ConditionedStatus, LabelMatch, PipelineStep, nullable};
+use crate::composition::{LabelMatch, PipelineStep};
 use crate::conditions::{self, Condition};
-use crate::constants::{condition, label, reason};
-use crate::metadata::Metadata;
-use serde::Deserialize;
+use crate::constants::{condition, reason};
+use crate::package::{
+    MANUAL, Package, PackageRevision, PackageRevisionSpec, PackageRevisionStatus, PackageSpec,
+};
 use transom_object::quote::quote;
 
 /// What a function must be able to do to run in a Composition.
@@ -15,23 +16,15 @@ pub const CAPABILITY_COMPOSITION: &str = "composition";
 pub const CAPABILITY_OPERATION: &str = "operation";
 
 /// An installed function.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Function {
-    pub metadata: Metadata,
-    pub spec: FunctionSpec,
-    pub status: ConditionedStatus,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct FunctionSpec {
-    pub package: String,
-    pub revision_activation_policy: Option<String>,
-    pub revision_history_limit: Option<i64>,
-    /// How many revisions may run at a time: 1 by default.
-    pub active_revision_limit: Option<i64>,
-}
+pub type Function = Package;
+/// The spec of a function.
+pub type FunctionSpec = PackageSpec;
+/// One image of a function.
+pub type FunctionRevision = PackageRevision;
+/// The spec of a revision of a function.
+pub type FunctionRevisionSpec = PackageRevisionSpec;
+/// The status of a revision of a function.
+pub type FunctionRevisionStatus = PackageRevisionStatus;
 
 impl Function {
     /// The last segment of the package's repository, without tag and digest: what the function is called wherever it
@@ -44,7 +37,7 @@ impl Function {
 
     /// Fields that are accepted and have no effect yet, in a sentence for the author of the Function.
     pub fn without_effect(&self) -> Option<&'static str> {
-        let manual = self.spec.revision_activation_policy.as_deref() == Some("Manual");
+        let manual = self.spec.revision_activation_policy.as_deref() == Some(MANUAL);
         match (self.spec.active_revision_limit.is_some(), manual) {
             (false, false) => None,
             (true, false) => Some("no effect yet: activeRevisionLimit; a Function has no revisions"),
@@ -56,45 +49,6 @@ impl Function {
                  active as soon as it is installed",
             ),
         }
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct FunctionRevision {
-    pub metadata: Metadata,
-    pub spec: FunctionRevisionSpec,
-    pub status: FunctionRevisionStatus,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct FunctionRevisionSpec {
-    /// `Active` or `Inactive`.
-    pub desired_state: String,
-    pub image: String,
-    pub revision: i64,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct FunctionRevisionStatus {
-    #[serde(flatten)]
-    pub conditioned: ConditionedStatus,
-    /// Where the revision is called.
-    pub endpoint: String,
-    #[serde(deserialize_with = "nullable")]
-    pub capabilities: Vec<String>,
-}
-
-impl FunctionRevision {
-    pub fn is_active(&self) -> bool {
-        self.spec.desired_state == "Active"
-    }
-
-    /// The function it is a revision of.
-    pub fn package(&self) -> &str {
-        self.metadata.label(label::PACKAGE).unwrap_or_default()
     }
 }
 
@@ -197,27 +151,26 @@ pub fn package_health(revision: &[Condition], has_runtime: bool) -> Condition {
     };
     let own = conditions::get(revision, condition::REVISION_HEALTHY);
     let runtime = conditions::get(revision, condition::RUNTIME_HEALTHY);
-    let sick = Condition::new(condition::HEALTHY, "False", reason::UNHEALTHY_PACKAGE_REVISION);
     if !own.is_true() {
-        return sick.with_message(unhealthy("revision", &own));
+        return Condition::package_unhealthy(unhealthy("revision", &own));
     }
     if has_runtime && !runtime.is_true() {
         let mut message = unhealthy("runtime", &runtime);
         if awaiting {
             message.push_str("; runtime is scaled to zero awaiting activation");
         }
-        return sick.with_message(message);
+        return Condition::package_unhealthy(message);
     }
     if awaiting {
-        return Condition::new(condition::HEALTHY, "True", reason::AWAITING_ACTIVATION)
-            .with_message(active.message);
+        return Condition::package_awaiting_activation(active.message);
     }
-    Condition::new(condition::HEALTHY, "True", reason::HEALTHY_PACKAGE_REVISION)
+    Condition::package_healthy()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::constants::label;
     use serde_json::{Value, json};
 
     fn revision(name: &str, number: i64, state: &str, labels: &Value) -> FunctionRevision {

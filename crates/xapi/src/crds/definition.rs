@@ -8,9 +8,9 @@ use super::{age_column, schema};
 use crate::constants::group;
 use serde_json::{Value, json};
 
-const LOWER_PLURAL: (&str, &str) =
+pub(super) const LOWER_PLURAL: (&str, &str) =
     ("self.plural == self.plural.lowerAscii()", "Plural name must be lowercase");
-const LOWER_SINGULAR: (&str, &str) =
+pub(super) const LOWER_SINGULAR: (&str, &str) =
     ("!has(self.singular) || self.singular == self.singular.lowerAscii()", "Singular name must be lowercase");
 
 /// Accepts an XRD that exists, so that an XRD that was stored before this rule existed can still be deleted.
@@ -36,6 +36,8 @@ const CLAIMS_HAVE_OTHER_NAMES: (&str, &str) = (
 /// Crossplane documents this, and a claim CRD that no definition offers would live on.
 const CLAIMS_STAY: (&str, &str) =
     ("!has(oldSelf.claimNames) || has(self.claimNames)", "claimNames cannot be removed once they are set");
+
+const CONVERSION: &str = "How versions of composite resources are converted into each other.";
 
 pub(super) fn definition() -> Value {
     let mut crd = Crd {
@@ -95,7 +97,7 @@ fn v1_spec() -> Value {
     );
     fields["defaultCompositeDeletePolicy"] = with(delete_policy(), json!({"default": "Background"}));
     fields["conversion"] = ruled(
-        conversion(),
+        conversion(CONVERSION),
         &[(
             "self.strategy == 'Webhook' && has(self.webhook)",
             "Webhook configuration is required when conversion strategy is Webhook",
@@ -123,7 +125,7 @@ fn v2_spec() -> Value {
     fields["scope"] = scope(&["Namespaced", "Cluster"], "Namespaced");
     fields["claimNames"] = names("Not supported in this version: claims.");
     fields["defaultCompositeDeletePolicy"] = delete_policy();
-    fields["conversion"] = conversion();
+    fields["conversion"] = conversion(CONVERSION);
     ruled(
         object("What to define.", &["group", "names", "versions"], fields),
         &[
@@ -176,7 +178,7 @@ fn scope(values: &[&str], default: &str) -> Value {
     ruled(with(scope, json!({"default": default})), &[IMMUTABLE])
 }
 
-fn names(description: &str) -> Value {
+pub(super) fn names(description: &str) -> Value {
     object(
         description,
         &["kind", "plural"],
@@ -241,7 +243,7 @@ fn resource_version() -> Value {
     )
 }
 
-fn printer_column() -> Value {
+pub(super) fn printer_column() -> Value {
     object(
         "A column.",
         &["jsonPath", "name", "type"],
@@ -256,7 +258,7 @@ fn printer_column() -> Value {
     )
 }
 
-fn scale() -> Value {
+pub(super) fn scale() -> Value {
     object(
         "Serves the scale subresource.",
         &["specReplicasPath", "statusReplicasPath"],
@@ -268,7 +270,7 @@ fn scale() -> Value {
     )
 }
 
-fn conversion() -> Value {
+pub(super) fn conversion(description: &str) -> Value {
     let service = object(
         "The service to call.",
         &["name", "namespace"],
@@ -296,11 +298,7 @@ fn conversion() -> Value {
             "conversionReviewVersions": atomic(texts("Versions of ConversionReview the webhook understands.")),
         }),
     );
-    object(
-        "How versions of composite resources are converted into each other.",
-        &["strategy"],
-        json!({"strategy": text("None or Webhook."), "webhook": webhook}),
-    )
+    object(description, &["strategy"], json!({"strategy": text("None or Webhook."), "webhook": webhook}))
 }
 
 fn status() -> Value {

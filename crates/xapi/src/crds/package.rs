@@ -1,11 +1,12 @@
-//! Functions and their revisions.
+//! Providers, Configurations and Functions, and their revisions.
 
 use super::schema::{
-    Crd, Version, column, condition_column, conditions, flag, integer, list, merge, name_reference, object,
-    ruled, text, texts, texts_by_name, wide, with,
+    Crd, Version, column, condition_column, conditions, flag, integer, list, merge, object, ruled,
+    runtime_config_reference, secret_reference, text, texts, texts_by_name, wide, with,
 };
 use super::{age_column, schema};
 use crate::constants::group;
+use crate::package::{DEFAULT_RUNTIME_CONFIG, PackageKind};
 use serde_json::{Value, json};
 
 const QUALIFIED: (&str, &str) = (
@@ -19,7 +20,7 @@ const LIMITED: (&str, &str) = (
     "activeRevisionLimit must not exceed revisionHistoryLimit",
 );
 
-pub(super) fn function() -> Value {
+pub(super) fn package(kind: PackageKind) -> Value {
     let columns = || {
         vec![
             condition_column("INSTALLED", "Installed"),
@@ -28,34 +29,62 @@ pub(super) fn function() -> Value {
             age_column(),
         ]
     };
-    let description = "A Function is a package that composes resources when a Composition calls it.";
-    let version = |name| version(name, description, columns(), function_spec(), function_status());
-    crd("Function", "functions", &["crossplane", "pkg"], vec![version("v1"), version("v1beta1")])
+    let description = match kind {
+        PackageKind::Provider => {
+            "A Provider is a package that brings kinds of managed resources and the controllers of them."
+        }
+        PackageKind::Configuration => {
+            "A Configuration is a package that brings CompositeResourceDefinitions and Compositions."
+        }
+        PackageKind::Function => {
+            "A Function is a package that composes resources when a Composition calls it."
+        }
+    };
+    let versions =
+        versions(kind, |name| version(name, description, columns(), package_spec(kind), package_status()));
+    crd(kind.kind(), kind.plural(), &["crossplane", "pkg"], versions)
 }
 
-pub(super) fn function_revision() -> Value {
-    let columns = || {
-        vec![
-            condition_column("HEALTHY", "RevisionHealthy"),
-            condition_column("RUNTIME-HEALTHY", "RuntimeHealthy"),
-            condition_column("RUNTIME-ACTIVE", "RuntimeActive"),
-            column("IMAGE", "string", ".spec.image"),
-            column("STATE", "string", ".spec.desiredState"),
-            age_column(),
-            wide(column("REVISION", "string", ".spec.revision")),
-            wide(column("DEP-FOUND", "string", ".status.foundDependencies")),
-            wide(column("DEP-INSTALLED", "string", ".status.installedDependencies")),
-        ]
+pub(super) fn revision(kind: PackageKind) -> Value {
+    let description = match kind {
+        PackageKind::Provider => {
+            "A ProviderRevision is one image of a Provider. It is made and kept by the control plane: do not edit it."
+        }
+        PackageKind::Configuration => {
+            "A ConfigurationRevision is one image of a Configuration. It is made and kept by the control plane: do \
+             not edit it."
+        }
+        PackageKind::Function => {
+            "A FunctionRevision is one image of a Function. It is made and kept by the control plane: do not edit it."
+        }
     };
-    let description = "A FunctionRevision is one image of a Function. It is made and kept by the control plane: do not \
-                       edit it.";
-    let version = |name| version(name, description, columns(), revision_spec(), revision_status());
-    crd(
-        "FunctionRevision",
-        "functionrevisions",
-        &["crossplane", "pkgrev"],
-        vec![version("v1"), version("v1beta1")],
-    )
+    let versions = versions(kind, |name| {
+        version(name, description, revision_columns(kind), revision_spec(kind), revision_status(kind))
+    });
+    crd(kind.revision_kind(), kind.revision_plural(), &["crossplane", "pkgrev"], versions)
+}
+
+fn revision_columns(kind: PackageKind) -> Vec<Value> {
+    let mut columns = vec![condition_column("HEALTHY", "RevisionHealthy")];
+    if kind.has_runtime() {
+        columns.push(condition_column("RUNTIME-HEALTHY", "RuntimeHealthy"));
+        columns.push(condition_column("RUNTIME-ACTIVE", "RuntimeActive"));
+    }
+    columns.extend([
+        column("IMAGE", "string", ".spec.image"),
+        column("STATE", "string", ".spec.desiredState"),
+        age_column(),
+        wide(column("REVISION", "string", ".spec.revision")),
+        wide(column("DEP-FOUND", "string", ".status.foundDependencies")),
+        wide(column("DEP-INSTALLED", "string", ".status.installedDependencies")),
+    ]);
+    columns
+}
+
+/// The versions of a kind, which all have the same schema.
+fn versions(kind: PackageKind, version: impl Fn(&'static str) -> Version) -> Vec<Version> {
+    let names: &[&'static str] = if kind == PackageKind::Function { &["v1", "v1beta1"] } else { &["v1"] };
+    names.iter().map(|name| version(name)).collect()
 }
 
 fn crd(
@@ -79,36 +108,27 @@ fn version(
 }
 
 /// What the spec of a package and of its revisions have in common.
-fn common_spec() -> Value {
-    let secret = json!({
-        "type": "object",
-        "description": "A Secret.",
-        "properties": {"name": with(text("Name of the Secret."), json!({"default": ""}))},
-        "x-kubernetes-map-type": "atomic",
-    });
-    let mut runtime = name_reference("How to run the package.", "runtime config");
-    runtime["default"] = json!({"name": "default"});
-    let api_version = text("Group and version of the runtime config.");
-    runtime["properties"]["apiVersion"] = with(api_version, json!({"default": "pkg.crossplane.io/v1beta1"}));
-    let kind = text("Kind of the runtime config.");
-    runtime["properties"]["kind"] = with(kind, json!({"default": "DeploymentRuntimeConfig"}));
+fn common_spec(kind: PackageKind) -> Value {
     let off = |description: &str| with(flag(description), json!({"default": false}));
-    json!({
+    let mut fields = json!({
         "packagePullPolicy": with(text("When to pull the image."), json!({"default": "IfNotPresent"})),
-        "packagePullSecrets": list("Secrets to pull the image with.", secret),
+        "packagePullSecrets": list("Secrets to pull the image with.", secret_reference("A Secret.")),
         "ignoreCrossplaneConstraints": off("Whether to install the package although it wants another version of \
                                             Crossplane."),
         "skipDependencyResolution": off("Whether to install the package without what it depends on."),
         "commonLabels": texts_by_name("Labels of what is made for the package."),
         "commonAnnotations": texts_by_name("Annotations of what is made for the package."),
-        "runtimeConfigRef": runtime,
-    })
+    });
+    if kind.has_runtime() {
+        let reference = runtime_config_reference("How to run the package.");
+        fields["runtimeConfigRef"] = with(reference, json!({"default": {"name": DEFAULT_RUNTIME_CONFIG}}));
+    }
+    fields
 }
 
-fn function_spec() -> Value {
-    let mut fields = common_spec();
+fn package_spec(kind: PackageKind) -> Value {
+    let mut fields = common_spec(kind);
     let history = integer("How many inactive revisions to keep; 0 keeps all.");
-    let active = integer("How many revisions may run at the same time; 1 by default.");
     let policy = text("Whether new revisions are activated by themselves: Automatic or Manual.");
     merge(
         &mut fields,
@@ -116,25 +136,38 @@ fn function_spec() -> Value {
             "package": ruled(text("The image of the package."), &[QUALIFIED]),
             "revisionActivationPolicy": with(policy, json!({"default": "Automatic"})),
             "revisionHistoryLimit": with(history, json!({"default": 1})),
-            "activeRevisionLimit": with(active, json!({"minimum": 1})),
         }),
     );
+    if kind != PackageKind::Function {
+        return object("What to install.", &["package"], fields);
+    }
+    let active = integer("How many revisions may run at the same time; 1 by default.");
+    fields["activeRevisionLimit"] = with(active, json!({"minimum": 1}));
     ruled(object("What to install.", &["package"], fields), &[LIMITED])
 }
 
-fn revision_spec() -> Value {
-    let mut fields = common_spec();
+fn revision_spec(kind: PackageKind) -> Value {
+    let mut fields = common_spec(kind);
     merge(
         &mut fields,
         json!({
             "image": text("The image of the package."),
             "desiredState": text("Active or Inactive."),
             "revision": integer("The number of the revision; the latest has the highest."),
-            "tlsClientSecretName": text("Secret with the client's certificate."),
-            "tlsServerSecretName": text("Secret with the server's certificate."),
         }),
     );
-    object("What to run.", &["desiredState", "image", "revision"], fields)
+    if kind.has_runtime() {
+        merge(&mut fields, secret_names());
+    }
+    object("What to install.", &["desiredState", "image", "revision"], fields)
+}
+
+/// The Secrets with the certificates of a runtime.
+fn secret_names() -> Value {
+    json!({
+        "tlsClientSecretName": text("Secret with the client's certificate."),
+        "tlsServerSecretName": text("Secret with the server's certificate."),
+    })
 }
 
 /// What the status of a package and of its revisions have in common.
@@ -147,7 +180,7 @@ fn common_status() -> Value {
     json!({"conditions": conditions(), "appliedImageConfigRefs": list("ImageConfigs that were used.", used)})
 }
 
-fn function_status() -> Value {
+fn package_status() -> Value {
     let mut fields = common_status();
     merge(
         &mut fields,
@@ -160,7 +193,7 @@ fn function_status() -> Value {
     object("What was observed.", &[], fields)
 }
 
-fn revision_status() -> Value {
+fn revision_status(kind: PackageKind) -> Value {
     let mut fields = common_status();
     let reference = object(
         "An object.",
@@ -176,15 +209,18 @@ fn revision_status() -> Value {
         &mut fields,
         json!({
             "capabilities": texts("What the package says it can do."),
-            "endpoint": text("Where the function is called."),
             "foundDependencies": integer("How many packages this one depends on."),
             "installedDependencies": integer("How many of them are installed."),
             "invalidDependencies": integer("How many of them are installed in a version that does not fit."),
             "objectRefs": list("Objects the package brought.", reference),
             "resolvedImage": text("The image as it was pulled after rewriting its path."),
-            "tlsClientSecretName": text("Secret with the client's certificate."),
-            "tlsServerSecretName": text("Secret with the server's certificate."),
         }),
     );
+    if kind.has_runtime() {
+        merge(&mut fields, secret_names());
+    }
+    if kind == PackageKind::Function {
+        fields["endpoint"] = text("Where the function is called.");
+    }
     object("What was observed.", &[], fields)
 }

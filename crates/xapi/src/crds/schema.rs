@@ -1,5 +1,6 @@
 //! Words to write schemas and CRDs with.
 
+use crate::constants::kind;
 use serde_json::{Value, json};
 
 /// A CRD whose first version is the stored one.
@@ -34,8 +35,10 @@ impl Crd {
             "listKind": format!("{}List", self.kind),
             "plural": self.plural,
             "singular": self.kind.to_lowercase(),
-            "categories": self.categories,
         });
+        if !self.categories.is_empty() {
+            names["categories"] = json!(self.categories);
+        }
         if !self.short_names.is_empty() {
             names["shortNames"] = json!(self.short_names);
         }
@@ -154,6 +157,26 @@ pub(super) const IMMUTABLE: (&str, &str) = ("self == oldSelf", "Value is immutab
 /// A reference by name alone.
 pub(super) fn name_reference(description: &str, of: &str) -> Value {
     object(description, &["name"], json!({"name": text(&format!("Name of the {of}."))}))
+}
+
+/// A reference to a Secret in the namespace of the control plane, with the default that Kubernetes' type has.
+pub(super) fn secret_reference(description: &str) -> Value {
+    json!({
+        "type": "object",
+        "description": description,
+        "properties": {"name": with(text("Name of the Secret."), json!({"default": ""}))},
+        "x-kubernetes-map-type": "atomic",
+    })
+}
+
+/// A reference to what says how a package runs.
+pub(super) fn runtime_config_reference(description: &str) -> Value {
+    let mut reference = name_reference(description, "runtime config");
+    let api_version = text("Group and version of the runtime config.");
+    reference["properties"]["apiVersion"] = with(api_version, json!({"default": kind::PKG_V1BETA1}));
+    let kind_of = text("Kind of the runtime config.");
+    reference["properties"]["kind"] = with(kind_of, json!({"default": kind::DEPLOYMENT_RUNTIME_CONFIG}));
+    reference
 }
 
 /// An object of which nothing is known.

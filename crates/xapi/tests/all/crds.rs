@@ -6,15 +6,26 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// The start of the SHA-256 of the spec of each CRD as Crossplane and provider-nop ship it, without descriptions, in
-/// compact JSON with sorted keys.
+/// compact JSON with sorted keys. They are those of v2.3 and of v2.4, except for the columns of Provider and Function
+/// revisions, which are those of v2.4. Of DeploymentRuntimeConfigs, the schema of the Deployment's spec was replaced by
+/// an object with unknown fields.
 const SHIPPED: &[(&str, &str)] = &[
     ("compositeresourcedefinitions.apiextensions.crossplane.io", "490ab2defa67ca78"),
     ("compositionrevisions.apiextensions.crossplane.io", "406f8497e49984fc"),
     ("compositions.apiextensions.crossplane.io", "8459b0cf4ad58d17"),
     ("environmentconfigs.apiextensions.crossplane.io", "2d671431f45ff9d1"),
+    ("managedresourceactivationpolicies.apiextensions.crossplane.io", "b4af5219e54ffc47"),
+    ("managedresourcedefinitions.apiextensions.crossplane.io", "9b34e880a6084191"),
     ("usages.apiextensions.crossplane.io", "36caabfe59f5b971"),
+    ("configurationrevisions.pkg.crossplane.io", "66b3b535c6f591e3"),
+    ("configurations.pkg.crossplane.io", "1c982f0229079c98"),
+    ("deploymentruntimeconfigs.pkg.crossplane.io", "9064048b3136b601"),
     ("functionrevisions.pkg.crossplane.io", "993b941dc3608636"),
     ("functions.pkg.crossplane.io", "6b9b1d1dcf734d8e"),
+    ("imageconfigs.pkg.crossplane.io", "7d493d9cd013ae77"),
+    ("locks.pkg.crossplane.io", "2a64350a458674f6"),
+    ("providerrevisions.pkg.crossplane.io", "daa90367d1d225d1"),
+    ("providers.pkg.crossplane.io", "e3ee1bfdcc6af212"),
     ("clusterusages.protection.crossplane.io", "64a316c5c92d22d6"),
     ("usages.protection.crossplane.io", "d1e7537519bc8b7b"),
     ("nopresources.nop.crossplane.io", "b044ac0ca8a8a128"),

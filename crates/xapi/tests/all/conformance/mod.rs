@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a malformed table must fail the test")]
 
 mod conditions;
+mod managed;
 mod metadata;
 mod resources;
 mod selection;
@@ -66,8 +67,14 @@ pub fn flag(got: bool, want: &Value) -> Outcome {
 
 /// Every table this crate answers for.
 fn tables() -> BTreeMap<&'static str, Check> {
-    let lists: [&[(&str, Check)]; 5] =
-        [conditions::TABLES, metadata::TABLES, resources::TABLES, selection::TABLES, xcrd::TABLES];
+    let lists: [&[(&str, Check)]; 6] = [
+        conditions::TABLES,
+        managed::TABLES,
+        metadata::TABLES,
+        resources::TABLES,
+        selection::TABLES,
+        xcrd::TABLES,
+    ];
     lists.into_iter().flatten().copied().collect()
 }
 
