@@ -1,0 +1,184 @@
+//! What is missing, or installed in a version that is not accepted.
+
+use super::{InstalledPackage, Mode};
+use crate::constraint::VersionConstraint;
+use crate::lock::LockPackage;
+use crate::lock::graph::{Graph, Mirrors};
+use std::collections::BTreeMap;
+
+/// A source that must be installed or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The source, as the first parent wrote it.
+    pub source: String,
+    /// `apiVersion` and kind of the object that installs it, as the first parent that names them does.
+    pub target: Option<(String, String)>,
+    /// All that depend on it, in the order of the Lock.
+    pub parents: Vec<Parent>,
+    /// The object that installs it already.
+    pub installed: Option<InstalledPackage>,
+    /// Names that package objects of the target's kind have already.
+    pub taken: Vec<String>,
+}
+
+/// A package that depends on another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parent {
+    /// The name of its revision.
+    pub name: String,
+    /// Its source.
+    pub source: String,
+    /// What it accepts.
+    pub constraint: String,
+}
+
+impl Need {
+    /// Whether the choice depends on the tags of the repository. Digests need none.
+    pub fn needs_tags(&self) -> bool {
+        self.parents.iter().any(
+            |parent| matches!(VersionConstraint::parse(&parent.constraint), Ok(c) if c.digest().is_none()),
+        )
+    }
+}
+
+/// The needs that can be met now, in the order of the Lock. Entries that stand in each other's way need nothing, and
+/// nobody else waits for them.
+pub fn next_step(
+    packages: &[LockPackage],
+    installed: &[InstalledPackage],
+    mode: Mode,
+    mirrors: &Mirrors,
+) -> Vec<Need> {
+    let graph = Graph::new(packages, mirrors);
+    let objects = Objects::of(installed, mirrors);
+    let wanted = wanted(&graph, mode, mirrors);
+    let needs = wanted.order.iter().filter_map(|place| {
+        let group = wanted.groups.get(place)?;
+        let object = objects.at(&group.source, place);
+        if is_met(&graph, group, object, mode) {
+            return None;
+        }
+        Some(Need {
+            source: group.source.clone(),
+            target: group.target.clone(),
+            parents: group.parents.clone(),
+            installed: object.cloned(),
+            taken: group.target.as_ref().map(|target| objects.names(target)).unwrap_or_default(),
+        })
+    });
+    needs.collect()
+}
+
+/// Without changes to installed packages, it is enough that there is one; it joins the Lock, or reports why it cannot.
+fn is_met(graph: &Graph<'_>, group: &Group, object: Option<&InstalledPackage>, mode: Mode) -> bool {
+    let entries = graph.matching(&group.source);
+    if mode == Mode::Default {
+        return object.is_some() || !entries.is_empty();
+    }
+    let accepted = |version: &str| {
+        let accepts = |parent: &Parent| {
+            VersionConstraint::parse(&parent.constraint).is_ok_and(|constraint| constraint.allows(version))
+        };
+        group.parents.iter().all(accepts)
+    };
+    match object {
+        // The object may be newer than its entry in the Lock, and is what a choice would change.
+        Some(object) => object.version().is_some_and(|version| accepted(&version)),
+        // An entry without an object belongs to a kind of package that is not ours to change.
+        None => !entries.is_empty(),
+    }
+}
+
+/// All that is depended on, by the place that it is pulled from.
+struct Wanted {
+    groups: BTreeMap<String, Group>,
+    /// The keys in the order of the Lock.
+    order: Vec<String>,
+}
+
+struct Group {
+    source: String,
+    target: Option<(String, String)>,
+    parents: Vec<Parent>,
+}
+
+fn wanted(graph: &Graph<'_>, mode: Mode, mirrors: &Mirrors) -> Wanted {
+    let mut wanted = Wanted { groups: BTreeMap::new(), order: Vec::new() };
+    let outdated = if mode == Mode::Default { Vec::new() } else { outdated(graph, mirrors) };
+    for (i, package) in graph.packages().iter().enumerate() {
+        if graph.is_blocked(i) || outdated.get(i) == Some(&true) {
+            continue;
+        }
+        for dependency in &package.dependencies {
+            let place = place(mirrors, &dependency.package);
+            if !wanted.groups.contains_key(place) {
+                wanted.order.push(place.to_owned());
+            }
+            let group = wanted.groups.entry(place.to_owned()).or_insert_with(|| Group {
+                source: dependency.package.clone(),
+                target: None,
+                parents: Vec::new(),
+            });
+            if group.target.is_none() {
+                group.target = dependency.target();
+            }
+            group.parents.push(Parent {
+                name: package.name.clone(),
+                source: package.source.clone(),
+                constraint: dependency.constraints.clone(),
+            });
+        }
+    }
+    wanted
+}
+
+fn place<'s>(mirrors: &'s Mirrors, source: &'s str) -> &'s str {
+    mirrors.get(source).map_or(source, String::as_str)
+}
+
+/// Which entries are dependencies that none of their parents accept: they will be changed, and what the old version
+/// depends on must not stand in the way.
+fn outdated(graph: &Graph<'_>, mirrors: &Mirrors) -> Vec<bool> {
+    let mut constraints: BTreeMap<&str, Vec<Option<VersionConstraint>>> = BTreeMap::new();
+    for dependency in graph.packages().iter().flat_map(|package| &package.dependencies) {
+        let parsed = VersionConstraint::parse(&dependency.constraints).ok();
+        constraints.entry(place(mirrors, &dependency.package)).or_default().push(parsed);
+    }
+    let is_outdated = |package: &LockPackage| {
+        let asked = constraints.get(place(mirrors, &package.source));
+        asked.is_some_and(|asked| {
+            !asked.iter().flatten().any(|constraint| constraint.allows(&package.version))
+        })
+    };
+    graph.packages().iter().map(is_outdated).collect()
+}
+
+/// The package objects, by source and by the place that they are pulled from.
+struct Objects<'i> {
+    by_source: BTreeMap<String, &'i InstalledPackage>,
+    by_place: BTreeMap<String, &'i InstalledPackage>,
+    by_kind: BTreeMap<(String, String), Vec<String>>,
+}
+
+impl<'i> Objects<'i> {
+    fn of(installed: &'i [InstalledPackage], mirrors: &Mirrors) -> Self {
+        let mut objects =
+            Self { by_source: BTreeMap::new(), by_place: BTreeMap::new(), by_kind: BTreeMap::new() };
+        for object in installed {
+            let kind = (object.api_version.clone(), object.kind.clone());
+            objects.by_kind.entry(kind).or_default().push(object.name.clone());
+            let Some(source) = object.source() else { continue };
+            objects.by_place.entry(place(mirrors, &source).to_owned()).or_insert(object);
+            objects.by_source.entry(source).or_insert(object);
+        }
+        objects
+    }
+
+    fn at(&self, source: &str, place: &str) -> Option<&'i InstalledPackage> {
+        self.by_source.get(source).or_else(|| self.by_place.get(place)).copied()
+    }
+
+    fn names(&self, target: &(String, String)) -> Vec<String> {
+        self.by_kind.get(target).cloned().unwrap_or_default()
+    }
+}

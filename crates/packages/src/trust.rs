@@ -1,0 +1,274 @@
+//! Whether a package is trusted, given what cryptography found out. Nothing is verified here: who calls has checked which
+//! payloads are signed by the key or certificate of an authority, and this module decides whether they speak of the image,
+//! and of what its authority must attest.
+//!
+//! What is not known to be right is wrong: no authorities, no identities, a payload that cannot be read or speaks of another
+//! digest do not make an image trusted.
+
+use crate::digest::Digest;
+use crate::meta::nullable;
+use serde::Deserialize;
+use serde_json::Value;
+use transom_go::encoding::base64_decode;
+use transom_go::regexp::{self, Limits};
+
+/// Somebody who signs images.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct CosignAuthority {
+    /// Its name in messages.
+    pub name: String,
+    /// Signs by this key.
+    pub key: Option<KeyReference>,
+    /// Signs by short-lived certificates of these identities.
+    pub keyless: Option<Keyless>,
+    /// What it must have attested; one of them is enough. Empty: a signature is enough.
+    #[serde(deserialize_with = "nullable")]
+    pub attestations: Vec<Attestation>,
+}
+
+/// A public key in a Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KeyReference {
+    /// Where it is.
+    pub secret_ref: SecretKey,
+    /// `sha224`, `sha256`, `sha384` or `sha512`; empty means `sha256`.
+    pub hash_algorithm: String,
+}
+
+/// A key of a Secret in the namespace of the core.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct SecretKey {
+    /// The Secret.
+    pub name: String,
+    /// The key in it.
+    pub key: String,
+}
+
+/// Signing by short-lived certificates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Keyless {
+    /// One of them must match.
+    #[serde(deserialize_with = "nullable")]
+    pub identities: Vec<Identity>,
+    /// Whether certificates need no proof of being logged.
+    #[serde(rename = "insecureIgnoreSCT")]
+    pub insecure_ignore_sct: Option<bool>,
+}
+
+/// Who a certificate must have been issued to, and by whom. Expressions win over exact values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Identity {
+    /// The exact issuer.
+    pub issuer: String,
+    /// The exact subject.
+    pub subject: String,
+    /// An expression that must occur in the issuer.
+    #[serde(rename = "issuerRegExp")]
+    pub issuer_regexp: String,
+    /// An expression that must occur in the subject.
+    #[serde(rename = "subjectRegExp")]
+    pub subject_regexp: String,
+}
+
+/// A kind of statement about an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Attestation {
+    /// Its name in messages.
+    pub name: String,
+    /// Its type: a URI or one of Cosign's names.
+    pub predicate_type: String,
+}
+
+/// Cosign's names of predicate types.
+const PREDICATE_TYPES: [(&str, &str); 10] = [
+    ("custom", "https://cosign.sigstore.dev/attestation/v1"),
+    ("slsaprovenance", "https://slsa.dev/provenance/v0.2"),
+    ("slsaprovenance02", "https://slsa.dev/provenance/v0.2"),
+    ("slsaprovenance1", "https://slsa.dev/provenance/v1"),
+    ("spdx", "https://spdx.dev/Document"),
+    ("spdxjson", "https://spdx.dev/Document"),
+    ("cyclonedx", "https://cyclonedx.org/bom"),
+    ("link", "https://in-toto.io/Link/v1"),
+    ("vuln", "https://cosign.sigstore.dev/attestation/vuln/v1"),
+    ("openvex", "https://openvex.dev/ns"),
+];
+
+/// The URI of a predicate type.
+pub fn predicate_uri(predicate_type: &str) -> &str {
+    let alias = PREDICATE_TYPES.iter().find(|(alias, _)| *alias == predicate_type);
+    alias.map_or(predicate_type, |(_, uri)| uri)
+}
+
+/// What was found for one authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Payloads whose signatures verify by its key, or by a certificate that its trust root issued.
+    Verified(Vec<Signed>),
+    /// It could not be found out: a key is missing, the registry or the log does not respond.
+    Unknown(String),
+}
+
+/// A payload whose signature verifies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// What was signed: a simple signing payload, or an in-toto statement, also in its envelope.
+    pub payload: Vec<u8>,
+    /// Whom the certificate was issued to; `None` for keys.
+    pub signer: Option<Signer>,
+}
+
+/// Whom a certificate was issued to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// By whom.
+    pub issuer: String,
+    /// Its names.
+    pub subjects: Vec<String>,
+}
+
+/// An image is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{image} is not trusted: {}", reasons.join("; "))]
+pub struct Untrusted {
+    /// The digest of the image.
+    pub image: Digest,
+    /// Why, for each authority.
+    pub reasons: Vec<String>,
+}
+
+/// Whether one of the authorities vouches for an image: the name of the first that does. `evidence` has an entry for each
+/// authority, in the same order.
+pub fn decide<'a>(
+    authorities: &'a [CosignAuthority],
+    evidence: &[Evidence],
+    image: &Digest,
+) -> Result<&'a str, Untrusted> {
+    let mut reasons = Vec::new();
+    let missing = Evidence::Unknown("signatures were not looked for".to_owned());
+    for (i, authority) in authorities.iter().enumerate() {
+        match vouches(authority, evidence.get(i).unwrap_or(&missing), image) {
+            Ok(()) => return Ok(&authority.name),
+            Err(reason) => reasons.push(format!("authority {:?}: {reason}", authority.name)),
+        }
+    }
+    if authorities.is_empty() {
+        reasons.push("verification is configured without authorities".to_owned());
+    }
+    Err(Untrusted { image: image.clone(), reasons })
+}
+
+fn vouches(authority: &CosignAuthority, evidence: &Evidence, image: &Digest) -> Result<(), String> {
+    let signed = match evidence {
+        Evidence::Verified(signed) => signed,
+        Evidence::Unknown(problem) => return Err(format!("signature verification failed with {problem}")),
+    };
+    if authority.key.is_none() && authority.keyless.is_none() {
+        return Err("it has neither a key nor keyless identities".to_owned());
+    }
+    let mut problems = Vec::new();
+    for signed in signed {
+        let checked = check_signer(authority, signed.signer.as_ref())
+            .and_then(|()| check_claim(authority, signed, image));
+        match checked {
+            Ok(()) => return Ok(()),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    problems.sort_unstable();
+    problems.dedup();
+    if problems.is_empty() {
+        let what = if authority.attestations.is_empty() { "signature" } else { "attestation" };
+        problems.push(format!("no {what} of it was found"));
+    }
+    Err(problems.join(", "))
+}
+
+/// A key vouches for itself; a certificate only for whom it was issued to.
+fn check_signer(authority: &CosignAuthority, signer: Option<&Signer>) -> Result<(), String> {
+    let (None, Some(keyless)) = (&authority.key, &authority.keyless) else { return Ok(()) };
+    let signer = signer.ok_or("a signature has no certificate")?;
+    for identity in &keyless.identities {
+        if identity.matches(signer)? {
+            return Ok(());
+        }
+    }
+    let Signer { issuer, subjects } = signer;
+    Err(format!("none of its identities matches {} of {issuer}", subjects.join(" or ")))
+}
+
+impl Identity {
+    /// Whether a certificate was issued to this identity. Of issuer and subject one may be left open, not both.
+    pub fn matches(&self, signer: &Signer) -> Result<bool, String> {
+        let open = |exact: &str, expression: &str| exact.is_empty() && expression.is_empty();
+        if open(&self.issuer, &self.issuer_regexp) && open(&self.subject, &self.subject_regexp) {
+            return Err("an identity has neither issuer nor subject".to_owned());
+        }
+        let issuers = std::slice::from_ref(&signer.issuer);
+        Ok(agrees(&self.issuer, &self.issuer_regexp, issuers)?
+            && agrees(&self.subject, &self.subject_regexp, &signer.subjects)?)
+    }
+}
+
+/// As in Cosign, an expression need not match all of the text.
+fn agrees(exact: &str, expression: &str, texts: &[String]) -> Result<bool, String> {
+    if !expression.is_empty() {
+        let expression = regexp::compile(expression, Limits::default()).map_err(|error| error.to_string())?;
+        return Ok(texts.iter().any(|text| expression.is_match(text)));
+    }
+    Ok(exact.is_empty() || texts.iter().any(|text| text == exact))
+}
+
+fn check_claim(authority: &CosignAuthority, signed: &Signed, image: &Digest) -> Result<(), String> {
+    let payload: Value =
+        serde_json::from_slice(&signed.payload).map_err(|_| "a payload is not JSON".to_owned())?;
+    if authority.attestations.is_empty() {
+        return check_signature(&payload, image);
+    }
+    let statement = opened(payload)?;
+    check_subject(&statement, image)?;
+    let found = statement.get("predicateType").and_then(Value::as_str).unwrap_or_default();
+    let wanted = |attestation: &Attestation| {
+        !attestation.predicate_type.is_empty() && predicate_uri(&attestation.predicate_type) == found
+    };
+    if authority.attestations.iter().any(wanted) {
+        return Ok(());
+    }
+    let types: Vec<&str> = authority.attestations.iter().map(|a| a.predicate_type.as_str()).collect();
+    Err(format!("no attestation of type {} found, but {found:?}", types.join(" or ")))
+}
+
+/// A simple signing payload names the digest of what was signed.
+fn check_signature(payload: &Value, image: &Digest) -> Result<(), String> {
+    let digest = payload.pointer("/critical/image/docker-manifest-digest").and_then(Value::as_str);
+    match digest {
+        Some(digest) if digest == image.as_str() => Ok(()),
+        Some(digest) => Err(format!("a signature is for {digest}")),
+        None => Err("a signature names no image".to_owned()),
+    }
+}
+
+/// The statement inside an envelope, or the statement itself.
+fn opened(payload: Value) -> Result<Value, String> {
+    let Some(inside) = payload.get("payload").and_then(Value::as_str) else { return Ok(payload) };
+    let bytes = base64_decode(inside.as_bytes()).map_err(|_| "an envelope is not base64".to_owned())?;
+    serde_json::from_slice(&bytes).map_err(|_| "an attestation is not JSON".to_owned())
+}
+
+fn check_subject(statement: &Value, image: &Digest) -> Result<(), String> {
+    let subjects = statement.get("subject").and_then(Value::as_array);
+    let is_image =
+        |subject: &Value| subject.pointer("/digest/sha256").and_then(Value::as_str) == Some(image.hex());
+    if subjects.into_iter().flatten().any(is_image) {
+        return Ok(());
+    }
+    Err("an attestation is about another image".to_owned())
+}
+
+#[cfg(test)]
+mod tests;
