@@ -2,7 +2,7 @@
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
-use crate::composition::{ConditionedStatus, nullable, omit};
+use crate::composition::{ConditionedStatus, nullable};
 use crate::metadata::Metadata;
 use crate::package::PackageKind;
 use serde::{Deserialize, Serialize};

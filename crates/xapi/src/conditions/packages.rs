@@ -138,3 +138,55 @@ impl Condition {
         Self::new(condition::ESTABLISHED, "False", reason::TERMINATING_ACTIVATION_POLICY)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Type, status and reason as clients of Crossplane know them.
+    #[test]
+    fn conditions_say_what_crossplane_says() {
+        let awaiting =
+            "Package runtime is scaled to zero; awaiting the first ManagedResourceDefinition to be activated";
+        let failed = "Error occurred during dependency resolution e";
+        for (condition, expected, message) in [
+            (Condition::package_active(), "Installed True ActivePackageRevision", ""),
+            (Condition::package_inactive(), "Installed False InactivePackageRevision", ""),
+            (Condition::package_unpacking(), "Installed False UnpackingPackage", ""),
+            (Condition::package_healthy(), "Healthy True HealthyPackageRevision", ""),
+            (Condition::package_awaiting_activation("m"), "Healthy True AwaitingActivation", "m"),
+            (Condition::package_unhealthy("m"), "Healthy False UnhealthyPackageRevision", "m"),
+            (Condition::package_health_unknown(), "Healthy Unknown UnknownPackageRevisionHealth", ""),
+            (Condition::revision_healthy(), "RevisionHealthy True HealthyPackageRevision", ""),
+            (Condition::revision_unhealthy("m"), "RevisionHealthy False UnhealthyPackageRevision", "m"),
+            (
+                Condition::revision_health_unknown(),
+                "RevisionHealthy Unknown UnknownPackageRevisionHealth",
+                "",
+            ),
+            (Condition::runtime_healthy(), "RuntimeHealthy True HealthyPackageRevision", ""),
+            (Condition::runtime_unhealthy("m"), "RuntimeHealthy False UnhealthyPackageRevision", "m"),
+            (Condition::runtime_health_unknown(), "RuntimeHealthy Unknown UnknownPackageRevisionHealth", ""),
+            (Condition::runtime_active(), "RuntimeActive True ActiveRuntime", ""),
+            (Condition::runtime_awaiting_activation(), "RuntimeActive False AwaitingActivation", awaiting),
+            (Condition::resolution_succeeded(), "Resolved True DependencyResolutionSucceeded", ""),
+            (Condition::resolution_failed("e"), "Resolved False DependencyResolutionFailed", failed),
+            (Condition::managed_established(), "Established True EstablishedManagedResource", ""),
+            (Condition::managed_inactive(), "Established False InactiveManagedResource", ""),
+            (Condition::managed_pending(), "Established Unknown PendingManagedResource", ""),
+            (Condition::managed_blocked("m"), "Established False PendingManagedResource", "m"),
+            (Condition::managed_terminating(), "Established False TerminatingManagedResource", ""),
+            (Condition::policy_healthy(), "Healthy True Running", ""),
+            (Condition::policy_unhealthy("m"), "Healthy Unknown EncounteredErrors", "m"),
+            (Condition::policy_blocked("m"), "Established False BlockedManagedResourceActivationPolicy", "m"),
+            (
+                Condition::policy_terminating(),
+                "Established False TerminatingManagedResourceActivationPolicy",
+                "",
+            ),
+        ] {
+            let said = format!("{} {} {}", condition.kind, condition.status, condition.reason);
+            assert_eq!((said.as_str(), condition.message.as_str()), (expected, message));
+        }
+    }
+}

@@ -19,7 +19,7 @@ pub const TABLES: &[(&str, Check)] = &[
 ];
 
 /// An absent text is the empty one.
-fn text<'a>(value: &'a Value) -> &'a str {
+fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
