@@ -1,7 +1,7 @@
 //! Which kinds of objects a package may hold, and which of them are established.
 
-use crate::kind::PackageKind;
 use transom_object::{GroupKind, GroupVersionKind};
+use transom_xapi::PackageKind;
 use transom_xapi::constants::group;
 
 const OPERATIONS: &str = "ops.crossplane.io";
@@ -102,8 +102,8 @@ mod tests {
         ] {
             let of = GroupKind::new(of, kind);
             for package in PackageKind::ALL {
-                assert_eq!(allowed(package, &of), allowed_in.contains(&package), "{package} {of}");
-                assert_eq!(established(package, &of), established_in.contains(&package), "{package} {of}");
+                assert_eq!(allowed(package, &of), allowed_in.contains(&package), "{package:?} {of}");
+                assert_eq!(established(package, &of), established_in.contains(&package), "{package:?} {of}");
             }
         }
     }

@@ -12,11 +12,11 @@ mod webhooks;
 
 pub use webhooks::{NoCertificate, WebhookServer, with_webhooks};
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use transom_object::{OwnerReference, meta};
 use transom_xapi::metadata::{AlreadyControlled, add_owner, controller_reference};
+use transom_xapi::package::ObjectReference;
 
 /// An object that owns another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,32 +233,13 @@ fn covers(current: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// An entry of a revision's `status.objectRefs`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ObjectReference {
-    /// Group and version.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Name.
-    pub name: String,
-    /// UID; empty for an object that does not exist yet.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub uid: String,
-}
-
-impl ObjectReference {
-    /// The reference to an object.
-    pub fn to(object: &Value) -> Self {
-        let Owner { api_version, kind, name, uid } = Owner::of(object);
-        Self { api_version, kind, name, uid }
-    }
-}
-
 /// The references to established objects in the order in which a status lists them: descending by kind and name.
 pub fn object_references<'o>(objects: impl IntoIterator<Item = &'o Value>) -> Vec<ObjectReference> {
-    let mut references: Vec<ObjectReference> = objects.into_iter().map(ObjectReference::to).collect();
+    let reference = |object| {
+        let Owner { api_version, kind, name, uid } = Owner::of(object);
+        ObjectReference { api_version, kind, name, uid }
+    };
+    let mut references: Vec<ObjectReference> = objects.into_iter().map(reference).collect();
     references
         .sort_by_cached_key(|r| std::cmp::Reverse(format!("{}, Kind={}/{}", r.api_version, r.kind, r.name)));
     references

@@ -4,122 +4,15 @@
 //! with the longest matching prefix applies; of equally long ones the first in the list.
 
 use crate::lock::graph::Mirrors;
-use crate::meta::nullable;
 use crate::reference::{Reference, ReferenceError};
-use crate::trust::CosignAuthority;
-use serde::{Deserialize, Serialize};
+use transom_xapi::ImageConfig;
+use transom_xapi::constants::image_config as reason;
+use transom_xapi::image_config::{CosignAuthority, ImageConfigSpec};
+use transom_xapi::package::{AppliedImageConfig, RuntimeConfigReference};
 
-/// An ImageConfig.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct ImageConfig {
-    /// Its metadata.
-    pub metadata: Name,
-    /// What it applies to, and what it configures.
-    pub spec: ImageConfigSpec,
-}
-
-/// A name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Name {
-    /// The name.
-    pub name: String,
-}
-
-/// What an ImageConfig applies to, and what it configures.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ImageConfigSpec {
-    /// Which images it applies to.
-    #[serde(deserialize_with = "nullable")]
-    pub match_images: Vec<ImageMatch>,
-    /// How its registry is accessed.
-    pub registry: Option<RegistryConfig>,
-    /// How its signatures are verified.
-    pub verification: Option<ImageVerification>,
-    /// Where it is pulled from instead.
-    pub rewrite_image: Option<ImageRewrite>,
-    /// How it runs.
-    pub runtime: Option<ImageRuntime>,
-}
-
-/// A set of images.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct ImageMatch {
-    /// What their references begin with.
-    pub prefix: String,
-}
-
-/// How a registry is accessed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct RegistryConfig {
-    /// By which credentials.
-    pub authentication: Option<RegistryAuthentication>,
-}
-
-/// By which credentials a registry is accessed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RegistryAuthentication {
-    /// The Secret with the credentials.
-    pub pull_secret_ref: Name,
-}
-
-/// How signatures are verified.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct ImageVerification {
-    /// `Cosign`.
-    pub provider: String,
-    /// Who must have signed.
-    pub cosign: Option<CosignVerification>,
-}
-
-/// Who must have signed, by Cosign.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct CosignVerification {
-    /// One of them must have.
-    #[serde(deserialize_with = "nullable")]
-    pub authorities: Vec<CosignAuthority>,
-}
-
-/// Where an image is pulled from instead.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct ImageRewrite {
-    /// What replaces the matching prefix.
-    pub prefix: String,
-}
-
-/// How an image runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ImageRuntime {
-    /// The runtime config, instead of the package's.
-    pub config_ref: Option<RuntimeConfigReference>,
-}
-
-/// A reference to a runtime config.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RuntimeConfigReference {
-    /// Group and version; absent means that of DeploymentRuntimeConfig.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<String>,
-    /// Kind; absent means DeploymentRuntimeConfig.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// Name.
-    pub name: String,
-}
-
-/// Why an ImageConfig was applied: the reason in `status.appliedImageConfigRefs`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Purpose {
+/// What an ImageConfig is applied for.
+#[derive(Clone, Copy)]
+enum Purpose {
     /// It changed where the image is pulled from.
     Rewrite,
     /// It named a pull secret.
@@ -132,12 +25,12 @@ pub enum Purpose {
 
 impl Purpose {
     /// The word in the status.
-    pub fn reason(self) -> &'static str {
+    fn reason(self) -> &'static str {
         match self {
-            Self::Rewrite => "RewriteImage",
-            Self::PullSecret => "SetImagePullSecret",
-            Self::Verify => "VerifyImage",
-            Self::Runtime => "ConfigureRuntime",
+            Self::Rewrite => reason::REWRITE,
+            Self::PullSecret => reason::SET_PULL_SECRET,
+            Self::Verify => reason::VERIFY,
+            Self::Runtime => reason::CONFIGURE_RUNTIME,
         }
     }
 
@@ -157,15 +50,6 @@ fn pull_secret(spec: &ImageConfigSpec) -> Option<&str> {
     Some(authentication.pull_secret_ref.name.as_str()).filter(|name| !name.is_empty())
 }
 
-/// An ImageConfig that was applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub purpose: Purpose,
-}
-
 /// What ImageConfigs say about an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImagePlan {
@@ -174,7 +58,7 @@ pub struct ImagePlan {
     /// Where it is pulled from.
     pub resolved: Reference,
     /// The configs that apply, at most one for each purpose.
-    pub applied: Vec<Applied>,
+    pub applied: Vec<AppliedImageConfig>,
     /// The Secret with credentials for its registry.
     pub pull_secret: Option<String>,
     /// Who must have signed it; one of them is enough. Empty in a config means nobody, and verification fails.
@@ -219,9 +103,10 @@ pub enum ImageConfigError {
 /// happens once; all else is decided by the result.
 pub fn plan(configs: &[ImageConfig], original: &Reference) -> Result<ImagePlan, ImageConfigError> {
     let mut applied = Vec::new();
-    let mut apply = |image: &str, purpose| {
+    let mut apply = |image: &str, purpose: Purpose| {
         let (config, _) = best(configs, image, purpose)?;
-        applied.push(Applied { name: config.metadata.name.clone(), purpose });
+        let (name, reason) = (config.metadata.name.clone(), purpose.reason().to_owned());
+        applied.push(AppliedImageConfig { name, reason });
         Some(config)
     };
     let text = original.to_string();
@@ -360,7 +245,7 @@ mod tests {
         assert_eq!(plan.pull_secret.as_deref(), Some("pull"));
         assert_eq!(plan.verification.unwrap()[0].name, "k");
         assert_eq!(plan.runtime_config.unwrap().name, "special");
-        let applied: Vec<_> = plan.applied.iter().map(|a| (a.name.as_str(), a.purpose.reason())).collect();
+        let applied: Vec<_> = plan.applied.iter().map(|a| (a.name.as_str(), a.reason.as_str())).collect();
         let expected = [
             ("rewrite", "RewriteImage"),
             ("pull", "SetImagePullSecret"),

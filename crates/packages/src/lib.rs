@@ -24,7 +24,6 @@ pub mod content;
 mod digest;
 pub mod establish;
 pub mod image_config;
-mod kind;
 pub mod lint;
 pub mod lock;
 pub mod meta;
@@ -37,6 +36,6 @@ pub mod stream;
 pub mod trust;
 
 pub use digest::{Digest, DigestError};
-pub use kind::PackageKind;
 pub use reference::{Reference, ReferenceError};
 pub use registry::{Content, Credentials, Fetched, Platform, Registry, RegistryError, RegistryErrorKind};
+pub use transom_xapi::PackageKind;

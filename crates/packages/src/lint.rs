@@ -3,11 +3,11 @@
 
 use crate::constraint::{CoreError, VersionConstraint, check_core};
 use crate::content::{allowed, allowed_kinds};
-use crate::kind::PackageKind;
 use crate::reference::Reference;
 use crate::stream::{Package, Place};
 use std::fmt;
 use transom_object::meta;
+use transom_xapi::PackageKind;
 
 /// Something that should not be in a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn lint(package: &Package) -> Vec<Violation> {
             let (kind, name) = (&object.gvk.kind, meta::name(&object.value));
             let problem = format!(
                 "{kind} {name:?} does not belong into a {}, which may hold {}",
-                package.kind,
+                package.kind.kind(),
                 listed(package.kind)
             );
             violations.push(Violation { at: Some(object.at), problem });

@@ -1,13 +1,10 @@
 //! The meta object of a package: what `crossplane.yaml` says about it.
 
-use crate::kind::PackageKind;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use transom_object::{GroupVersionKind, meta};
-
-/// The group of meta objects.
-pub const META_GROUP: &str = "meta.pkg.crossplane.io";
+use transom_object::meta;
+use transom_xapi::PackageKind;
 
 /// What a package says about itself, in the terms of version v1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +63,7 @@ pub enum MetaError {
         index: usize,
     },
     /// A field of another type than it must have.
-    #[error("the fields of {kind} cannot be read: {problem}")]
+    #[error("the fields of {} cannot be read: {problem}", kind.kind())]
     Malformed {
         /// The kind of the package.
         kind: PackageKind,
@@ -132,18 +129,10 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// The kind of package that a meta kind describes; `None` for any other kind. Of the older versions there are v1alpha1 of
-/// Provider and Configuration, and v1beta1 of Function.
-pub fn package_kind(gvk: &GroupVersionKind) -> Option<PackageKind> {
-    let kind = PackageKind::named(&gvk.kind).filter(|_| gvk.group == META_GROUP)?;
-    let older = if kind == PackageKind::Function { "v1beta1" } else { "v1alpha1" };
-    (gvk.version == "v1" || gvk.version == older).then_some(kind)
-}
-
 impl Meta {
     /// Reads a meta object of any version. `None` when it is an object of another kind.
     pub fn read(object: &Value) -> Option<Result<Self, MetaError>> {
-        let kind = package_kind(&meta::gvk(object)?)?;
+        let kind = PackageKind::of_meta(meta::api_version(object), meta::kind(object))?;
         Some(Self::of_kind(kind, object))
     }
 
@@ -213,7 +202,7 @@ mod tests {
             assert_eq!(meta.is_some(), known, "{kind} {version}");
             if let Some(meta) = meta {
                 let meta = meta.unwrap();
-                assert_eq!((meta.kind.as_str(), meta.name.as_str()), (kind, "p"));
+                assert_eq!((meta.kind.kind(), meta.name.as_str()), (kind, "p"));
                 assert_eq!(meta.crossplane.as_deref(), Some(">=v1.0.0"));
                 assert_eq!(meta.labels["a"], "b");
             }

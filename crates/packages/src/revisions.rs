@@ -2,6 +2,7 @@
 
 use crate::digest::Digest;
 use crate::names::revision_name;
+use transom_xapi::package::{ACTIVE, INACTIVE, Package, PackageRevision};
 
 /// Who activates new revisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,13 +12,6 @@ pub enum ActivationPolicy {
     Automatic,
     /// A user activates the current revision.
     Manual,
-}
-
-impl ActivationPolicy {
-    /// The policy of `spec.revisionActivationPolicy`; an absent one is automatic.
-    pub fn of(field: Option<&str>) -> Self {
-        if field == Some("Manual") { Self::Manual } else { Self::Automatic }
-    }
 }
 
 /// The state that a revision should be in.
@@ -33,14 +27,14 @@ pub enum DesiredState {
 impl DesiredState {
     /// The state of `spec.desiredState`. Anything but `Active` is inactive.
     pub fn of(field: &str) -> Self {
-        if field == "Active" { Self::Active } else { Self::Inactive }
+        if field == ACTIVE { Self::Active } else { Self::Inactive }
     }
 
     /// As `spec.desiredState` has it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Active => "Active",
-            Self::Inactive => "Inactive",
+            Self::Active => ACTIVE,
+            Self::Inactive => INACTIVE,
         }
     }
 }
@@ -56,6 +50,18 @@ pub struct RevisionedPackage<'p> {
     pub history_limit: Option<i64>,
 }
 
+impl<'p> RevisionedPackage<'p> {
+    /// What the plan depends on of a package.
+    pub fn of(package: &'p Package) -> Self {
+        let automatic = package.activates_automatically();
+        Self {
+            name: &package.metadata.name,
+            activation: if automatic { ActivationPolicy::Automatic } else { ActivationPolicy::Manual },
+            history_limit: package.spec.revision_history_limit,
+        }
+    }
+}
+
 /// A revision that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingRevision {
@@ -67,6 +73,18 @@ pub struct ExistingRevision {
     pub desired_state: DesiredState,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+impl ExistingRevision {
+    /// What the plan depends on of a revision.
+    pub fn of(revision: &PackageRevision) -> Self {
+        Self {
+            name: revision.metadata.name.clone(),
+            number: revision.spec.revision,
+            desired_state: DesiredState::of(&revision.spec.desired_state),
+            deleting: revision.metadata.is_deleting(),
+        }
+    }
 }
 
 /// What is to be done, in this order: deactivate, write the current revision, delete.
@@ -219,8 +237,24 @@ mod tests {
 
     #[test]
     fn fields_are_read_as_crossplane_reads_them() {
-        assert_eq!(ActivationPolicy::of(None), Automatic);
-        assert_eq!(ActivationPolicy::of(Some("Manual")), Manual);
+        let package = |spec: serde_json::Value| -> Package {
+            serde_json::from_value(serde_json::json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
+        };
+        let automatic = package(serde_json::json!({"revisionHistoryLimit": 3}));
+        let expected = RevisionedPackage { name: "p", activation: Automatic, history_limit: Some(3) };
+        assert_eq!(RevisionedPackage::of(&automatic), expected);
+        let manual = package(serde_json::json!({"revisionActivationPolicy": "Manual"}));
+        assert_eq!(
+            RevisionedPackage::of(&manual),
+            RevisionedPackage { activation: Manual, history_limit: None, ..expected }
+        );
+        let revision: PackageRevision = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": name(1), "deletionTimestamp": "2020-01-01T00:00:00Z"},
+            "spec": {"revision": 7, "desiredState": "Active"},
+        }))
+        .unwrap();
+        let expected = ExistingRevision { deleting: true, ..existing(1, 7, Active) };
+        assert_eq!(ExistingRevision::of(&revision), expected);
         for state in [Active, Inactive] {
             assert_eq!(DesiredState::of(state.as_str()), state);
         }

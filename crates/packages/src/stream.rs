@@ -8,11 +8,12 @@
 //! them; for objects that are valid there are none.
 
 use crate::content::{is_known, known_versions};
-use crate::kind::PackageKind;
-use crate::meta::{META_GROUP, Meta, MetaError, package_kind};
+use crate::meta::{Meta, MetaError};
 use serde_json::Value;
 use transom_object::yaml::{self, Document};
 use transom_object::{GroupVersionKind, meta};
+use transom_xapi::PackageKind;
+use transom_xapi::constants::group;
 
 /// How much a stream may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +147,10 @@ pub enum StreamError {
         error: MetaError,
     },
     /// A package of another kind than the object that installs it.
-    #[error("package meta type is not {expected}: the package is a {found}; install it by a {found} object")]
+    #[error(
+        "package meta type is not {}: the package is a {}; install it by a {} object", expected.kind(), found.kind(),
+        found.kind()
+    )]
     WrongKind {
         /// What was asked for.
         expected: PackageKind,
@@ -271,16 +275,15 @@ fn gvk(value: &Value, at: Place) -> Result<GroupVersionKind, StreamError> {
 
 /// Names the versions of the kind that packages can hold, and the mistake of putting an installation into a package.
 fn remedy(gvk: &GroupVersionKind) -> String {
-    let is_kind =
-        |version: &str| package_kind(&GroupVersionKind::new(META_GROUP, version, &*gvk.kind)).is_some();
+    let is_package = PackageKind::ALL.into_iter().any(|kind| kind.kind() == gvk.kind);
     let versions = known_versions(&gvk.group_kind());
     if !versions.is_empty() {
         return format!("; they can hold version {}", versions.join(" and "));
     }
-    if gvk.group == META_GROUP && is_kind("v1") {
+    if gvk.group == group::META_PKG && is_package {
         return "; use version v1".to_owned();
     }
-    if gvk.group == "pkg.crossplane.io" && is_kind("v1") {
+    if gvk.group == group::PKG && is_package {
         return "; name other packages in spec.dependsOn of the meta object".to_owned();
     }
     String::new()

@@ -6,84 +6,10 @@
 //! digest do not make an image trusted.
 
 use crate::digest::Digest;
-use crate::meta::nullable;
-use serde::Deserialize;
 use serde_json::Value;
 use transom_go::encoding::base64_decode;
 use transom_go::regexp::{self, Limits};
-
-/// Somebody who signs images.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct CosignAuthority {
-    /// Its name in messages.
-    pub name: String,
-    /// Signs by this key.
-    pub key: Option<KeyReference>,
-    /// Signs by short-lived certificates of these identities.
-    pub keyless: Option<Keyless>,
-    /// What it must have attested; one of them is enough. Empty: a signature is enough.
-    #[serde(deserialize_with = "nullable")]
-    pub attestations: Vec<Attestation>,
-}
-
-/// A public key in a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct KeyReference {
-    /// Where it is.
-    pub secret_ref: SecretKey,
-    /// `sha224`, `sha256`, `sha384` or `sha512`; empty means `sha256`.
-    pub hash_algorithm: String,
-}
-
-/// A key of a Secret in the namespace of the core.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct SecretKey {
-    /// The Secret.
-    pub name: String,
-    /// The key in it.
-    pub key: String,
-}
-
-/// Signing by short-lived certificates.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Keyless {
-    /// One of them must match.
-    #[serde(deserialize_with = "nullable")]
-    pub identities: Vec<Identity>,
-    /// Whether certificates need no proof of being logged.
-    #[serde(rename = "insecureIgnoreSCT")]
-    pub insecure_ignore_sct: Option<bool>,
-}
-
-/// Who a certificate must have been issued to, and by whom. Expressions win over exact values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Identity {
-    /// The exact issuer.
-    pub issuer: String,
-    /// The exact subject.
-    pub subject: String,
-    /// An expression that must occur in the issuer.
-    #[serde(rename = "issuerRegExp")]
-    pub issuer_regexp: String,
-    /// An expression that must occur in the subject.
-    #[serde(rename = "subjectRegExp")]
-    pub subject_regexp: String,
-}
-
-/// A kind of statement about an image.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Attestation {
-    /// Its name in messages.
-    pub name: String,
-    /// Its type: a URI or one of Cosign's names.
-    pub predicate_type: String,
-}
+use transom_xapi::image_config::{Attestation, CosignAuthority, CosignIdentity};
 
 /// Cosign's names of predicate types.
 const PREDICATE_TYPES: [(&str, &str); 10] = [
@@ -194,7 +120,7 @@ fn check_signer(authority: &CosignAuthority, signer: Option<&Signer>) -> Result<
     let (None, Some(keyless)) = (&authority.key, &authority.keyless) else { return Ok(()) };
     let signer = signer.ok_or("a signature has no certificate")?;
     for identity in &keyless.identities {
-        if identity.matches(signer)? {
+        if matches(identity, signer)? {
             return Ok(());
         }
     }
@@ -202,17 +128,14 @@ fn check_signer(authority: &CosignAuthority, signer: Option<&Signer>) -> Result<
     Err(format!("none of its identities matches {} of {issuer}", subjects.join(" or ")))
 }
 
-impl Identity {
-    /// Whether a certificate was issued to this identity. Of issuer and subject one may be left open, not both.
-    pub fn matches(&self, signer: &Signer) -> Result<bool, String> {
-        let open = |exact: &str, expression: &str| exact.is_empty() && expression.is_empty();
-        if open(&self.issuer, &self.issuer_regexp) && open(&self.subject, &self.subject_regexp) {
-            return Err("an identity has neither issuer nor subject".to_owned());
-        }
-        let issuers = std::slice::from_ref(&signer.issuer);
-        Ok(agrees(&self.issuer, &self.issuer_regexp, issuers)?
-            && agrees(&self.subject, &self.subject_regexp, &signer.subjects)?)
+/// Whether a certificate was issued to an identity. Of issuer and subject one may be left open, not both.
+fn matches(identity: &CosignIdentity, signer: &Signer) -> Result<bool, String> {
+    let CosignIdentity { issuer, subject, issuer_reg_exp, subject_reg_exp } = identity;
+    if [issuer, subject, issuer_reg_exp, subject_reg_exp].into_iter().all(String::is_empty) {
+        return Err("an identity has neither issuer nor subject".to_owned());
     }
+    let issuers = std::slice::from_ref(&signer.issuer);
+    Ok(agrees(issuer, issuer_reg_exp, issuers)? && agrees(subject, subject_reg_exp, &signer.subjects)?)
 }
 
 /// As in Cosign, an expression need not match all of the text.

@@ -120,7 +120,8 @@ fn wanted(graph: &Graph<'_>, mode: Mode, mirrors: &Mirrors) -> Wanted {
                 parents: Vec::new(),
             });
             if group.target.is_none() {
-                group.target = dependency.target();
+                let named = dependency.identity();
+                group.target = named.map(|(api_version, kind)| (api_version.to_owned(), kind.to_owned()));
             }
             group.parents.push(Parent {
                 name: package.name.clone(),

@@ -1,13 +1,14 @@
 use super::*;
 use crate::lock::graph::Mirrors;
 use crate::lock::{LockDependency, LockPackage};
+use transom_xapi::PackageKind;
 
 const PROVIDER: &str = "Provider";
 
 fn entry(name: &str, version: &str, dependencies: &[(&str, &str)]) -> LockPackage {
     let dependency = |(package, constraints): &(&str, &str)| LockDependency {
         package: format!("r.io/{package}"),
-        package_type: Some(PROVIDER.to_owned()),
+        package_type: Some(PackageKind::Provider),
         constraints: (*constraints).to_owned(),
         ..LockDependency::default()
     };
