@@ -8,8 +8,10 @@
 //! added stay: controllers keep their finalizers on definitions. And an object that has all that the package wants is not
 //! written again.
 
+mod objects;
 mod webhooks;
 
+pub use objects::objects;
 pub use webhooks::{NoCertificate, WebhookServer, with_webhooks};
 
 use serde_json::{Map, Value, json};

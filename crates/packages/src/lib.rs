@@ -14,8 +14,6 @@
 //! | [`image_config`] | where an image is pulled from, by which secret, and how it is verified and runs |
 //! | [`trust`] | whether verified signatures make an image trusted |
 //! | [`registry`](Registry) | what a source of packages can do (a trait: others do the I/O) |
-//!
-//! CRDs of providers are established as they are: they are not converted to ManagedResourceDefinitions yet.
 
 #![warn(missing_docs)]
 

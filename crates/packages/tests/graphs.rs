@@ -6,24 +6,26 @@ use transom_packages::lock::resolve::{Problem, resolve_revision};
 use transom_packages::lock::{LockDependency, LockPackage};
 use transom_packages::solver::{Mode, next_step};
 
+/// Source, version and dependencies.
+type Entry = (u8, &'static str, Vec<(u8, &'static str)>);
+
 /// Entries of the sources `r.io/<group>0` to `r.io/<group>6`, some of them twice.
-pub fn lock(group: &'static str) -> impl Strategy<Value = Vec<LockPackage>> {
+fn lock(group: &'static str) -> impl Strategy<Value = Vec<LockPackage>> {
     let constraint = prop_oneof![Just(">=v1.0.0"), Just("<v2.0.0"), Just("v1.0.0"), Just("nonsense")];
     let dependencies = proptest::collection::vec((0u8..8, constraint), 0..3);
     let version = prop_oneof![Just("v0.9.0"), Just("v1.0.0"), Just("v2.1.0")];
     let entries = proptest::collection::vec((0u8..7, version, dependencies), 0..9);
     entries.prop_map(move |entries| {
-        let entry =
-            |(i, (source, version, dependencies)): (usize, (u8, &str, Vec<(u8, &str)>))| LockPackage {
-                name: format!("{group}{source}-{i}"),
-                source: format!("r.io/{group}{source}"),
-                version: version.to_owned(),
-                dependencies: dependencies
-                    .into_iter()
-                    .map(|(to, constraint)| dependency(group, to, constraint))
-                    .collect(),
-                ..LockPackage::default()
-            };
+        let entry = |(i, (source, version, dependencies)): (usize, Entry)| LockPackage {
+            name: format!("{group}{source}-{i}"),
+            source: format!("r.io/{group}{source}"),
+            version: version.to_owned(),
+            dependencies: dependencies
+                .into_iter()
+                .map(|(to, constraint)| dependency(group, to, constraint))
+                .collect(),
+            ..LockPackage::default()
+        };
         entries.into_iter().enumerate().map(entry).collect()
     })
 }

@@ -30,7 +30,7 @@ proptest! {
         let has_version = text.contains('@') || text.rsplit('/').next().is_some_and(|last| last.contains(':'));
         let read = if has_version { Reference::parse(&text) } else { Reference::parse_source(&text) };
         let read = read.unwrap();
-        prop_assert_eq!(read.to_string(), text.clone());
+        prop_assert_eq!(&read.to_string(), &text);
         prop_assert!(text.starts_with(&read.source()));
         prop_assert!(is_label(&read.package_name()));
         let other = if has_version { Reference::parse_source(&text) } else { Reference::parse(&text) };

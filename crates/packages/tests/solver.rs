@@ -21,7 +21,7 @@ struct Plane {
 
 impl Plane {
     fn install(&mut self, name: &str, package: &str, repositories: &Repositories) {
-        let reference = Reference::parse(package).unwrap();
+        let reference = Reference::parse(package).expect("the solver writes references");
         let (source, version) = (reference.source(), reference.identifier().to_owned());
         let dependencies =
             repositories.get(&source).and_then(|tags| tags.get(&version)).cloned().unwrap_or_default();
@@ -88,7 +88,7 @@ fn check(
     let all_accept = |tag: &str| served.iter().all(|constraint| accepts(constraint, tag));
     // Generated versions are v0.0.0 to v9.9.9: they sort as texts.
     let candidates: BTreeSet<&str> = tags.iter().map(String::as_str).filter(|tag| all_accept(tag)).collect();
-    let installed = need.installed.as_ref().map(|object| object.package.rsplit(':').next().unwrap());
+    let installed = need.installed.as_ref().and_then(|object| object.package.rsplit(':').next());
     let above = installed.and_then(|installed| candidates.range(installed..).next().copied());
     let below = installed.and_then(|installed| candidates.range(..installed).next_back().copied());
     let expected = match installed {

@@ -3,7 +3,6 @@
 use super::{Mode, Need, Parent};
 use crate::constraint::{VersionConstraint, highest, highest_below, lowest_from, versions};
 use crate::digest::Digest;
-use crate::names::friendly_id;
 use crate::reference::Reference;
 use transom_go::semver::Version;
 
@@ -130,7 +129,7 @@ pub fn choose(need: &Need, tags: &[String], mode: Mode) -> Result<Choice, NoVers
         None => range(need, &asked, tags, mode, &mut unsatisfied)?,
     };
     let package = source.at_version(&version).map_err(|error| need.invalid(error.to_string()))?;
-    Ok(Choice { action: action(need, &source, &package, &version)?, unsatisfied })
+    Ok(Choice { action: action(need, &package, &version)?, unsatisfied })
 }
 
 type Asked<'n> = (&'n Parent, VersionConstraint);
@@ -192,7 +191,7 @@ fn installed_version(need: &Need) -> Result<Option<Version>, NoVersion> {
     })
 }
 
-fn action(need: &Need, source: &Reference, package: &Reference, version: &str) -> Result<Action, NoVersion> {
+fn action(need: &Need, package: &Reference, version: &str) -> Result<Action, NoVersion> {
     if let Some(installed) = &need.installed {
         if installed.version().as_deref() == Some(version) {
             return Ok(Action::Keep);
@@ -209,17 +208,7 @@ fn action(need: &Need, source: &Reference, package: &Reference, version: &str) -
                        explicit apiVersion, kind, and package";
         need.invalid(problem.to_owned())
     })?;
-    Ok(Action::Create { api_version, kind, name: name(need, source), package: package.to_string() })
-}
-
-/// The name that Crossplane gives to the package, unless another package has it: repositories of the same path are in
-/// several registries.
-fn name(need: &Need, source: &Reference) -> String {
-    let name = source.package_name();
-    if !need.taken.contains(&name) {
-        return name;
-    }
-    friendly_id(&name, Digest::of(need.source.as_bytes()).hex())
+    Ok(Action::Create { api_version, kind, name: need.name.clone(), package: package.to_string() })
 }
 
 impl Need {

@@ -4,7 +4,10 @@ use super::{InstalledPackage, Mode};
 use crate::constraint::VersionConstraint;
 use crate::lock::LockPackage;
 use crate::lock::graph::{Graph, Mirrors};
-use std::collections::BTreeMap;
+use crate::digest::Digest;
+use crate::names::friendly_id;
+use crate::reference::Reference;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A source that must be installed or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +20,8 @@ pub struct Need {
     pub parents: Vec<Parent>,
     /// The object that installs it already.
     pub installed: Option<InstalledPackage>,
-    /// Names that package objects of the target's kind have already.
-    pub taken: Vec<String>,
+    /// The name of the object that installs it, if there is none yet.
+    pub name: String,
 }
 
 /// A package that depends on another one.
@@ -50,7 +53,7 @@ pub fn next_step(
     mirrors: &Mirrors,
 ) -> Vec<Need> {
     let graph = Graph::new(packages, mirrors);
-    let objects = Objects::of(installed, mirrors);
+    let mut objects = Objects::of(installed, mirrors);
     let wanted = wanted(&graph, mode, mirrors);
     let needs = wanted.order.iter().filter_map(|place| {
         let group = wanted.groups.get(place)?;
@@ -63,7 +66,7 @@ pub fn next_step(
             target: group.target.clone(),
             parents: group.parents.clone(),
             installed: object.cloned(),
-            taken: group.target.as_ref().map(|target| objects.names(target)).unwrap_or_default(),
+            name: objects.name(group),
         })
     });
     needs.collect()
@@ -158,16 +161,17 @@ fn outdated(graph: &Graph<'_>, mirrors: &Mirrors) -> Vec<bool> {
 struct Objects<'i> {
     by_source: BTreeMap<String, &'i InstalledPackage>,
     by_place: BTreeMap<String, &'i InstalledPackage>,
-    by_kind: BTreeMap<(String, String), Vec<String>>,
+    /// Names by `apiVersion` and kind, also of those that this step adds.
+    names: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
 impl<'i> Objects<'i> {
     fn of(installed: &'i [InstalledPackage], mirrors: &Mirrors) -> Self {
         let mut objects =
-            Self { by_source: BTreeMap::new(), by_place: BTreeMap::new(), by_kind: BTreeMap::new() };
+            Self { by_source: BTreeMap::new(), by_place: BTreeMap::new(), names: BTreeMap::new() };
         for object in installed {
             let kind = (object.api_version.clone(), object.kind.clone());
-            objects.by_kind.entry(kind).or_default().push(object.name.clone());
+            objects.names.entry(kind).or_default().insert(object.name.clone());
             let Some(source) = object.source() else { continue };
             objects.by_place.entry(place(mirrors, &source).to_owned()).or_insert(object);
             objects.by_source.entry(source).or_insert(object);
@@ -179,7 +183,15 @@ impl<'i> Objects<'i> {
         self.by_source.get(source).or_else(|| self.by_place.get(place)).copied()
     }
 
-    fn names(&self, target: &(String, String)) -> Vec<String> {
-        self.by_kind.get(target).cloned().unwrap_or_default()
+    /// The name that Crossplane gives to the package, unless another package has it: repositories of the same path are
+    /// in several registries.
+    fn name(&mut self, group: &Group) -> String {
+        let Ok(source) = Reference::parse_source(&group.source) else { return String::new() };
+        let names = self.names.entry(group.target.clone().unwrap_or_default()).or_default();
+        let name = source.package_name();
+        if names.insert(name.clone()) {
+            return name;
+        }
+        friendly_id(&name, Digest::of(group.source.as_bytes()).hex())
     }
 }

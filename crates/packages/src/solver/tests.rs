@@ -108,6 +108,12 @@ fn the_first_installation_is_the_highest_that_all_accept() {
     // The name is taken by a package of another source.
     let taken = create(&[installed("x-y", "other.io/x/y:v1.0.0")], "v2.5.0").unwrap();
     assert!(taken.starts_with("create Provider x-y-") && taken.len() > created.len(), "{taken}");
+    // Two sources of the same path in one step.
+    let mut twins = [entry("a", "v1.0.0", &[("x", "*")]), entry("b", "v1.0.0", &[("x", "*")])];
+    twins[1].dependencies[0].package = "other.io/x".to_owned();
+    let needs = next_step(&twins, &[], Mode::Default, &Mirrors::new());
+    assert_eq!((needs.len(), needs[0].name.as_str()), (2, "x"));
+    assert!(needs[1].name.starts_with("x-"), "{}", needs[1].name);
 }
 
 #[test]

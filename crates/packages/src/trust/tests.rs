@@ -14,7 +14,7 @@ fn authority(rest: &Value) -> CosignAuthority {
     serde_json::from_value(value).unwrap()
 }
 
-fn keyless(identities: Value) -> CosignAuthority {
+fn keyless(identities: &Value) -> CosignAuthority {
     authority(&json!({"key": null, "keyless": {"identities": identities, "insecureIgnoreSCT": true}}))
 }
 
@@ -94,9 +94,9 @@ fn a_certificate_must_be_of_an_identity() {
         (json!([]), false),
         (json!([{"issuerRegExp": "("}]), false),
     ] {
-        assert_eq!(verdict(keyless(identities.clone()), signed()).is_ok(), trusted, "{identities}");
+        assert_eq!(verdict(keyless(&identities), signed()).is_ok(), trusted, "{identities}");
     }
-    let unsigned = verdict(keyless(json!([{"issuer": "https://issuer"}])), vec![signature(&image())]);
+    let unsigned = verdict(keyless(&json!([{"issuer": "https://issuer"}])), vec![signature(&image())]);
     assert!(unsigned.unwrap_err().contains("no certificate"));
     // With a key, no identity is asked for.
     assert!(verdict(authority(&json!({"keyless": {"identities": []}})), vec![signature(&image())]).is_ok());
