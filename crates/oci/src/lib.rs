@@ -1,0 +1,31 @@
+//! Images in registries, folders and files: the only crate that does I/O for images.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | [`remote`] | registries over HTTP: pulling, pushing, tags, authentication |
+//! | [`layout`] | OCI layouts, folders of `*.xpkg` files and bundle files in place of registries |
+//! | [`tarball`] | `docker save` archives: what `xpkg build` writes and `xpkg push` reads |
+//! | [`cache`] | packages on disk by digest |
+//! | [`credentials`] | pull secrets, Docker's configuration, credential helpers |
+//! | [`signature`] | signatures and attestations of cosign |
+//! | [`package`] | from a reference to `package.yaml`, whatever the source |
+//! | [`image`] | manifests, indexes, descriptors |
+//! | [`layer`] | one layer, searched as it streams by |
+//!
+//! Nothing here reads flags or the environment, prints, or trusts what it reads: digests and lengths are verified,
+//! sizes and times are bounded, and messages never contain credentials.
+
+#![warn(missing_docs)]
+
+pub mod cache;
+pub mod credentials;
+mod failure;
+pub mod image;
+mod image_parts;
+pub mod layer;
+pub mod package;
+pub mod remote;
+mod source;
+
+pub use image_parts::{ImageParts, index_of, references};
+pub use source::{Blob, Chunks, ImageSource, Part, RawManifest};

@@ -1,0 +1,85 @@
+//! What a client of registries may do. Everything comes from the caller: nothing is read from the environment.
+
+use super::proxy::Proxies;
+use crate::layer::LayerLimits;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What a client of registries may do.
+#[derive(Clone, Debug)]
+pub struct RemoteOptions {
+    /// How the client names itself.
+    pub user_agent: String,
+    /// Whether the certificate authorities of the system are trusted.
+    pub system_roots: bool,
+    /// Certificate authorities that are trusted as well, each a PEM file with any number of certificates.
+    pub extra_roots_pem: Vec<Vec<u8>>,
+    /// Whether certificates are not verified at all. Only for `--insecure-skip-tls-verify`.
+    pub insecure_skip_tls_verify: bool,
+    /// Hosts (with their port if they have one) that are spoken to over plain HTTP. Loopback hosts need no entry.
+    pub plain_http_hosts: BTreeSet<String>,
+    /// Proxies.
+    pub proxies: Proxies,
+    /// How long connecting may take, with the handshake of TLS.
+    pub connect_timeout: Duration,
+    /// How long a server may take to begin its response.
+    pub response_timeout: Duration,
+    /// How long a server may pause within a response.
+    pub idle_timeout: Duration,
+    /// How long one operation may take with all its requests and attempts.
+    pub deadline: Duration,
+    /// How long one upload may take.
+    pub upload_deadline: Duration,
+    /// How often a request is sent that fails by overload or a lost connection.
+    pub attempts: u32,
+    /// How long to wait before the second attempt; doubled for each further one.
+    pub backoff: Duration,
+    /// The longest wait between attempts. A server that asks for more is not waited for; the error says how long.
+    pub backoff_max: Duration,
+    /// Varies the waits between attempts: processes should pass different numbers.
+    pub jitter_seed: u64,
+    /// The most pages of a list of tags.
+    pub tag_pages: u32,
+    /// What layers may expand to.
+    pub limits: LayerLimits,
+}
+
+impl Default for RemoteOptions {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("transom/", env!("CARGO_PKG_VERSION")).to_owned(),
+            system_roots: true,
+            extra_roots_pem: Vec::new(),
+            insecure_skip_tls_verify: false,
+            plain_http_hosts: BTreeSet::new(),
+            proxies: Proxies::default(),
+            connect_timeout: Duration::from_secs(10),
+            response_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(20),
+            deadline: Duration::from_secs(180),
+            upload_deadline: Duration::from_secs(1800),
+            attempts: 4,
+            backoff: Duration::from_millis(250),
+            backoff_max: Duration::from_secs(15),
+            jitter_seed: 0,
+            tag_pages: 200,
+            limits: LayerLimits::default(),
+        }
+    }
+}
+
+impl RemoteOptions {
+    /// Whether plain HTTP is allowed with an authority (`host` or `host:port`).
+    pub(super) fn allows_plain(&self, authority: &http::uri::Authority) -> bool {
+        is_loopback(authority.host())
+            || self.plain_http_hosts.contains(authority.as_str())
+            || self.plain_http_hosts.contains(authority.host())
+    }
+}
+
+/// Whether a host is this machine.
+pub(super) fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,151 @@
+//! Who gets which credentials.
+
+use crate::images::{CONFIG, image, package_layer};
+use crate::server::{Access, Fault, Server, client};
+use transom_packages::{Credentials, Registry, RegistryError, RegistryErrorKind};
+
+fn contains_no_secret(error: &RegistryError) {
+    for secret in ["password", "wrong", "dXNlcjp", "identity-", "token-of"] {
+        assert!(!error.message.contains(secret), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn basic_authentication() {
+    let server = Server::start().await;
+    server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+    server.require(Access::Basic);
+    let registry = client();
+    let right = [server.credentials("user", "password")];
+    registry.resolve(&server.reference("v1"), &right).await.unwrap();
+    assert_eq!(registry.requests(), 2);
+    // What was accepted is used at once the next time.
+    registry.resolve(&server.reference("v1"), &right).await.unwrap();
+    assert_eq!(registry.requests(), 3);
+
+    let error = registry.resolve(&server.reference("v1"), &[]).await.unwrap_err();
+    assert_eq!(error.kind, RegistryErrorKind::Unauthorized);
+    assert!(error.message.contains("pull secret"), "{error}");
+    let wrong = [server.credentials("user", "wrong")];
+    let error = registry.resolve(&server.reference("v1"), &wrong).await.unwrap_err();
+    assert_eq!(error.kind, RegistryErrorKind::Unauthorized);
+    contains_no_secret(&error);
+    // Each is tried in turn.
+    let both = [server.credentials("user", "wrong"), server.credentials("user", "password")];
+    registry.resolve(&server.reference("v1"), &both).await.unwrap();
+}
+
+#[tokio::test]
+async fn token_authentication() {
+    let server = Server::start().await;
+    server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+    server.require(Access::Bearer { realm: format!("http://{}/token", server.host) });
+    let right = [server.credentials("user", "password")];
+    let registry = client();
+    registry.resolve(&server.reference("v1"), &right).await.unwrap();
+    registry.resolve(&server.reference("v1"), &right).await.unwrap();
+    let tokens: Vec<_> = server.seen().into_iter().filter(|seen| seen.request == "GET /token").collect();
+    assert_eq!(tokens.len(), 1, "a token is kept");
+    // The scope is what is needed, not what the registry suggests.
+    assert_eq!(tokens[0].query, "service=registry&scope=repository%3Aacme%2Fpackage%3Apull");
+    // The password goes to the realm, not to the registry.
+    let to_registry = server.seen().into_iter().filter(|seen| seen.request.starts_with("HEAD"));
+    assert!(to_registry.filter_map(|seen| seen.authorization).all(|sent| sent.starts_with("Bearer ")));
+
+    let error =
+        registry.resolve(&server.reference("v1"), &[server.credentials("user", "wrong")]).await.unwrap_err();
+    assert_eq!(error.kind, RegistryErrorKind::Unauthorized);
+    contains_no_secret(&error);
+}
+
+#[tokio::test]
+async fn an_identity_token_is_exchanged() {
+    let server = Server::start().await;
+    server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+    server.require(Access::Bearer { realm: format!("http://{}/token", server.host) });
+    let with =
+        |token: &str| [Credentials { identity_token: Some(token.to_owned()), ..server.credentials("", "") }];
+    client().resolve(&server.reference("v1"), &with("identity")).await.unwrap();
+    let exchange = server.seen().into_iter().find(|seen| seen.request == "POST /token").unwrap();
+    let body = String::from_utf8(exchange.body.to_vec()).unwrap();
+    assert!(body.contains("grant_type=refresh_token") && body.contains("refresh_token=identity"), "{body}");
+    assert_eq!(exchange.authorization, None);
+    let error = client().resolve(&server.reference("v1"), &with("xx-identity-xx")).await.unwrap_err();
+    contains_no_secret(&error);
+}
+
+#[tokio::test]
+async fn credentials_of_other_registries_are_not_sent() {
+    let server = Server::start().await;
+    server.require(Access::Basic);
+    let other =
+        Credentials { registry: "other.example".to_owned(), ..server.credentials("user", "password") };
+    let error = client().resolve(&server.reference("v1"), &[other]).await.unwrap_err();
+    assert_eq!(error.kind, RegistryErrorKind::Unauthorized);
+    assert!(server.seen().iter().all(|seen| seen.authorization.is_none()));
+}
+
+#[tokio::test]
+async fn authorization_does_not_follow_a_redirect_to_another_host() {
+    let (server, storage) = (Server::start().await, Server::start().await);
+    let package = image(CONFIG, &[package_layer("moved")], true);
+    let stored = server.store("v1", &package);
+    storage.store("v1", &package);
+    server.require(Access::Basic);
+    let blob = server.state.lock().unwrap().blobs.keys().cloned().collect::<Vec<_>>();
+    let layer = blob
+        .iter()
+        .find(|digest| {
+            String::from_utf8_lossy(&package.manifest).contains(&***digest)
+                && !digest.ends_with(transom_packages::Digest::of(CONFIG.as_bytes()).hex())
+        })
+        .unwrap();
+    let to = format!("http://{}/v2/acme/package/blobs/{layer}?signature=secret", storage.host);
+    server.fault("/blobs/", Fault::Redirect(to), None);
+    let with = [server.credentials("user", "password")];
+    assert_eq!(&client().fetch(&stored, &with).await.unwrap().content[..], b"moved");
+    assert_eq!(storage.seen().len(), 1);
+    assert_eq!(storage.seen()[0].authorization, None);
+    assert!(server.seen().iter().any(|seen| seen.authorization.is_some()));
+    // A signed address is a credential: it is not in messages.
+    storage.fault("/blobs/", Fault::Status(400, vec![]), None);
+    let error = client().fetch(&stored, &with).await.unwrap_err();
+    assert!(error.message.contains(&storage.host) && !error.message.contains("signature"), "{error}");
+    // Nor does another host get credentials by asking for them.
+    storage.require(Access::Basic);
+    let error = client().fetch(&stored, &with).await.unwrap_err();
+    assert_eq!(error.kind, RegistryErrorKind::Unauthorized);
+    assert!(storage.seen().iter().all(|seen| seen.authorization.is_none()));
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_registry_keeps_authorization() {
+    let server = Server::start().await;
+    let stored = server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+    server.require(Access::Basic);
+    let to = format!("/v2/acme/package/manifests/{}", stored.digest.as_ref().unwrap());
+    server.fault("manifests/v1", Fault::Redirect(to), None);
+    let with = [server.credentials("user", "password")];
+    assert_eq!(Some(client().resolve(&server.reference("v1"), &with).await.unwrap()), stored.digest);
+}
+
+#[tokio::test]
+async fn a_token_realm_elsewhere_is_refused_without_tls() {
+    for realm in [
+        "http://realm.invalid/token",
+        "https://realm.invalid/token",
+        "https://user:x@realm.invalid/",
+        "nonsense",
+        "ftp://x/",
+    ] {
+        let server = Server::start().await;
+        server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+        server.require(Access::Bearer { realm: realm.to_owned() });
+        let registry = client();
+        let with = [server.credentials("user", "password")];
+        let error = registry.resolve(&server.reference("v1"), &with).await.unwrap_err();
+        assert_eq!((error.kind, registry.requests()), (RegistryErrorKind::Invalid, 1), "{error}");
+        assert!(error.message.contains("realm"), "{error}");
+        contains_no_secret(&error);
+    }
+}

@@ -1,0 +1,12 @@
+//! The crate through its public interface, against registries in this process: ordinary ones and hostile ones.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+
+mod auth;
+mod cache;
+mod hostile;
+mod images;
+mod push;
+mod remote;
+mod server;
+mod tls;
