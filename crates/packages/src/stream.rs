@@ -4,8 +4,11 @@
 //! one document is read at a time, so that the limits hold before memory is spent.
 //!
 //! Unlike the original, [`parse`] does not check the types of an object's fields: the API server does, in the dry run
-//! that precedes establishing. And [`render`] keeps the fields that the original drops because its types do not name
-//! them; for objects that are valid there are none.
+//! that precedes establishing.
+
+mod render;
+
+pub use render::render;
 
 use crate::content::{is_known, known_versions};
 use crate::meta::{Meta, MetaError};
@@ -299,18 +302,6 @@ impl Package {
     }
 }
 
-/// The stream that a build puts into a package: the meta object and then all others, with sorted keys.
-pub fn render(package: &Package) -> String {
-    let mut stream = String::from("---\n");
-    let values =
-        std::iter::once(&package.meta_object).chain(package.objects.iter().map(|object| &object.value));
-    for value in values {
-        stream.push_str(&yaml::write(value));
-        stream.push_str("---\n");
-    }
-    stream
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,9 +386,9 @@ mod tests {
     fn rendering_sorts_keys_and_is_read_back() {
         let package = parse(format!("{COMPOSITION}---\n{META}").as_bytes()).unwrap();
         let text = render(&package);
-        let expected = format!(
-            "---\n{META}---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nspec: {{}}\n---\n"
-        );
+        let composition =
+            "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {}\nspec: {}\n";
+        let expected = format!("---\n{META}spec: {{}}\n---\n{composition}---\n");
         assert_eq!(text, expected);
         assert_eq!(render(&parse(text.as_bytes()).unwrap()), text);
     }

@@ -41,3 +41,18 @@ proptest! {
         prop_assert_eq!(render(&again), rendered);
     }
 }
+
+/// The outputs were written by the serializer that `crossplane xpkg build` v2.3.4 encodes packages with, given the inputs.
+#[test]
+fn streams_are_rendered_byte_for_byte_as_crossplane_does() {
+    for (input, output) in [
+        (include_str!("render/configuration.in.yaml"), include_str!("render/configuration.out.yaml")),
+        (include_str!("render/provider.in.yaml"), include_str!("render/provider.out.yaml")),
+        (include_str!("render/function.in.yaml"), include_str!("render/function.out.yaml")),
+        (include_str!("render/empty.in.yaml"), include_str!("render/empty.out.yaml")),
+    ] {
+        let rendered = render(&parse(input.as_bytes()).unwrap());
+        assert_eq!(rendered, output);
+        assert_eq!(render(&parse(rendered.as_bytes()).unwrap()), rendered);
+    }
+}

@@ -2,9 +2,9 @@
 
 use super::{InstalledPackage, Mode};
 use crate::constraint::VersionConstraint;
+use crate::digest::Digest;
 use crate::lock::LockPackage;
 use crate::lock::graph::{Graph, Mirrors};
-use crate::digest::Digest;
 use crate::names::friendly_id;
 use crate::reference::Reference;
 use std::collections::{BTreeMap, BTreeSet};
