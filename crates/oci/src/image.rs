@@ -160,7 +160,9 @@ impl Document {
             media_type::OCI_INDEX | media_type::DOCKER_INDEX => Some(true),
             media_type::OCI_MANIFEST | media_type::DOCKER_MANIFEST => Some(false),
             other => {
-                return Err(format!("has the media type {other:?}, which is neither a manifest nor an index"));
+                return Err(format!(
+                    "has the media type {other:?}, which is neither a manifest nor an index"
+                ));
             }
         };
         let malformed = |error: serde_json::Error| format!("is malformed: {error}");

@@ -23,9 +23,12 @@ mod failure;
 pub mod image;
 mod image_parts;
 pub mod layer;
+pub mod layout;
 pub mod package;
 pub mod remote;
+pub mod signature;
 mod source;
+pub mod tarball;
 
 pub use image_parts::{ImageParts, index_of, references};
 pub use source::{Blob, Chunks, ImageSource, Part, RawManifest};

@@ -61,10 +61,6 @@ impl<R: Read> TarReader<R> {
         Self { inner, position: 0, remaining: 0, padding: 0 }
     }
 
-    pub(crate) fn into_inner(self) -> R {
-        self.inner
-    }
-
     /// The next entry, or nothing at the end of the archive.
     pub(crate) fn next(&mut self) -> io::Result<Option<Entry>> {
         let mut extensions = Extensions::default();
