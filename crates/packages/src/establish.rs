@@ -11,7 +11,7 @@
 mod objects;
 mod webhooks;
 
-pub use objects::objects;
+pub use objects::{managed_definition, objects};
 pub use webhooks::{NoCertificate, WebhookServer, with_webhooks};
 
 use serde_json::{Map, Value, json};

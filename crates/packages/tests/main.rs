@@ -5,3 +5,4 @@ mod references;
 mod revisions;
 mod solver;
 mod streams;
+mod tables;

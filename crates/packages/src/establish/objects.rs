@@ -30,7 +30,7 @@ pub fn objects(package: &Package, managed: bool) -> Vec<Value> {
 }
 
 /// The ManagedResourceDefinition of a CRD; `None` for all that is not the CRD of a managed resource.
-fn managed_definition(crd: &Value, active: bool) -> Option<Value> {
+pub fn managed_definition(crd: &Value, active: bool) -> Option<Value> {
     let is_crd =
         meta::api_version(crd) == "apiextensions.k8s.io/v1" && meta::kind(crd) == "CustomResourceDefinition";
     let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str).unwrap_or_default();
