@@ -2,13 +2,13 @@
 //! the place is a registry, a folder or a file.
 
 use crate::failure::{invalid, unavailable};
-use crate::image::Descriptor;
+use crate::image::{Descriptor, Document};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
 use std::path::PathBuf;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt};
-use transom_packages::{Credentials, Digest, Reference, RegistryError};
+use transom_packages::{Credentials, Digest, Reference, RegistryError, RegistryErrorKind};
 
 /// A place with images.
 #[async_trait]
@@ -27,6 +27,36 @@ pub trait ImageSource: Send + Sync + 'static {
         descriptor: &Descriptor,
         with: &[Credentials],
     ) -> Result<Blob, RegistryError>;
+
+    /// The manifests that refer to a digest: signatures, attestations. A place without an index of them has a list at
+    /// a tag that is made of the digest.
+    async fn referrers(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+        with: &[Credentials],
+    ) -> Result<Vec<Descriptor>, RegistryError> {
+        tagged_referrers(self, reference, digest, with).await
+    }
+}
+
+/// The manifests that refer to a digest, from the list at the tag that is made of the digest.
+pub(crate) async fn tagged_referrers<S: ImageSource + ?Sized>(
+    source: &S,
+    reference: &Reference,
+    digest: &Digest,
+    with: &[Credentials],
+) -> Result<Vec<Descriptor>, RegistryError> {
+    let tag = Some(format!("sha256-{}", digest.hex()));
+    let list = Reference { tag, digest: None, ..reference.clone() };
+    let raw = match source.manifest(&list, with).await {
+        Err(error) if error.kind == RegistryErrorKind::NotFound => return Ok(Vec::new()),
+        result => result?,
+    };
+    match Document::parse(&raw.bytes).map_err(|problem| invalid(&list, problem))? {
+        Document::Index(index) => Ok(index.manifests),
+        Document::Manifest(_) => Ok(Vec::new()),
+    }
 }
 
 /// A manifest or index as it is stored.

@@ -14,10 +14,12 @@ fn base64(bytes: impl AsRef<[u8]>) -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
+type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;
+
 /// A signer, and its public key in PEM.
 struct Signer {
     pem: String,
-    sign: Box<dyn Fn(&[u8]) -> Vec<u8>>,
+    sign: Sign,
 }
 
 fn ecdsa() -> Signer {
@@ -103,6 +105,62 @@ async fn attestations_verify_with_their_type() {
     // Without signatures there is nothing, which is no error.
     let none = find(&client(), &server.reference("v1"), &digest, SignedKind::Signature, &[]).await.unwrap();
     assert_eq!(none, []);
+}
+
+#[tokio::test]
+async fn bundles_are_found_as_referrers() {
+    let (server, signer) = (Server::start().await, ecdsa());
+    let stored = server.store("v1", &image(CONFIG, &[crate::images::package_layer("a")], true));
+    let digest = stored.digest.clone().unwrap();
+    let bundle_type = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    let kind = "application/vnd.in-toto+json";
+    let mut referrers = Vec::new();
+    for predicate in ["https://sigstore.dev/cosign/sign/v1", "https://slsa.dev/provenance/v1"] {
+        let statement = format!(r#"{{"predicateType":"{predicate}"}}"#);
+        let message = format!("DSSEv1 {} {kind} {} {statement}", kind.len(), statement.len());
+        let bundle = serde_json::json!({"mediaType": bundle_type, "dsseEnvelope": {
+            "payloadType": kind, "payload": base64(&statement),
+            "signatures": [{"sig": base64((signer.sign)(message.as_bytes()))}],
+        }});
+        let tag = format!("referrer-{}", referrers.len());
+        store(&server, &tag, bundle_type, &[(bundle.to_string(), serde_json::json!({}))]);
+        let bytes = server.state.lock().unwrap().manifests[&tag].1.clone();
+        referrers.push(serde_json::json!({
+            "mediaType": crate::images::MANIFEST, "artifactType": bundle_type,
+            "size": bytes.len(), "digest": Digest::of(&bytes).to_string(),
+        }));
+    }
+    let index =
+        serde_json::json!({"schemaVersion": 2, "mediaType": crate::images::INDEX, "manifests": referrers});
+    // Without the API for referrers, they are at a tag.
+    let tag = format!("sha256-{}", digest.hex());
+    server.store_manifest(&tag, crate::images::INDEX, index.to_string().as_bytes());
+    let key = PublicKey::from_pem(signer.pem.as_bytes()).unwrap();
+    let one_each = async |source: &dyn transom_oci::ImageSource| {
+        for (wanted, text) in
+            [(SignedKind::Signature, "cosign/sign"), (SignedKind::Attestation, "provenance")]
+        {
+            let found = find(source, &stored, &digest, wanted, &[]).await.unwrap();
+            assert_eq!(found.len(), 1);
+            assert!(String::from_utf8_lossy(&found[0].payload).contains(text));
+            assert!(found[0].is_signed_by(&key, HashAlgorithm::Sha256).unwrap());
+        }
+    };
+    one_each(&client()).await;
+    // They go into a bundle with their image.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bundle.tar");
+    let mut writer = transom_oci::layout::BundleWriter::create(&path).await.unwrap();
+    writer.add(&client(), &stored, &[]).await.unwrap();
+    assert_eq!(writer.add_signatures(&client(), &stored, &digest, &[]).await.unwrap(), 2);
+    writer.finish().await.unwrap();
+    let limits = transom_oci::layer::LayerLimits::default();
+    one_each(&transom_oci::layout::LocalRegistry::open(&path, limits).await.unwrap()).await;
+    // With the API, only that is asked.
+    let state = std::sync::Arc::clone(&server.state);
+    state.lock().unwrap().manifests.remove(&tag);
+    server.fault("/referrers/", crate::server::Fault::Replace(index.to_string().into()), None);
+    one_each(&client()).await;
 }
 
 #[test]

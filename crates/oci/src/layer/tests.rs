@@ -6,8 +6,10 @@ use std::io::Write;
 const LIMITS: LayerLimits =
     LayerLimits { package_bytes: 1000, layer_bytes: 64 << 20, ratio: 250, ratio_free_bytes: 1 << 20 };
 
-/// Entries: name, type flag, content.
-fn archive(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
+/// Name, type flag, content.
+type TestEntry<'a> = (&'a str, u8, &'a [u8]);
+
+fn archive(entries: &[TestEntry<'_>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, flag, content) in entries {
         let mut block = tar::go_header(name, content.len() as u64).unwrap();
@@ -48,7 +50,7 @@ fn a_package_is_found_plain_or_compressed() {
 
 #[test]
 fn unsound_layers_are_refused_with_a_reason() {
-    let cases: &[(&[(&str, u8, &[u8])], &str)] = &[
+    let cases: &[(&[TestEntry<'_>], &str)] = &[
         (&[("../package.yaml", b'0', b"x")], "leaves the image"),
         (&[("a/../../etc/passwd", b'0', b"x"), ("package.yaml", b'0', b"x")], "leaves the image"),
         (&[("/package.yaml", b'0', b"x")], "absolute path"),

@@ -79,7 +79,8 @@ impl BundleWriter {
         Ok(manifest.digest)
     }
 
-    /// Adds the signatures and attestations of a digest, where there are any. Returns how many were found.
+    /// Adds the signatures and attestations of a digest, at tags and as referrers, where there are any. Returns how
+    /// many were found.
     pub async fn add_signatures(
         &mut self,
         source: &dyn ImageSource,
@@ -97,6 +98,35 @@ impl BundleWriter {
                 Err(error) => return Err(error),
             }
         }
+        Ok(found + self.add_referrers(source, reference, digest, with).await?)
+    }
+
+    /// Adds what refers to a digest, with a list of it at the tag where readers look without an API.
+    async fn add_referrers(
+        &mut self,
+        source: &dyn ImageSource,
+        reference: &Reference,
+        digest: &Digest,
+        with: &[Credentials],
+    ) -> Result<usize, RegistryError> {
+        let referrers = source.referrers(reference, digest, with).await?;
+        if referrers.is_empty() {
+            return Ok(0);
+        }
+        for referrer in &referrers {
+            let manifest = source.manifest(&reference.at(referrer.digest.clone()), with).await?;
+            self.add_manifest(source, reference, &manifest, with).await?;
+        }
+        let found = referrers.len();
+        let list = index_of(referrers);
+        let bytes = serde_json::to_vec(&list).map_err(|error| invalid(reference, error))?;
+        let mut descriptor = Descriptor::of(media_type::OCI_INDEX, &bytes);
+        if self.written.insert(descriptor.digest.clone()) {
+            self.entry(&blob_name(&descriptor.digest), &bytes).await?;
+        }
+        let name = format!("{}:sha256-{}", reference.source(), digest.hex());
+        descriptor.annotations.insert(REF_NAME.to_owned(), name.clone());
+        self.index.insert(name, descriptor);
         Ok(found)
     }
 
@@ -160,13 +190,7 @@ impl BundleWriter {
 
     /// Writes the index and gives the file its name.
     pub async fn finish(mut self) -> Result<(), RegistryError> {
-        let index = Index {
-            schema_version: 2,
-            media_type: media_type::OCI_INDEX.to_owned(),
-            manifests: std::mem::take(&mut self.index).into_values().collect(),
-            annotations: BTreeMap::new(),
-            other: BTreeMap::new(),
-        };
+        let index = index_of(std::mem::take(&mut self.index).into_values().collect());
         let index = serde_json::to_vec(&index).map_err(|error| invalid(self.path.display(), error))?;
         self.entry("index.json", &index).await?;
         self.bytes(&[0; 2 * BLOCK_BYTES]).await?;
@@ -178,6 +202,16 @@ impl BundleWriter {
         ended.await.map_err(|error| file(&self.path, "be written", &error))?;
         self.finished = true;
         Ok(())
+    }
+}
+
+fn index_of(manifests: Vec<Descriptor>) -> Index {
+    Index {
+        schema_version: 2,
+        media_type: media_type::OCI_INDEX.to_owned(),
+        manifests,
+        annotations: BTreeMap::new(),
+        other: BTreeMap::new(),
     }
 }
 

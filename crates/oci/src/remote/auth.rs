@@ -71,7 +71,7 @@ impl Sessions {
         for credentials in who {
             match self.send_as(http, subject, access, call.clone(), credentials).await {
                 Ok(answer) if is_refusal(answer.status) => {
-                    refused = answer.failure(subject, "repository").await
+                    refused = answer.failure(subject, "repository").await;
                 }
                 Err(error) if error.kind == RegistryErrorKind::Unauthorized => refused = error,
                 result => return result,

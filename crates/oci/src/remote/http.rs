@@ -96,7 +96,9 @@ impl Http {
                     let host = host(&answer.uri);
                     (overloaded(subject, &host, answer.status, asked), asked)
                 }
-                Err(error) if error.kind == RegistryErrorKind::Unavailable => (error, None),
+                Err(error) if error.kind == RegistryErrorKind::Unavailable && !is_distrust(&error) => {
+                    (error, None)
+                }
                 result => return result,
             };
             if attempt >= self.options.attempts || asked.is_some_and(|asked| asked > self.options.backoff_max)
@@ -222,11 +224,17 @@ impl Http {
 
 fn unreachable(subject: &str, uri: &Uri, problem: &str) -> RegistryError {
     if problem.contains("certificate") {
-        // Sending again does not change a certificate.
         let remedy = "add its certificate authority to the CA bundle if it is to be trusted";
-        return invalid(subject, format_args!("{} is not trusted: {problem}; {remedy}", host(uri)));
+        return unavailable(subject, format_args!("{} {NOT_TRUSTED}: {problem}; {remedy}", host(uri)));
     }
     unavailable(subject, format_args!("{} cannot be reached: {problem}", host(uri)))
+}
+
+const NOT_TRUSTED: &str = "is not trusted";
+
+/// Sending again at once does not change a certificate.
+fn is_distrust(error: &RegistryError) -> bool {
+    error.message.contains(NOT_TRUSTED)
 }
 
 fn overloaded(subject: &str, host: &str, status: StatusCode, asked: Option<Duration>) -> RegistryError {

@@ -26,9 +26,9 @@ use self::auth::{Access, Sessions};
 use self::http::{Answer, Call, Http};
 use crate::credentials::matching;
 use crate::failure::{invalid, unavailable};
-use crate::image::{Descriptor, MANIFEST_BYTES_MAX, media_type};
+use crate::image::{Descriptor, Document, MANIFEST_BYTES_MAX, media_type};
 use crate::package;
-use crate::source::{Blob, ImageSource, RawManifest};
+use crate::source::{Blob, ImageSource, RawManifest, tagged_referrers};
 use ::http::header::{ACCEPT, CONTENT_TYPE};
 use ::http::{Method, StatusCode, Uri};
 use async_trait::async_trait;
@@ -162,6 +162,29 @@ impl RemoteRegistry {
     }
 }
 
+impl RemoteRegistry {
+    /// What the registry's API lists as referring to a digest, if it has one: the first page, which has what counts.
+    async fn listed_referrers(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+        with: &[Credentials],
+    ) -> Result<Option<Vec<Descriptor>>, RegistryError> {
+        let uri = self.address(reference, &format!("referrers/{digest}")).await?;
+        let call = Call::new(Method::GET, uri).header(ACCEPT, media_type::OCI_INDEX);
+        let answer = self.send(reference, false, call, with).await?;
+        if answer.status != StatusCode::OK {
+            return Ok(None);
+        }
+        let subject = format!("{reference}: referrers");
+        let bytes = answer.bytes(&subject, MANIFEST_BYTES_MAX).await?;
+        match Document::parse(&bytes) {
+            Ok(Document::Index(index)) => Ok(Some(index.manifests)),
+            _ => Ok(None),
+        }
+    }
+}
+
 /// The digest that a registry says its response has.
 fn content_digest(reference: &Reference, answer: &Answer) -> Result<Option<Digest>, RegistryError> {
     let Some(named) = answer.headers.get(CONTENT_DIGEST) else { return Ok(None) };
@@ -260,6 +283,19 @@ impl ImageSource for RemoteRegistry {
             return Err(invalid(reference, problem));
         }
         Ok(Blob::new(subject.clone(), descriptor, answer.chunks(subject)))
+    }
+
+    async fn referrers(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+        with: &[Credentials],
+    ) -> Result<Vec<Descriptor>, RegistryError> {
+        match self.listed_referrers(reference, digest, with).await? {
+            Some(listed) => Ok(listed),
+            // A registry without this API has a list at a tag.
+            None => tagged_referrers(self, reference, digest, with).await,
+        }
     }
 }
 

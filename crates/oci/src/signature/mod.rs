@@ -1,4 +1,5 @@
-//! Signatures and attestations of cosign: found beside an image, verified by a public key.
+//! Signatures and attestations of cosign: found beside an image (at the tags `sha256-….sig` and `sha256-….att`, or as
+//! referrers in Sigstore's bundle format), verified by a public key.
 //!
 //! This module says which payloads are signed by a key. Whether a payload speaks of the image, and whether that makes
 //! the image trusted, `transom_packages::trust` decides. Keyless signatures are returned with their certificates, but
@@ -21,6 +22,8 @@ const SIGNATURES_MAX: usize = 100;
 /// The largest signed payload, in bytes: attestations hold whole lists of materials.
 const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
 
+const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle";
+const SIGN_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 const CHAIN: &str = "dev.sigstore.cosign/chain";
@@ -71,6 +74,19 @@ pub async fn find(
     kind: SignedKind,
     with: &[Credentials],
 ) -> Result<Vec<SignedPayload>, RegistryError> {
+    let mut found = at_tag(source, reference, digest, kind, with).await?;
+    found.extend(in_bundles(source, reference, digest, kind, with).await?);
+    Ok(found)
+}
+
+/// Those at the tag that cosign makes of the digest.
+async fn at_tag(
+    source: &dyn ImageSource,
+    reference: &Reference,
+    digest: &Digest,
+    kind: SignedKind,
+    with: &[Credentials],
+) -> Result<Vec<SignedPayload>, RegistryError> {
     let suffix = match kind {
         SignedKind::Signature => "sig",
         SignedKind::Attestation => "att",
@@ -81,12 +97,65 @@ pub async fn find(
         Err(error) if error.kind == RegistryErrorKind::NotFound => return Ok(Vec::new()),
         result => result?,
     };
-    let Document::Manifest(manifest) =
-        Document::parse(&raw.bytes).map_err(|problem| invalid(&beside, problem))?
-    else {
-        return Err(invalid(&beside, "is an index; signatures are expected as layers of an image"));
-    };
-    read(source, &beside.at(raw.digest), &manifest, kind, with).await
+    let beside = beside.at(raw.digest.clone());
+    read(source, &beside, &image(&beside, &raw.bytes)?, kind, with).await
+}
+
+/// Those in bundles that refer to the digest.
+async fn in_bundles(
+    source: &dyn ImageSource,
+    reference: &Reference,
+    digest: &Digest,
+    kind: SignedKind,
+    with: &[Credentials],
+) -> Result<Vec<SignedPayload>, RegistryError> {
+    let is_bundle = |media_type: &str| media_type.starts_with(BUNDLE_TYPE);
+    let referrers = source.referrers(reference, digest, with).await?;
+    let artifact =
+        |d: &Descriptor| d.other.get("artifactType").and_then(|v| v.as_str()).is_some_and(is_bundle);
+    let mut all = Vec::new();
+    for referrer in referrers.iter().filter(|d| artifact(d)).take(SIGNATURES_MAX) {
+        let beside = reference.at(referrer.digest.clone());
+        let raw = source.manifest(&beside, with).await?;
+        let manifest = image(&beside, &raw.bytes)?;
+        let layers = manifest.layers.iter().filter(|layer| is_bundle(&layer.media_type));
+        for layer in layers.take(SIGNATURES_MAX) {
+            let bytes = source.blob(&beside, layer, with).await?.bytes(PAYLOAD_BYTES_MAX).await?;
+            let bundle: Option<SigstoreBundle> = serde_json::from_slice(&bytes).ok();
+            let found = bundle.and_then(|bundle| opened(layer, &bundle.dsse_envelope));
+            all.extend(found.filter(|found| kind_of(&found.payload) == kind));
+        }
+    }
+    Ok(all)
+}
+
+/// A bundle of Sigstore. Its certificates and log entries are not read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SigstoreBundle {
+    dsse_envelope: Envelope,
+}
+
+/// In bundles, a signature is a statement as well, of a type of its own.
+fn kind_of(statement: &[u8]) -> SignedKind {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Statement {
+        predicate_type: String,
+    }
+    match serde_json::from_slice::<Statement>(statement) {
+        Ok(statement) if statement.predicate_type == SIGN_PREDICATE => SignedKind::Signature,
+        _ => SignedKind::Attestation,
+    }
+}
+
+fn image(beside: &Reference, bytes: &[u8]) -> Result<Manifest, RegistryError> {
+    match Document::parse(bytes).map_err(|problem| invalid(beside, problem))? {
+        Document::Manifest(manifest) => Ok(manifest),
+        Document::Index(_) => {
+            Err(invalid(beside, "is an index; signatures are expected as layers of an image"))
+        }
+    }
 }
 
 async fn read(
@@ -138,9 +207,12 @@ struct EnvelopeSignature {
     sig: String,
 }
 
-/// DSSE: type and payload are signed together, each with its length.
 fn envelope(layer: &Descriptor, bytes: &[u8]) -> Option<SignedPayload> {
-    let envelope: Envelope = serde_json::from_slice(bytes).ok()?;
+    opened(layer, &serde_json::from_slice(bytes).ok()?)
+}
+
+/// DSSE: type and payload are signed together, each with its length.
+fn opened(layer: &Descriptor, envelope: &Envelope) -> Option<SignedPayload> {
     let payload = decode(&envelope.payload)?;
     let kind = &envelope.payload_type;
     let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
