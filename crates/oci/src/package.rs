@@ -12,6 +12,8 @@ use std::io::{self, Read};
 use tokio::sync::mpsc;
 use transom_packages::{Credentials, Fetched, Reference, RegistryError, RegistryErrorKind};
 
+/// The most layers that are searched for a package.
+const LAYERS_MAX: usize = 1000;
 /// How often a blob is read again that ended too early.
 const BLOB_ATTEMPTS: u32 = 3;
 
@@ -106,13 +108,18 @@ async fn base_layer<'m>(
 
 /// Searches all layers from the highest, whose files hide those below.
 async fn scan(place: &Place<'_>, manifest: &Manifest) -> Result<Option<Vec<u8>>, RegistryError> {
+    if manifest.layers.len() > LAYERS_MAX {
+        let problem = format!("has {} layers; at most {LAYERS_MAX} are searched", manifest.layers.len());
+        return Err(invalid(place.reference, problem));
+    }
     let mut hidden = Hidden::default();
     for layer in manifest.layers.iter().rev() {
         let Searched { package, hides } = place.search(layer, LayerRole::Any, hidden.clone()).await?;
         if package.is_some() {
             return Ok(package);
         }
-        hidden.extend(hides);
+        let subject = format!("{}: layer {}", place.reference, layer.digest);
+        hidden.extend(hides).map_err(|problem| invalid(subject, problem))?;
     }
     Ok(None)
 }

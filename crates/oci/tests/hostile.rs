@@ -1,7 +1,7 @@
 //! Hostile registries and packages: refused within bounded time and memory, with the reason.
 
 use crate::images::{CONFIG, INDEX, Image, MANIFEST, gzip, image, index, package_layer, tar};
-use crate::server::{Fault, Server, client, options};
+use crate::server::{Fault, Server, client, hasty, options};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -14,8 +14,8 @@ async fn refused(matches: &'static str, fault: Fault, kind: RegistryErrorKind, t
     let stored = server.store("v1", &image(CONFIG, &[package_layer("kind: A")], true));
     server.fault(matches, fault.clone(), None);
     let started = Instant::now();
-    let error = client().fetch(&stored, &[]).await.unwrap_err();
-    assert!(started.elapsed() < Duration::from_secs(15), "{fault:?} took {:?}", started.elapsed());
+    let error = hasty().fetch(&stored, &[]).await.unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(30), "{fault:?} took {:?}", started.elapsed());
     assert_eq!(error.kind, kind, "{fault:?}: {error}");
     assert!(error.message.contains(text), "{fault:?}: {error}");
     assert!(error.message.contains("acme/package"), "{fault:?}: {error}");
@@ -130,7 +130,7 @@ async fn layer_refused(layer: Vec<u8>, annotate: bool, text: &str) {
     let stored = server.store("v1", &image(CONFIG, &[layer], annotate));
     let started = Instant::now();
     let error = client().fetch(&stored, &[]).await.unwrap_err();
-    assert!(started.elapsed() < Duration::from_secs(15));
+    assert!(started.elapsed() < Duration::from_secs(30));
     assert_eq!(error.kind, RegistryErrorKind::Invalid, "{error}");
     assert!(error.message.contains(text) && error.message.contains(digest.as_str()), "{text}: {error}");
 }
@@ -185,6 +185,7 @@ async fn unsound_manifests_are_refused() {
         ("[".repeat(100_000).into_bytes(), "not a manifest"),
         (with_size(&package, |size| size + 1), "bytes, not"),
         (with_digest(&package), "is not a digest"),
+        (with_layers(&package, 1001), "has 1001 layers"),
     ];
     for (bytes, text) in cases {
         let reference = server.store_manifest("v1", MANIFEST, &bytes);
@@ -201,6 +202,14 @@ fn with_size(package: &Image, change: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut manifest: serde_json::Value = serde_json::from_slice(&package.manifest).unwrap();
     let size = manifest["layers"][0]["size"].as_u64().unwrap();
     manifest["layers"][0]["size"] = change(size).into();
+    manifest.to_string().into_bytes()
+}
+
+fn with_layers(package: &Image, count: usize) -> Vec<u8> {
+    let mut manifest: serde_json::Value = serde_json::from_slice(&package.manifest).unwrap();
+    let mut layer = manifest["layers"][0].clone();
+    layer["annotations"] = serde_json::json!({});
+    manifest["layers"] = vec![layer; count].into();
     manifest.to_string().into_bytes()
 }
 

@@ -1,7 +1,7 @@
 //! Ordinary registries.
 
 use crate::images::{CONFIG, INDEX, MANIFEST, gzip, image, index, package_layer, tar};
-use crate::server::{Fault, Server, client, options};
+use crate::server::{Fault, Server, client, hasty, options};
 use std::time::Duration;
 use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
 use transom_packages::{Digest, Registry, RegistryErrorKind};
@@ -163,7 +163,7 @@ async fn a_response_that_ends_early_is_fetched_again() {
     let stored = server.store("v1", &image(CONFIG, &[package_layer("whole")], true));
     server.fault("/blobs/", Fault::Truncate, Some(1));
     server.fault("/blobs/", Fault::HangWithinBody, Some(1));
-    assert_eq!(&client().fetch(&stored, &[]).await.unwrap().content[..], b"whole");
+    assert_eq!(&hasty().fetch(&stored, &[]).await.unwrap().content[..], b"whole");
 }
 
 #[tokio::test]

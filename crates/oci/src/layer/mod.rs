@@ -13,8 +13,8 @@ use tar::{Entry, EntryKind, TarReader};
 
 /// The file that is looked for.
 pub const PACKAGE_FILE: &str = "package.yaml";
-/// The most paths that whiteouts may hide.
-const WHITEOUTS_MAX: usize = 100_000;
+/// The most bytes of paths that whiteouts may hide, in all layers of an image.
+const HIDDEN_BYTES_MAX: usize = 16 << 20;
 
 /// What a layer may expand to.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,7 @@ pub enum LayerRole {
 #[derive(Clone, Debug, Default)]
 pub struct Hidden {
     paths: BTreeSet<String>,
+    bytes: usize,
 }
 
 impl Hidden {
@@ -59,16 +60,17 @@ impl Hidden {
     }
 
     fn insert(&mut self, path: String) -> Result<(), String> {
-        if self.paths.len() >= WHITEOUTS_MAX {
-            return Err(format!("hides more than {WHITEOUTS_MAX} paths, which is refused"));
+        self.bytes += path.len();
+        if self.bytes > HIDDEN_BYTES_MAX {
+            return Err(format!("hides more than {HIDDEN_BYTES_MAX} bytes of paths, which is refused"));
         }
         self.paths.insert(path);
         Ok(())
     }
 
-    /// Adds what another layer hides.
-    pub fn extend(&mut self, other: Self) {
-        self.paths.extend(other.paths);
+    /// Adds what another layer hides. It is an error if that is more than an image may hide.
+    pub fn extend(&mut self, other: Self) -> Result<(), String> {
+        other.paths.into_iter().try_for_each(|path| self.insert(path))
     }
 }
 

@@ -118,3 +118,15 @@ fn a_truncated_layer_is_refused() {
         assert!(searched(bytes, LayerRole::Base, &Hidden::default()).is_err());
     }
 }
+
+#[test]
+fn whiteouts_cannot_take_memory() {
+    let mut hidden = Hidden::default();
+    let long = |number: usize| format!("{number}/{}", "a".repeat(1 << 20));
+    let error = (0..20).try_for_each(|number| hidden.insert(long(number))).unwrap_err();
+    assert!(error.contains("hides more than"), "{error}");
+    let mut half = Hidden::default();
+    (0..10).try_for_each(|number| half.insert(long(number))).unwrap();
+    let mut all = half.clone();
+    assert!(all.extend(half).is_err());
+}

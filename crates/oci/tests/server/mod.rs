@@ -181,14 +181,10 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<Mutex<Sta
     }
 }
 
-/// Options with short times.
+/// Options with short waits between attempts. A busy machine is no reason to give up.
 pub fn options() -> RemoteOptions {
     RemoteOptions {
         system_roots: false,
-        connect_timeout: Duration::from_secs(5),
-        response_timeout: Duration::from_millis(400),
-        idle_timeout: Duration::from_millis(400),
-        deadline: Duration::from_secs(20),
         attempts: 3,
         backoff: Duration::from_millis(1),
         backoff_max: Duration::from_millis(1500),
@@ -198,4 +194,11 @@ pub fn options() -> RemoteOptions {
 
 pub fn client() -> RemoteRegistry {
     RemoteRegistry::new(options()).unwrap()
+}
+
+/// A client that soon gives up a server that hangs.
+pub fn hasty() -> RemoteRegistry {
+    let timeout = Duration::from_millis(400);
+    let options = RemoteOptions { response_timeout: timeout, idle_timeout: timeout, ..options() };
+    RemoteRegistry::new(options).unwrap()
 }
