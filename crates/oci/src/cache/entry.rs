@@ -72,6 +72,8 @@ pub(super) fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> 
     let unfinished = folder.join(format!("{UNFINISHED}{}-{count}", std::process::id()));
     let written = File::create(&unfinished).and_then(|mut file| {
         file.write_all(bytes)?;
+        // The file system's own times are coarser, and would order this before earlier uses of others.
+        file.set_modified(SystemTime::now())?;
         file.sync_all()
     });
     let renamed = written.and_then(|()| std::fs::rename(&unfinished, path));
