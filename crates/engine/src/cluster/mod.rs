@@ -43,6 +43,22 @@ pub struct DeleteOptions<'a> {
     pub uid: Option<&'a str>,
 }
 
+/// Whether the server stores what it accepts, or only checks it.
+#[derive(Clone, Copy)]
+enum Persist {
+    Yes,
+    No,
+}
+
+impl Persist {
+    fn dry_run(self) -> &'static str {
+        match self {
+            Self::Yes => "",
+            Self::No => "All",
+        }
+    }
+}
+
 impl Cluster {
     /// A client that sends its requests through this one.
     pub fn new(client: kube::Client) -> Self {
@@ -144,25 +160,49 @@ impl Cluster {
 
     /// Creates an object. Returns it as it is stored, as do all writes.
     pub async fn create(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.post(object, manager, Persist::Yes).await
+    }
+
+    /// Has the server check a creation without making it. Returns the object as it would be stored.
+    pub async fn try_create(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.post(object, manager, Persist::No).await
+    }
+
+    async fn post(&self, object: &Value, manager: &str, persist: Persist) -> Result<Value> {
         let kind = self.kind(&gvk_of(object)?).await?;
-        let query = Query::default().with("fieldManager", manager);
-        self.send("POST", query.on(kind.collection(meta::namespace(object))), JSON, encode(object)).await
+        let query = Query::default().with("fieldManager", manager).with("dryRun", persist.dry_run());
+        let path = query.on(kind.collection(meta::namespace(object)));
+        self.written(persist, self.send("POST", path, JSON, encode(object)).await)
     }
 
     /// Replaces an object; its resourceVersion is a precondition.
     pub async fn update(&self, object: &Value, manager: &str) -> Result<Value> {
-        self.put(object, manager, "").await
+        self.put(object, manager, "", Persist::Yes).await
+    }
+
+    /// Has the server check an update without making it. Returns the object as it would be stored.
+    pub async fn try_update(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.put(object, manager, "", Persist::No).await
     }
 
     /// Replaces the status of an object; its resourceVersion is a precondition.
     pub async fn update_status(&self, object: &Value, manager: &str) -> Result<Value> {
-        self.put(object, manager, "/status").await
+        self.put(object, manager, "/status", Persist::Yes).await
     }
 
-    async fn put(&self, object: &Value, manager: &str, subresource: &str) -> Result<Value> {
+    async fn put(&self, object: &Value, manager: &str, subresource: &str, persist: Persist) -> Result<Value> {
         let kind = self.kind(&gvk_of(object)?).await?;
         let path = kind.object(meta::namespace(object), meta::name(object)) + subresource;
-        self.send("PUT", Query::default().with("fieldManager", manager).on(path), JSON, encode(object)).await
+        let query = Query::default().with("fieldManager", manager).with("dryRun", persist.dry_run());
+        self.written(persist, self.send("PUT", query.on(path), JSON, encode(object)).await)
+    }
+
+    /// Notes the version of what was written. A dry run has written nothing.
+    fn written(&self, persist: Persist, answer: Result<Value>) -> Result<Value> {
+        if let (Persist::Yes, Ok(object)) = (persist, &answer) {
+            self.wrote(object);
+        }
+        answer
     }
 
     /// Applies an intent by server-side apply, and takes fields from other managers.
@@ -179,7 +219,7 @@ impl Cluster {
         let kind = self.kind(&gvk_of(intent)?).await?;
         let path = kind.object(meta::namespace(intent), meta::name(intent)) + subresource;
         let query = Query::default().with("fieldManager", owner).with("force", "true");
-        self.send("PATCH", query.on(path), APPLY, encode(intent)).await
+        self.written(Persist::Yes, self.send("PATCH", query.on(path), APPLY, encode(intent)).await)
     }
 
     /// Changes an object by a JSON merge patch.
@@ -207,7 +247,8 @@ impl Cluster {
     ) -> Result<Value> {
         let kind = self.kind(&gvk_of(object)?).await?;
         let path = kind.object(meta::namespace(object), meta::name(object)) + subresource;
-        self.send("PATCH", Query::default().with("fieldManager", manager).on(path), form, encode(patch)).await
+        let path = Query::default().with("fieldManager", manager).on(path);
+        self.written(Persist::Yes, self.send("PATCH", path, form, encode(patch)).await)
     }
 
     /// Deletes an object. It is not an error if the object does not exist.
@@ -236,11 +277,7 @@ impl Cluster {
         let bytes = response.into_body().collect_bytes().await.map_err(transport)?;
         if status.is_success() {
             let unreadable = |e| Error::unreadable(format!("cannot read the response to {method} {path}"), e);
-            let answer = serde_json::from_slice(&bytes).map_err(unreadable)?;
-            if matches!(method, "POST" | "PUT" | "PATCH") {
-                self.wrote(&answer);
-            }
-            return Ok(answer);
+            return serde_json::from_slice(&bytes).map_err(unreadable);
         }
         Err(refusal(status.as_u16(), &bytes))
     }
