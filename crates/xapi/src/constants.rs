@@ -3,6 +3,9 @@
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
+/// The version of Crossplane that the controllers are compatible with: what packages state constraints on.
+pub const CROSSPLANE_VERSION: &str = "v2.3.4";
+
 /// API groups.
 pub mod group {
     pub const APIEXTENSIONS: &str = "apiextensions.crossplane.io";
@@ -85,6 +88,8 @@ pub mod annotation {
     pub const RECONCILE_REQUESTED_AT: &str = "crossplane.io/reconcile-requested-at";
     pub const USAGE_DETAILS: &str = "crossplane.io/usage-details";
     pub const DELETION_ATTEMPT: &str = "usage.crossplane.io/deletion-attempt-with-policy";
+    /// Ours, on package revisions: the digest of the image. A revision uses this image, even if the tag has moved since.
+    pub const IMAGE_DIGEST: &str = "transom.io/image-digest";
 }
 
 /// Field owners of server-side apply.
