@@ -7,7 +7,7 @@
 use crate::revision::{RevisionId, RevisionSpec};
 use crate::router::Router;
 use crate::runtime::{FunctionRuntime, RuntimeState};
-use crate::source::Resolver;
+use crate::source::{Resolver, Source};
 use std::sync::Arc;
 use transom_xapi::Function;
 
@@ -23,6 +23,11 @@ impl Installer {
     /// An installer that has functions run by a runtime and called by a router.
     pub fn new(resolver: Resolver, runtime: Arc<dyn FunctionRuntime>, router: Arc<Router>) -> Self {
         Self { resolver, runtime, router }
+    }
+
+    /// Where the implementation of a Function comes from.
+    pub fn source(&self, function: &Function) -> Source {
+        self.resolver.resolve(function)
     }
 
     /// Makes a Function callable under its name, and returns the state of its revision. Call it again when the Function
