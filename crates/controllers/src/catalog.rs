@@ -1,4 +1,4 @@
-//! A cache of Compositions, revisions and Functions, parsed once: there are few of them, and reconcilers look them up in
+//! A cache of Compositions, revisions, Functions and ImageConfigs, parsed once: there are few of them, and reconcilers look them up in
 //! every run.
 
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use transom_engine::{Change, Depth, Key, Observer, Subscription, Watches};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::{group, kind, label};
 use transom_xapi::function::{Function, FunctionRevision};
-use transom_xapi::{Composition, CompositionRevision};
+use transom_xapi::{Composition, CompositionRevision, ImageConfig};
 
 /// Objects of one kind by name.
 pub(crate) struct Cache<T>(Mutex<BTreeMap<Key, Arc<T>>>);
@@ -96,6 +96,7 @@ pub(crate) struct Catalog {
     pub(crate) revisions: Arc<Revisions>,
     pub(crate) functions: Arc<Cache<Function>>,
     pub(crate) function_revisions: Arc<Cache<FunctionRevision>>,
+    pub(crate) image_configs: Arc<Cache<ImageConfig>>,
 }
 
 /// The kinds that several controllers use.
@@ -122,6 +123,10 @@ pub(crate) mod kinds {
         GroupVersionKind::new(group::PKG, "v1", kind::FUNCTION_REVISION)
     }
 
+    pub(crate) fn image_config() -> GroupVersionKind {
+        GroupVersionKind::new(group::PKG, "v1beta1", kind::IMAGE_CONFIG)
+    }
+
     pub(crate) fn crd() -> GroupVersionKind {
         GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
     }
@@ -139,6 +144,7 @@ impl Catalog {
             watches.subscribe(&kinds::revision(), Depth::Whole, self.revisions.clone()),
             watches.subscribe(&kinds::function(), Depth::Whole, self.functions.clone()),
             watches.subscribe(&kinds::function_revision(), Depth::Whole, self.function_revisions.clone()),
+            watches.subscribe(&kinds::image_config(), Depth::Whole, self.image_configs.clone()),
         ]
     }
 }

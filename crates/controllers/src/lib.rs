@@ -12,10 +12,11 @@
 //! | `composite` | composite resources: compose, execute, report |
 //! | `claim` | claims: synchronised with their composite resources |
 //! | `function` | Functions: which can be called |
+//! | `package` | packages from registries: revisions, their objects, dependencies |
 //! | `usage` | usages: objects that must not be deleted while they are used |
 //! | `nop` | NopResources, for trying out Compositions |
 //! | `connection_secret` | publishing connection details |
-//! | `catalog` | a cache of Compositions, revisions and Functions |
+//! | `catalog` | a cache of Compositions, revisions, Functions and ImageConfigs |
 //! | `plane` | what the controllers share |
 
 mod catalog;
@@ -28,15 +29,18 @@ mod function;
 mod install;
 mod nop;
 mod openapi;
+mod package;
 mod plane;
 mod usage;
 
+pub use package::{PackageSources, PullSecretReader};
 pub use plane::{Announce, Notice, Options};
 pub use usage::{DeletionDecision, DeletionRequest, IN_USE_REASON, Protection, WEBHOOK};
 
 use catalog::Catalog;
 use definition::DefinitionControllers;
 use futures_util::future::join_all;
+use package::PackageControllers;
 use plane::{Plane, Rng};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -53,6 +57,8 @@ pub struct Context {
     pub runner: Arc<dyn FunctionRunner>,
     /// Makes functions callable.
     pub functions: Installer,
+    /// Where packages come from.
+    pub packages: PackageSources,
     pub clock: Clock,
     pub announce: Announce,
     pub metrics: Arc<Metrics>,
@@ -66,6 +72,7 @@ pub struct Controllers {
     _definitions: DefinitionControllers,
     _compositions: [Controller; 2],
     _functions: Controller,
+    _packages: PackageControllers,
     _nops: Controller,
     _usages: UsageControllers,
     _catalog: Vec<Subscription>,
@@ -98,13 +105,16 @@ impl Controllers {
         let functions = plane.catalog.functions.all();
         join_all(functions.iter().map(|function| context.functions.install(function))).await;
         let compositions = composition::start(&plane);
+        let packages = PackageControllers::start(&plane, context.packages, context.functions.clone());
         let functions = function::start(&plane, context.functions);
         let definitions = DefinitionControllers::start(&plane);
-        let queues = definitions.queues().chain([functions.queue().clone()]).collect();
+        let queues =
+            definitions.queues().chain([functions.queue().clone()]).chain(packages.queues()).collect();
         let readiness = Arc::new(Readiness::new(plane.watches.clone(), queues));
         Ok(Self {
             _compositions: compositions,
             _functions: functions,
+            _packages: packages,
             _nops: nop::start(&plane),
             _usages: UsageControllers::start(&plane, &context.protection),
             _definitions: definitions,

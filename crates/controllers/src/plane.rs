@@ -28,6 +28,12 @@ pub struct Options {
     pub extra_resources: bool,
     /// How often watches of kinds that no composite resource depends on any longer are ended.
     pub sweep_interval: Duration,
+    /// The namespace of pull secrets, and of the service account whose image pull secrets are used for all packages.
+    pub namespace: String,
+    /// Whether packages that others depend on are changed to later versions that all of these accept.
+    pub dependency_upgrades: bool,
+    /// Whether they are changed to earlier versions, too, if no later one will do.
+    pub dependency_downgrades: bool,
     /// The seed of random choices. Equal seeds on equal schedules lead to equal choices.
     pub seed: u64,
 }
@@ -40,6 +46,9 @@ impl Default for Options {
             min_poll_interval: Duration::from_secs(1),
             extra_resources: true,
             sweep_interval: Duration::from_secs(60),
+            namespace: "crossplane-system".to_owned(),
+            dependency_upgrades: false,
+            dependency_downgrades: false,
             seed: 0x5eed,
         }
     }

@@ -52,9 +52,18 @@ const EDGES: &[(&str, &[&str])] = &[
         &["transom-compose", "transom-function", "transom-metrics", "transom-object", "transom-xapi"],
     ),
     ("transom-engine", &["transom-metrics", "transom-object"]),
+    ("transom-packages", &["transom-go", "transom-object", "transom-xapi"]),
+    ("transom-oci", &["transom-packages"]),
     (
         "transom-controllers",
-        &["transom-compose", "transom-engine", "transom-object", "transom-runner", "transom-xapi"],
+        &[
+            "transom-compose",
+            "transom-engine",
+            "transom-object",
+            "transom-packages",
+            "transom-runner",
+            "transom-xapi",
+        ],
     ),
     (
         "transom-bench",
@@ -71,6 +80,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transom-function",
             "transom-metrics",
             "transom-object",
+            "transom-oci",
             "transom-runner",
             "transom-schema",
             "transom-store",

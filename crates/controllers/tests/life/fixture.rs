@@ -1,6 +1,7 @@
 //! A control plane in this process: API server, store, controllers and functions, with a layer between the
 //! controllers and the server that counts their writes and can cut them off.
 
+use crate::life::packages::MemoryRegistry;
 use crate::usage_admission::UsageAdmission;
 use futures_util::StreamExt;
 use http::{Method, Request, Response};
@@ -22,7 +23,7 @@ use tower::Service;
 use transom_apiserver::{Identity, Server};
 use transom_builtins::{Builtins, Settings};
 use transom_compose::FunctionRunner;
-use transom_controllers::{Context, Controllers, Notice, Options, Protection};
+use transom_controllers::{Context, Controllers, Notice, Options, PackageSources, Protection};
 use transom_engine::{Clock, Cluster, DeleteOptions, Key, Metrics};
 use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
@@ -199,6 +200,8 @@ pub struct Plane {
     pub options: Options,
     /// What calls functions instead of the router.
     pub runner: Option<Arc<dyn FunctionRunner>>,
+    /// Where packages come from.
+    pub registry: Arc<MemoryRegistry>,
     controllers: Option<Controllers>,
 }
 
@@ -238,6 +241,7 @@ impl Plane {
             hidden: Arc::new(tokio::sync::watch::channel(None).0),
             options: Options::default(),
             runner: None,
+            registry: Arc::default(),
             controllers: None,
         }
     }
@@ -263,6 +267,10 @@ impl Plane {
             client: client_of(&self.server, self.wire.clone(), self.hidden.clone()),
             runner: self.runner.clone().unwrap_or_else(|| self.functions.router.clone()),
             functions: self.functions.installer.clone(),
+            packages: PackageSources {
+                registry: self.registry.clone(),
+                read_pull_secret: Arc::new(crate::life::packages::read_pull_secret),
+            },
             clock: Clock::starting_at(transom_object::time::Timestamp::now()),
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
             metrics: self.metrics.clone(),

@@ -15,6 +15,7 @@ mod faults;
 mod fixture;
 mod namespaced;
 mod overload;
+mod packages;
 mod policy;
 mod polling;
 mod realtime;

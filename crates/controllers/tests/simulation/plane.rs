@@ -11,11 +11,12 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use transom_apiserver::{Environment, Identity, Server};
-use transom_controllers::{Context, Controllers, Notice, Options, Protection};
+use transom_controllers::{Context, Controllers, Notice, Options, PackageSources, Protection};
 use transom_engine::Clock;
 use transom_engine::Cluster;
 use transom_function::async_trait;
 use transom_object::time::Timestamp;
+use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 use transom_runner::{
     FunctionRuntime, InProcess, Installer, Instance, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
 };
@@ -184,11 +185,38 @@ impl Keeper {
             client: self.wire.connect(&self.server),
             runner: self.functions.clone(),
             functions: self.installer.clone(),
+            packages: PackageSources {
+                registry: Arc::new(NoRegistry),
+                read_pull_secret: Arc::new(|_| Ok(Vec::new())),
+            },
             clock: Clock::starting_at(now(self.began)),
             announce: Arc::new(|_: &Notice| {}),
             metrics: Arc::default(),
             protection: self.protection.clone(),
             options,
         })
+    }
+}
+
+/// The simulated platform installs nothing from registries.
+struct NoRegistry;
+
+fn unavailable<T>() -> Result<T, RegistryError> {
+    let message = "there is no registry".to_owned();
+    Err(RegistryError { kind: RegistryErrorKind::Unavailable, message, retry_after: None })
+}
+
+#[async_trait]
+impl Registry for NoRegistry {
+    async fn resolve(&self, _: &Reference, _: &[Credentials]) -> Result<Digest, RegistryError> {
+        unavailable()
+    }
+
+    async fn fetch(&self, _: &Reference, _: &[Credentials]) -> Result<Fetched, RegistryError> {
+        unavailable()
+    }
+
+    async fn tags(&self, _: &Reference, _: &[Credentials]) -> Result<Vec<String>, RegistryError> {
+        unavailable()
     }
 }

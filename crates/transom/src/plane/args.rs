@@ -65,6 +65,24 @@ pub(crate) struct ControllerArgs {
     #[arg(long)]
     pub(crate) disable_extra_resources: bool,
 
+    /// Namespace of the Secrets that packages are pulled with, and of the service account crossplane
+    #[arg(
+        long,
+        short = 'n',
+        env = "POD_NAMESPACE",
+        default_value = "crossplane-system",
+        value_name = "NAMESPACE"
+    )]
+    pub(crate) namespace: String,
+
+    /// Change packages that others depend on to the lowest later version that all of these accept
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
+    pub(crate) enable_dependency_version_upgrades: bool,
+
+    /// The same, and to an earlier version if there is no later one
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
+    pub(crate) enable_dependency_version_downgrades: bool,
+
     /// Certificates (tls.crt, tls.key, ca.crt) to call functions with over mutual TLS; plain text without
     #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
     pub(crate) tls_client_certs_dir: Option<PathBuf>,
@@ -101,6 +119,9 @@ impl ControllerArgs {
             min_poll_interval: self.min_poll_interval,
             extra_resources: !self.disable_extra_resources,
             sweep_interval: self.sweep_interval,
+            namespace: self.namespace.clone(),
+            dependency_upgrades: self.enable_dependency_version_upgrades,
+            dependency_downgrades: self.enable_dependency_version_downgrades,
             ..transom_controllers::Options::default()
         }
     }

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use std::path::Path;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use transom_controllers::{Announce, Context, Controllers, Options};
+use transom_controllers::{Announce, Context, Controllers, Options, PackageSources};
 use transom_engine::Clock;
 use transom_object::time::Timestamp;
 
@@ -31,6 +31,7 @@ impl ControllerManager {
         client: kube::Client,
         args: &ControllerArgs,
         templates: &Path,
+        packages: PackageSources,
         links: &Links,
         announce: Announce,
         runtime: &Handle,
@@ -46,6 +47,7 @@ impl ControllerManager {
             client,
             runner: functions.runner(),
             functions: functions.installer(),
+            packages,
             clock: Clock::starting_at(now),
             announce,
             metrics: links.metrics.clone(),

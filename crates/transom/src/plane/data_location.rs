@@ -46,6 +46,11 @@ impl DataLocation {
         self.data_dir.join("pki")
     }
 
+    /// Packages that were pulled, by digest.
+    pub(super) fn packages_dir(&self) -> PathBuf {
+        self.data_dir.join("xpkg")
+    }
+
     /// Functions read templates from files below this directory only.
     pub(super) fn templates_dir(&self) -> PathBuf {
         self.data_dir.join("templates")

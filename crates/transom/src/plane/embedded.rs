@@ -6,6 +6,7 @@ use super::data_location::DataLocation;
 use super::kubeconfig;
 use super::links::Links;
 use super::listener::{Listener, Listening};
+use super::packages::package_sources;
 use super::server::ApiServer;
 use crate::failure::Failure;
 use std::net::SocketAddr;
@@ -48,10 +49,12 @@ impl EmbeddedPlane {
             None => None,
             Some(args) => {
                 let templates = location.templates_dir();
+                let packages = package_sources(location).await?;
                 let starting = ControllerManager::start(
                     api.client(),
                     args,
                     &templates,
+                    packages,
                     &links,
                     options.announce,
                     working,

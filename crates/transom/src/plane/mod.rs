@@ -6,7 +6,8 @@
 //! | [`open_store`] | the location | the store |
 //! | [`ApiServer`](server::ApiServer) | the store, the location, `Links`(links::Links) | the API server, its certificates, its upkeep |
 //! | [`kube::Client`] | `ApiServer::client`; for controllers on a cluster, a kubeconfig | the API |
-//! | [`ControllerManager`](controllers::ControllerManager) | the client, `Links`, flags | running controllers and their functions |
+//! | [`package_sources`](packages::package_sources) | the location, the environment | registries, and a cache of packages |
+//! | [`ControllerManager`](controllers::ControllerManager) | the client, `Links`, flags, package sources | running controllers and their functions |
 //! | [`Listener`](listener::Listener) | the API server, flags | an HTTPS endpoint |
 //!
 //! [`EmbeddedPlane`] is all of them in one process. Controllers take a client and nothing else of the server, so the
@@ -24,6 +25,7 @@ mod kubeconfig;
 mod links;
 mod listen;
 mod listener;
+mod packages;
 mod pki;
 mod runtimes;
 mod server;
@@ -41,6 +43,7 @@ pub(crate) use store::{explain, open_store};
 mod tests {
     use super::controllers::ControllerManager;
     use super::links::Links;
+    use super::packages::package_sources;
     use super::server::ApiServer;
     use super::*;
     use clap::Parser;
@@ -114,10 +117,12 @@ mod tests {
         let (_, is_ready) = links.controllers_ready();
         assert!(!is_ready(), "no controllers have started");
         let (templates, runtime) = (location.templates_dir(), Handle::current());
+        let packages = package_sources(&location).await.unwrap();
         let starting = ControllerManager::start(
             api.client(),
             &flags.controllers,
             &templates,
+            packages,
             &links,
             Arc::new(|_| {}),
             &runtime,

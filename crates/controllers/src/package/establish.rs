@@ -1,0 +1,106 @@
+//! Writing the objects of a revision. All or nothing: the server checks every write before the first is made.
+
+use super::Shared;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use serde_json::Value;
+use transom_engine::{Error, ErrorContext, Result, RunLog, existing};
+use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_packages::establish::{self, Owners};
+use transom_xapi::constants::owner;
+use transom_xapi::package::ObjectReference;
+
+/// How many objects are written at a time.
+const AT_A_TIME: usize = 10;
+
+/// An object of a revision, and what is to be done about it.
+enum Write {
+    Create(Value),
+    Update(Value),
+    /// It is as it should be.
+    Keep(Value),
+}
+
+impl Shared {
+    /// Puts the objects of an active revision under its control, and returns references to them. If one of them cannot be
+    /// written, none is.
+    pub(super) async fn establish(
+        &self,
+        log: &RunLog,
+        objects: &[Value],
+        owners: &Owners,
+    ) -> Result<Vec<ObjectReference>> {
+        let mut checks = Vec::new();
+        for object in objects {
+            checks.push(self.check(log, object, owners));
+        }
+        let planned: Vec<Write> = stream::iter(checks).buffered(AT_A_TIME).try_collect().await?;
+        let mut writes = Vec::new();
+        for write in planned {
+            writes.push(self.make(log, write));
+        }
+        let written: Vec<Value> = stream::iter(writes).buffered(AT_A_TIME).try_collect().await?;
+        Ok(establish::object_references(&written))
+    }
+
+    /// Decides about one object, and has the server check the write.
+    async fn check(&self, log: &RunLog, object: &Value, owners: &Owners) -> Result<Write> {
+        let cluster = &self.plane.cluster;
+        let attempted =
+            || format!("cannot establish control of {} {:?}", meta::kind(object), meta::name(object));
+        let gvk = meta::gvk(object).ok_or_else(|| Error::unfit("an object has no apiVersion and kind"))?;
+        let current = self.plane.read(log, &gvk, "", meta::name(object)).await.context(attempted())?;
+        let Some(current) = current else {
+            let created = establish::created(object, owners);
+            cluster.try_create(&created, owner::DEFAULT).await.context(attempted())?;
+            return Ok(Write::Create(created));
+        };
+        let updated =
+            establish::updated(&current, object, owners).map_err(Error::unfit).context(attempted())?;
+        let Some(updated) = updated else { return Ok(Write::Keep(current)) };
+        cluster.try_update(&updated, owner::DEFAULT).await.context(attempted())?;
+        Ok(Write::Update(updated))
+    }
+
+    async fn make(&self, log: &RunLog, write: Write) -> Result<Value> {
+        match write {
+            Write::Keep(object) => Ok(object),
+            Write::Create(object) => {
+                let created = self.plane.cluster.create(&object, owner::DEFAULT).await;
+                created.inspect(|created| log.wrote(created)).context(described("create", &object))
+            }
+            Write::Update(mut object) => {
+                let words = described("update", &object);
+                self.plane.update(log, &mut object).await.context(words)?;
+                Ok(object)
+            }
+        }
+    }
+
+    /// Gives up the control of a revision over its objects; it stays an owner, as its package does.
+    pub(super) async fn release(
+        &self,
+        log: &RunLog,
+        references: &[ObjectReference],
+        owners: &Owners,
+    ) -> Result<()> {
+        for reference in references {
+            let words = || format!("cannot release {} {:?}", reference.kind, reference.name);
+            let Some(gvk) = gvk_of(reference) else { continue };
+            let read = existing(self.plane.read(log, &gvk, "", &reference.name).await).context(words())?;
+            let Some(current) = read else { continue };
+            if let Some(mut released) = establish::released(&current, owners) {
+                self.plane.update(log, &mut released).await.context(words())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kind that a reference names.
+pub(super) fn gvk_of(reference: &ObjectReference) -> Option<GroupVersionKind> {
+    GroupVersion::parse(&reference.api_version).map(|version| version.with_kind(&reference.kind))
+}
+
+fn described(verb: &str, object: &Value) -> String {
+    format!("cannot {verb} {} {:?}", meta::kind(object), meta::name(object))
+}

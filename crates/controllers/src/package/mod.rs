@@ -1,0 +1,269 @@
+//! Packages: from an image in a registry to the objects that it brings.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `reconcile` | packages: which image is current, and a revision for it |
+//! | `revision` | revisions: one run of one revision |
+//! | `establish` | how the objects of a revision are written and released |
+//! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
+//! | `lock` | the Lock: installs packages that others depend on |
+//! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
+//!
+//! All decisions are made by `transom_packages`; the controllers read, call it, and write. The registry is asked when the
+//! image of a package, its ImageConfigs or its pull policy say so, and never because something else changed.
+
+mod dependencies;
+mod establish;
+mod lock;
+mod reconcile;
+mod revision;
+mod source;
+
+use crate::catalog::kinds;
+use crate::plane::Plane;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
+use transom_object::GroupVersionKind;
+use transom_packages::{Credentials, PackageKind, Registry, image_config};
+use transom_runner::Installer;
+use transom_xapi::ImageConfig;
+use transom_xapi::constants::{LOCK_NAME, group, kind, label};
+use transom_xapi::{Condition, conditions, metadata};
+
+/// Reads the credentials in the data of a pull secret. An error says what is wrong with it, and nothing of what is in it.
+pub type PullSecretReader =
+    Arc<dyn Fn(&BTreeMap<String, Vec<u8>>) -> Result<Vec<Credentials>, String> + Send + Sync>;
+
+/// What the package controllers need beyond the plane.
+pub struct PackageSources {
+    /// Where packages come from.
+    pub registry: Arc<dyn Registry>,
+    /// Reads pull secrets.
+    pub read_pull_secret: PullSecretReader,
+}
+
+/// What the package controllers share.
+struct Shared {
+    plane: Arc<Plane>,
+    registry: Arc<dyn Registry>,
+    read_pull_secret: PullSecretReader,
+    functions: Installer,
+    /// Held while the Lock is read and written: all active revisions write it, and would otherwise often conflict.
+    lock: tokio::sync::Mutex<()>,
+}
+
+/// The kinds of packages that these controllers install. Functions are installed by `function`, without revisions.
+const KINDS: [PackageKind; 2] = [PackageKind::Configuration, PackageKind::Provider];
+
+/// The running controllers of packages.
+pub(crate) struct PackageControllers(Vec<Controller>);
+
+impl PackageControllers {
+    /// Starts the controllers of packages, of their revisions, and of the Lock.
+    pub(crate) fn start(plane: &Arc<Plane>, sources: PackageSources, functions: Installer) -> Self {
+        let PackageSources { registry, read_pull_secret } = sources;
+        let shared = Arc::new(Shared {
+            plane: plane.clone(),
+            registry,
+            read_pull_secret,
+            functions,
+            lock: tokio::sync::Mutex::default(),
+        });
+        let mut controllers = Vec::new();
+        for of in KINDS {
+            controllers.push(start_packages(&shared, of));
+            controllers.push(start_revisions(&shared, of));
+        }
+        controllers.push(start_lock(&shared));
+        Self(controllers)
+    }
+
+    /// The queues of the controllers.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = Arc<Queue>> {
+        self.0.iter().map(|controller| controller.queue().clone())
+    }
+}
+
+/// The name of the controller of a kind, as the original's.
+fn controller_name(kind: &str) -> String {
+    format!("packages/{}.{}", kind.to_lowercase(), group::PKG)
+}
+
+fn lock_gvk() -> GroupVersionKind {
+    GroupVersionKind::new(group::PKG, "v1beta1", kind::LOCK)
+}
+
+fn start_packages(shared: &Arc<Shared>, of: PackageKind) -> Controller {
+    let name = controller_name(of.kind());
+    let mut controller = shared.plane.controller(name.clone(), Pace::default());
+    let mirror = controller.watch_own(&of.gvk(), Depth::Part("image", package_image));
+    let queue = controller.queue().clone();
+    controller.watch(
+        &of.revision_gvk(),
+        Depth::Header,
+        Arc::new(move |change: &Change<'_>| wake_package(&queue, change)),
+    );
+    let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
+    controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
+    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name })
+}
+
+fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
+    let name = controller_name(of.revision_kind());
+    let mut controller = shared.plane.controller(name.clone(), Pace::default());
+    let mirror = controller.watch_own(&of.revision_gvk(), Depth::Part("image", revision_image));
+    let all = mirror.clone();
+    let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
+    controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
+    // The watch of the catalogue, so that the catalogue is up to date when a key is woken.
+    let queue = controller.queue().clone();
+    let wake = move |change: &Change<'_>| {
+        if is_of_image(change) {
+            all.all().iter().for_each(|revision| change.wake(&queue, &revision.key));
+        }
+    };
+    controller.watch(&kinds::function(), Depth::Whole, Arc::new(wake));
+    let queue = controller.queue().clone();
+    let wake = move |change: &Change<'_>| wake_locked(&queue, of, change);
+    controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
+    let established = controller.follow(|change| change.is_of_identity());
+    controller.start(revision::Revisions::new(shared.clone(), of, name, established))
+}
+
+fn start_lock(shared: &Arc<Shared>) -> Controller {
+    let name = controller_name(kind::LOCK);
+    let mut controller = shared.plane.controller(name.clone(), Pace::default());
+    controller.watch_own(&lock_gvk(), Depth::Part("packages", locked_packages));
+    for of in PackageKind::ALL {
+        let queue = controller.queue().clone();
+        let wake = move |change: &Change<'_>| {
+            if is_of_image(change) {
+                change.wake(&queue, &Key::new("", LOCK_NAME));
+            }
+        };
+        let depth =
+            if of == PackageKind::Function { Depth::Whole } else { Depth::Part("image", package_image) };
+        controller.watch(&of.gvk(), depth, Arc::new(wake));
+    }
+    let queue = controller.queue().clone();
+    let wake = move |change: &Change<'_>| change.wake(&queue, &Key::new("", LOCK_NAME));
+    controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
+    controller.start(lock::Locks { shared: shared.clone(), name })
+}
+
+/// The image of a package, and where it is pulled from.
+fn package_image(package: &Value) -> Value {
+    json!([package.pointer("/spec/package"), package.pointer("/status/resolvedPackage")])
+}
+
+/// Whether a package was installed or removed, or has another image. The watch may keep all of it, or its image only.
+fn is_of_image(change: &Change<'_>) -> bool {
+    let image = |seen: &transom_engine::Seen| match &*seen.object {
+        Value::Object(_) => package_image(&seen.object),
+        image => image.clone(),
+    };
+    change.gap || change.before.map(image) != change.after.map(image)
+}
+
+/// The image of a revision, and where it is pulled from.
+fn revision_image(revision: &Value) -> Value {
+    json!([revision.pointer("/spec/image"), revision.pointer("/status/resolvedImage")])
+}
+
+fn locked_packages(lock: &Value) -> Value {
+    lock.get("packages").cloned().unwrap_or_default()
+}
+
+/// A revision wakes the package that its label names.
+fn wake_package(queue: &Queue, change: &Change<'_>) {
+    for revision in [change.before, change.after].into_iter().flatten() {
+        if let Some(package) = revision.labels.get(label::PACKAGE) {
+            change.wake(queue, &Key::new("", package.as_str()));
+        }
+    }
+}
+
+/// The Lock wakes the revisions in it when its packages change.
+fn wake_locked(queue: &Queue, of: PackageKind, change: &Change<'_>) {
+    let packages = |seen: &transom_engine::Seen| seen.object.clone();
+    if change.before.map(packages) == change.after.map(packages) && !change.gap {
+        return;
+    }
+    let entries = change.after.map(packages).unwrap_or_default();
+    for entry in entries.as_array().into_iter().flatten().filter(|entry| entry["kind"] == of.kind()) {
+        if let Some(name) = entry["name"].as_str() {
+            change.wake(queue, &Key::new("", name));
+        }
+    }
+}
+
+/// An ImageConfig wakes the packages or revisions whose image it says something about.
+struct WakeConcerned {
+    mirror: Arc<Mirror>,
+    queue: Arc<Queue>,
+}
+
+impl Observer for WakeConcerned {
+    fn changed(&self, change: &Change<'_>) {
+        let parse = |seen: &transom_engine::Seen| -> Option<ImageConfig> {
+            serde::Deserialize::deserialize(&*seen.object).ok()
+        };
+        let configs: Vec<ImageConfig> =
+            [change.before, change.after].into_iter().flatten().filter_map(parse).collect();
+        for seen in self.mirror.all() {
+            let (original, resolved) = (seen.object[0].as_str().unwrap_or_default(), seen.object[1].as_str());
+            if configs.iter().any(|config| image_config::concerns(config, original, resolved)) {
+                change.wake(&self.queue, &seen.key);
+            }
+        }
+    }
+}
+
+/// What the pause annotation asks for.
+#[derive(PartialEq, Eq)]
+enum Pause {
+    /// To do nothing. The condition says so.
+    Paused,
+    /// To go on.
+    No,
+}
+
+/// Marks an object that is paused. An object that was paused loses all its conditions: they are found out again.
+fn pause(plane: &Plane, controller: &str, object: &mut Value, event: &str) -> Pause {
+    use transom_xapi::constants::{condition, message, reason};
+    let marked =
+        conditions::get(&conditions::of(object), condition::SYNCED).reason == reason::RECONCILE_PAUSED;
+    if metadata::is_paused(object) {
+        if !marked {
+            plane.events.normal(controller, object, event, message::PAUSED);
+        }
+        let paused = Condition::reconcile_paused().with_message(message::PAUSED);
+        conditions::mark_observed(object, [paused], plane.clock.now());
+        return Pause::Paused;
+    }
+    if marked {
+        conditions::write(object, &[]);
+    }
+    Pause::No
+}
+
+/// Sets a field of the status; what is empty is removed.
+fn set_status(object: &mut Value, field: &str, value: Value) {
+    let empty = match &value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        _ => false,
+    };
+    let Some(object) = object.as_object_mut() else { return };
+    let status = object.entry("status").or_insert_with(|| json!({}));
+    let Some(status) = status.as_object_mut() else { return };
+    if empty {
+        status.remove(field);
+    } else {
+        status.insert(field.to_owned(), value);
+    }
+}

@@ -1,0 +1,269 @@
+//! One run of one package: its image becomes a revision, and the conditions say what the revision says.
+
+use super::source::is_unchanged;
+use super::{Pause, Shared, pause, set_status};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use transom_engine::{
+    DeleteOptions, Error, ErrorContext, Key, Next, Reconciler, ReportedError, Result, RunLog, found,
+};
+use transom_object::meta;
+use transom_packages::image_config::ImagePlan;
+use transom_packages::names::revision_name;
+use transom_packages::revisions::{self, CurrentRevision, DesiredState, ExistingRevision, RevisionedPackage};
+use transom_packages::{Digest, PackageKind};
+use transom_xapi::constants::{annotation, condition, event, finalizer, label, owner};
+use transom_xapi::function::package_health;
+use transom_xapi::metadata::{self, add_controller, controller_reference_to};
+use transom_xapi::package::{INACTIVE, PackageRevisionSpec, PullPolicy};
+use transom_xapi::{Condition, Package, PackageRevision, conditions};
+
+/// How often the tag of a package that is always pulled is looked up.
+const ALWAYS_PULL_INTERVAL: Duration = Duration::from_secs(60);
+
+type Step<T> = Result<T, ReportedError>;
+
+pub(super) struct Packages {
+    pub(super) shared: Arc<Shared>,
+    pub(super) kind: PackageKind,
+    pub(super) name: String,
+}
+
+/// Which image a package has.
+struct Image {
+    plan: ImagePlan,
+    digest: Digest,
+}
+
+impl Reconciler for Packages {
+    async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let plane = &self.shared.plane;
+        let read = plane.read(log, &self.kind.gvk(), "", &key.name).await;
+        let Some(mut object) = read.context("cannot get package")? else { return Ok(Next::Gone) };
+        let before = object.get("status").cloned().unwrap_or_default();
+        let paused = pause(plane, &self.name, &mut object, event::package::PAUSED) == Pause::Paused;
+        // What a package brought is deleted with it by the garbage collection of the server.
+        if meta::is_deleting(&object) && !paused {
+            return Ok(Next::Wait);
+        }
+        let outcome = if paused { Ok(Next::Wait) } else { self.install(log, &mut object).await };
+        match outcome {
+            Ok(next) => {
+                let written = plane.write_status(log, &mut object, &before).await;
+                written.context("cannot update package status")?;
+                Ok(next)
+            }
+            Err(failure) => Err(self.fail(log, &mut object, &before, failure).await),
+        }
+    }
+}
+
+impl Packages {
+    async fn install(&self, log: &RunLog, object: &mut Value) -> Step<Next> {
+        let package = Package::deserialize(&*object).map_err(Error::unfit);
+        let package = package.with_event_reason(event::package::UNPACK)?;
+        let revisions =
+            self.revisions(log, &package).await.with_event_reason(event::package::LIST_REVISION)?;
+        let image = self.image(log, &package, &revisions).await;
+        let image = image.context("cannot unpack package").with_event_reason(event::package::UNPACK)?;
+        set_status(object, "resolvedPackage", image.plan.resolved.to_string().into());
+        set_status(object, "appliedImageConfigRefs", json!(image.plan.applied));
+
+        let existing: Vec<ExistingRevision> =
+            parsed(&revisions).map(|revision| ExistingRevision::of(&revision)).collect();
+        let plan = revisions::plan(&RevisionedPackage::of(&package), &existing, &image.digest);
+        for name in &plan.deactivate {
+            self.deactivate(log, object, &revisions, name).await?;
+        }
+        let current = self.write(log, object, &package, &revisions, &plan.current, &image).await?;
+        for name in &plan.delete {
+            self.collect(log, &revisions, name).await?;
+        }
+        set_status(object, "currentRevision", plan.current.name.as_str().into());
+        set_status(object, "currentIdentifier", package.spec.package.as_str().into());
+        self.report(object, &current);
+        Ok(match package.spec.installation.pull_policy() {
+            PullPolicy::Always => Next::After(ALWAYS_PULL_INTERVAL),
+            PullPolicy::IfNotPresent | PullPolicy::Never => Next::Wait,
+        })
+    }
+
+    async fn revisions(&self, log: &RunLog, package: &Package) -> Result<Vec<Value>> {
+        let labels = BTreeMap::from([(label::PACKAGE.to_owned(), package.metadata.name.clone())]);
+        let listed = self.shared.plane.cluster.list(&self.kind.revision_gvk(), "", &labels).await;
+        let listed = listed.context("cannot list revisions for package")?;
+        listed.iter().for_each(|revision| log.read(revision));
+        Ok(listed)
+    }
+
+    /// The image of a package. The registry is asked only if the image, or what ImageConfigs say about it, is not what the
+    /// current revision was made from. The content of a new image is checked before there is a revision of it: a package
+    /// that cannot be used leaves the current one alone.
+    async fn image(&self, log: &RunLog, package: &Package, revisions: &[Value]) -> Result<Image> {
+        let plan = self.shared.plan_image(&package.spec.package)?;
+        let installation = &package.spec.installation;
+        let current = find(revisions, &package.status.current_revision);
+        let known = current.and_then(|revision| meta::annotation(revision, annotation::IMAGE_DIGEST));
+        let known = known.and_then(|digest| Digest::parse(digest).ok());
+        if let Some(digest) = known
+            && is_unchanged(package, &plan)
+            && installation.pull_policy() != PullPolicy::Always
+        {
+            return Ok(Image { plan, digest });
+        }
+        let secrets = &installation.package_pull_secrets;
+        let digest = self.shared.resolve(log, &plan, secrets).await?;
+        if find(revisions, &revision_name(&package.metadata.name, &digest)).is_none() {
+            self.shared.content(log, self.kind, &plan, &digest, secrets).await?;
+        }
+        Ok(Image { plan, digest })
+    }
+
+    async fn deactivate(&self, log: &RunLog, package: &Value, revisions: &[Value], name: &str) -> Step<()> {
+        let Some(revision) = find(revisions, name) else { return Ok(()) };
+        let mut revision = revision.clone();
+        revision["spec"]["desiredState"] = INACTIVE.into();
+        let allowed = metadata::must_be_controllable_by(&revision, meta::uid(package)).map_err(Error::unfit);
+        let updated = match allowed {
+            Ok(()) => self.shared.plane.update(log, &mut revision).await,
+            Err(refused) => Err(refused),
+        };
+        let updated = updated.context("cannot update inactive package revision");
+        updated.with_event_reason(event::package::TRANSITION_REVISION)
+    }
+
+    /// Writes the current revision, unless it is as it should be. Returns it.
+    async fn write(
+        &self,
+        log: &RunLog,
+        package: &Value,
+        typed: &Package,
+        revisions: &[Value],
+        current: &CurrentRevision,
+        image: &Image,
+    ) -> Step<Value> {
+        let existing = find(revisions, &current.name);
+        let wanted = self.wanted(package, typed, existing, current, image);
+        let wanted =
+            wanted.context("cannot apply package revision").with_event_reason(event::package::INSTALL)?;
+        let written = match existing {
+            Some(existing) if *existing == wanted => Ok(wanted),
+            Some(_) => {
+                let mut wanted = wanted;
+                self.shared.plane.update(log, &mut wanted).await.map(|()| wanted)
+            }
+            None => {
+                let created = self.shared.plane.cluster.create(&wanted, owner::DEFAULT).await;
+                created.inspect(|created| log.wrote(created))
+            }
+        };
+        written.context("cannot apply package revision").with_event_reason(event::package::INSTALL)
+    }
+
+    /// The current revision as it should be.
+    fn wanted(
+        &self,
+        package: &Value,
+        typed: &Package,
+        existing: Option<&Value>,
+        current: &CurrentRevision,
+        image: &Image,
+    ) -> Result<Value> {
+        let fresh = || {
+            let mut revision = json!({
+                "apiVersion": self.kind.api_version(), "kind": self.kind.revision_kind(),
+                "metadata": {"name": current.name},
+            });
+            metadata::add_finalizer(&mut revision, finalizer::PACKAGE_REVISION);
+            revision
+        };
+        let mut revision = existing.cloned().unwrap_or_else(fresh);
+        // Steps choose revisions by the labels of their Function, so revisions have them too.
+        for (key, value) in typed.metadata.label_map() {
+            meta::set_label(&mut revision, &key, &value);
+        }
+        meta::set_label(&mut revision, label::PACKAGE, &typed.metadata.name);
+        meta::set_annotation(&mut revision, annotation::IMAGE_DIGEST, image.digest.as_str());
+        add_controller(&mut revision, controller_reference_to(package)).map_err(Error::unfit)?;
+        let spec = self.spec(typed, current);
+        let same =
+            existing.and_then(|e| e.get("spec")).and_then(|s| PackageRevisionSpec::deserialize(s).ok());
+        if same.as_ref() != Some(&spec) {
+            revision["spec"] = json!(spec);
+        }
+        Ok(revision)
+    }
+
+    fn spec(&self, package: &Package, current: &CurrentRevision) -> PackageRevisionSpec {
+        let name = &package.metadata.name;
+        let server = self.kind.has_runtime().then(|| format!("{name}-tls-server"));
+        let client = (self.kind == PackageKind::Provider).then(|| format!("{name}-tls-client"));
+        PackageRevisionSpec {
+            desired_state: current.desired_state.as_str().to_owned(),
+            image: package.spec.package.clone(),
+            revision: current.number,
+            installation: package.spec.installation.clone(),
+            tls_server_secret_name: server,
+            tls_client_secret_name: client,
+        }
+    }
+
+    /// Deletes a revision that history has no place for. Its objects stay: the package owns them too.
+    async fn collect(&self, log: &RunLog, revisions: &[Value], name: &str) -> Step<()> {
+        let Some(revision) = find(revisions, name).filter(|revision| !meta::is_deleting(revision)) else {
+            return Ok(());
+        };
+        log.changed();
+        let options = DeleteOptions { propagation: None, uid: Some(meta::uid(revision)) };
+        let deleted = self.shared.plane.cluster.delete(&self.kind.revision_gvk(), "", name, options).await;
+        let deleted = found(deleted).map(drop).context("cannot garbage collect old package revision");
+        deleted.with_event_reason(event::package::GARBAGE_COLLECT)
+    }
+
+    /// What the current revision, as it was just written, says about the package.
+    fn report(&self, package: &mut Value, current: &Value) {
+        let plane = &self.shared.plane;
+        let health = package_health(&conditions::of(current), self.kind.has_runtime());
+        let was = conditions::get(&conditions::of(package), condition::HEALTHY);
+        if health.is_true() && !was.is_true() {
+            let words = "Successfully installed package revision";
+            plane.events.normal(&self.name, package, event::package::INSTALL, words);
+        }
+        let state = DesiredState::of(current["spec"]["desiredState"].as_str().unwrap_or_default());
+        let installed = match state {
+            DesiredState::Active => Condition::package_active(),
+            DesiredState::Inactive => Condition::package_inactive().with_message("Package is inactive"),
+        };
+        conditions::mark_observed(package, [health, installed], plane.clock.now());
+    }
+
+    /// Reports a run that failed. A package whose image cannot be used is not installed.
+    async fn fail(&self, log: &RunLog, object: &mut Value, before: &Value, failure: ReportedError) -> Error {
+        let (plane, ReportedError { reason, error }) = (&self.shared.plane, failure);
+        if error.is_conflict() {
+            return error;
+        }
+        let words = error.chain().to_string();
+        plane.events.warning(&self.name, object, reason, words.clone());
+        if reason == event::package::UNPACK {
+            let unpacking = Condition::package_unpacking().with_message(words.clone());
+            let unhealthy = Condition::package_unhealthy(words);
+            conditions::mark_observed(object, [unpacking, unhealthy], plane.clock.now());
+        }
+        if let Err(e) = plane.write_status(log, object, before).await {
+            tracing::debug!(controller = self.name, key = %Key::of(object), error = %e.chain(), "cannot update status");
+        }
+        error
+    }
+}
+
+fn find<'r>(revisions: &'r [Value], name: &str) -> Option<&'r Value> {
+    revisions.iter().find(|revision| meta::name(revision) == name)
+}
+
+fn parsed(revisions: &[Value]) -> impl Iterator<Item = PackageRevision> {
+    revisions.iter().filter_map(|revision| PackageRevision::deserialize(revision).ok())
+}

@@ -1,0 +1,177 @@
+//! From the reference of a package to its content: ImageConfigs decide where it is pulled from and with which Secret, the
+//! registry does the rest. Secrets are read when the registry is asked, and nothing of them is part of an error.
+
+use super::{PullSecretReader, Shared};
+use std::future::Future;
+use std::time::Duration;
+use transom_engine::{Error, ErrorContext, Result, RunLog};
+use transom_object::GroupVersionKind;
+use transom_packages::image_config::{self, ImagePlan};
+use transom_packages::lock::graph::Mirrors;
+use transom_packages::stream::{self, Package as PackageContent};
+use transom_packages::{Credentials, Digest, PackageKind, Reference, RegistryError};
+use transom_xapi::composition::NameReference;
+use transom_xapi::connection;
+use transom_xapi::{ImageConfig, Package, PackageRevision};
+
+use crate::catalog::kinds;
+
+/// How long the registry may take to say which digest a tag leads to, or which tags there are.
+const LOOKUP_WITHIN: Duration = Duration::from_secs(60);
+/// How long the registry may take to send a package.
+const FETCH_WITHIN: Duration = Duration::from_secs(180);
+/// The service account whose image pull secrets are used for all packages.
+const SERVICE_ACCOUNT: &str = "crossplane";
+
+impl Shared {
+    /// All ImageConfigs, in the order of their names.
+    pub(super) fn image_configs(&self) -> Vec<ImageConfig> {
+        self.plane.catalog.image_configs.all().iter().map(|config| (**config).clone()).collect()
+    }
+
+    /// What the ImageConfigs say about a reference.
+    pub(super) fn plan_image(&self, text: &str) -> Result<ImagePlan> {
+        let reference = Reference::parse(text).map_err(Error::unfit)?;
+        let plan = image_config::plan(&self.image_configs(), &reference).map_err(Error::unfit)?;
+        if plan.verification.is_some() {
+            let by = plan.applied.iter().find(|applied| applied.reason == "VerifyImage");
+            let name = by.map(|applied| applied.name.as_str()).unwrap_or_default();
+            return Err(Error::unfit(format!(
+                "ImageConfig {name:?} requires signatures on {}, which cannot be verified yet; remove spec.verification \
+                 to install it unverified",
+                plan.resolved
+            )));
+        }
+        Ok(plan)
+    }
+
+    /// Where sources are pulled from, for those that an ImageConfig rewrites.
+    pub(super) fn mirrors<'s>(&self, sources: impl IntoIterator<Item = &'s str>) -> Mirrors {
+        image_config::mirrors(&self.image_configs(), sources)
+    }
+
+    /// The digest that an image has now. A reference with a digest asks nobody.
+    pub(super) async fn resolve(
+        &self,
+        log: &RunLog,
+        plan: &ImagePlan,
+        secrets: &[NameReference],
+    ) -> Result<Digest> {
+        if let Some(digest) = &plan.resolved.digest {
+            return Ok(digest.clone());
+        }
+        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+        let asked = self.registry.resolve(&plan.resolved, &with);
+        within(LOOKUP_WITHIN, &plan.resolved, asked).await
+    }
+
+    /// The content of an image at a digest, as a package of a kind.
+    pub(super) async fn content(
+        &self,
+        log: &RunLog,
+        kind: PackageKind,
+        plan: &ImagePlan,
+        digest: &Digest,
+        secrets: &[NameReference],
+    ) -> Result<PackageContent> {
+        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+        let pinned = plan.resolved.at(digest.clone());
+        let fetched = within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?;
+        let invalid = |error: stream::StreamError| Error::unfit(format!("{pinned}: {error}"));
+        let content = stream::parse(&fetched.content).map_err(invalid)?;
+        content.must_be(kind).map_err(invalid)?;
+        Ok(content)
+    }
+
+    /// The tags of a source.
+    pub(super) async fn tags(
+        &self,
+        log: &RunLog,
+        source: &str,
+        secrets: &[NameReference],
+    ) -> Result<Vec<String>> {
+        let reference = Reference::parse_source(source).map_err(Error::unfit)?;
+        // Prefixes of ImageConfigs may end in the colon before a tag.
+        let any = Reference { tag: Some("latest".to_owned()), ..reference };
+        let plan = image_config::plan(&self.image_configs(), &any).map_err(Error::unfit)?;
+        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+        let asked = self.registry.tags(&plan.resolved, &with);
+        within(LOOKUP_WITHIN, &plan.resolved, asked).await
+    }
+
+    /// The credentials in the pull secret of an ImageConfig, those of the package, and those of the service account.
+    async fn credentials(
+        &self,
+        log: &RunLog,
+        configured: Option<&str>,
+        named: &[NameReference],
+    ) -> Result<Vec<Credentials>> {
+        let mut all = Vec::new();
+        for name in configured.into_iter().chain(named.iter().map(|secret| secret.name.as_str())) {
+            let found = self.pull_secret(log, name).await?;
+            all.extend(found.ok_or_else(|| {
+                let namespace = &self.plane.options.namespace;
+                Error::domain(format!(
+                    "cannot get pull secret {name:?}: there is no such Secret in namespace {namespace:?}"
+                ))
+            })?);
+        }
+        for name in self.account_secrets(log).await? {
+            // As for Pods, a Secret of the account that does not exist is left out.
+            all.extend(self.pull_secret(log, &name).await?.unwrap_or_default());
+        }
+        Ok(all)
+    }
+
+    async fn account_secrets(&self, log: &RunLog) -> Result<Vec<String>> {
+        let account = GroupVersionKind::new("", "v1", "ServiceAccount");
+        let namespace = &self.plane.options.namespace;
+        let read = self.plane.read(log, &account, namespace, SERVICE_ACCOUNT).await;
+        let Some(account) = read.context("cannot get ServiceAccount crossplane")? else {
+            return Ok(Vec::new());
+        };
+        let secrets = account.get("imagePullSecrets").and_then(|list| list.as_array()).into_iter().flatten();
+        Ok(secrets.filter_map(|secret| secret["name"].as_str().map(str::to_owned)).collect())
+    }
+
+    async fn pull_secret(&self, log: &RunLog, name: &str) -> Result<Option<Vec<Credentials>>> {
+        let namespace = &self.plane.options.namespace;
+        let read = self.plane.read(log, &kinds::secret(), namespace, name).await;
+        let read = read.context(format!("cannot get pull secret {name:?}"))?;
+        let Some(secret) = read else { return Ok(None) };
+        let reader: &PullSecretReader = &self.read_pull_secret;
+        let credentials = reader(&connection::details(&secret)).map_err(Error::domain);
+        credentials.context(format!("cannot use pull secret {name:?} in namespace {namespace:?}")).map(Some)
+    }
+}
+
+/// Whether the package, with what the ImageConfigs say about it now, is what its current revision was made from.
+pub(super) fn is_unchanged(package: &Package, plan: &ImagePlan) -> bool {
+    let status = &package.status;
+    status.current_identifier == package.spec.package
+        && status.resolved_package == plan.resolved.to_string()
+        && status.applied_image_config_refs == plan.applied
+}
+
+/// Whether a revision says where it was pulled from.
+pub(super) fn is_recorded(revision: &PackageRevision, plan: &ImagePlan) -> bool {
+    let status = &revision.status;
+    status.resolved_image == plan.resolved.to_string() && status.applied_image_config_refs == plan.applied
+}
+
+/// The answer of the registry, unless it takes too long.
+async fn within<T>(
+    time: Duration,
+    reference: &Reference,
+    asked: impl Future<Output = Result<T, RegistryError>>,
+) -> Result<T> {
+    match tokio::time::timeout(time, asked).await {
+        Ok(answer) => answer.map_err(Error::domain),
+        Err(_) => {
+            let (registry, seconds) = (&reference.registry, time.as_secs());
+            Err(Error::domain(format!(
+                "{reference}: registry {registry} did not respond within {seconds} seconds"
+            )))
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Packages from a registry: install, upgrade, roll back, depend, fail and heal.
+
+mod dependencies;
+mod install;
+mod lifecycle;
+mod registry;
+mod sources;
+
+pub use registry::MemoryRegistry;
+
+use crate::life::fixture::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use transom_packages::{Credentials, Digest, names};
+
+pub const CONFIGURATION: &str = "pkg.crossplane.io/v1/Configuration";
+pub const CONFIGURATION_REVISION: &str = "pkg.crossplane.io/v1/ConfigurationRevision";
+pub const PROVIDER: &str = "pkg.crossplane.io/v1/Provider";
+pub const LOCK: &str = "pkg.crossplane.io/v1beta1/Lock";
+
+/// A pull secret of tests: the registry's host and the password.
+pub fn read_pull_secret(data: &BTreeMap<String, Vec<u8>>) -> Result<Vec<Credentials>, String> {
+    let password = data.get("password").ok_or("it has no key password")?;
+    let password = String::from_utf8_lossy(password).into_owned();
+    Ok(vec![Credentials {
+        registry: "r.io".to_owned(),
+        username: "u".to_owned(),
+        password,
+        identity_token: None,
+    }])
+}
+
+/// A Configuration: a document that says what it is, with these lines in its spec, and others.
+pub fn configuration(name: &str, spec: &str, documents: &[String]) -> String {
+    let mut all =
+        format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {{name: {name}}}\n");
+    if !spec.is_empty() {
+        all.push_str(&format!("spec:\n{spec}"));
+    }
+    for document in documents {
+        all.push_str("---\n");
+        all.push_str(document.trim_start());
+    }
+    all
+}
+
+/// A dependency in a Configuration's spec.
+pub fn depends_on(dependencies: &[(&str, &str)]) -> String {
+    let mut spec = String::from("  dependsOn:\n");
+    for (package, version) in dependencies {
+        spec.push_str(&format!("  - {{configuration: {package}, version: '{version}'}}\n"));
+    }
+    spec
+}
+
+pub fn install(name: &str, package: &str) -> String {
+    format!(
+        "apiVersion: pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {{name: {name}}}\nspec: {{package: '{package}'}}\n"
+    )
+}
+
+pub fn revision_of(package: &str, digest: &Digest) -> String {
+    names::revision_name(package, digest)
+}
+
+pub fn is_healthy(package: &Value) -> bool {
+    status_of(package, "Healthy") == "True" && status_of(package, "Installed") == "True"
+}
+
+/// Waits until a Configuration is installed and healthy at an image.
+pub async fn until_installed(plane: &Plane, name: &str, digest: &Digest) -> Value {
+    let revision = revision_of(name, digest);
+    plane.until(CONFIGURATION, name, |p| p["status"]["currentRevision"] == *revision && is_healthy(p)).await
+}

@@ -1,0 +1,50 @@
+//! Where packages come from: registries over HTTPS, behind a cache in the data directory.
+
+use super::data_location::DataLocation;
+use crate::failure::Failure;
+use std::sync::Arc;
+use transom_controllers::PackageSources;
+use transom_oci::cache::{Cache, Cached};
+use transom_oci::credentials::from_secret;
+use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
+
+/// The most bytes of packages in the cache.
+const CACHE_BYTES: u64 = 1 << 30;
+/// The file with certificate authorities that registries are verified by, besides those of the system.
+const CA_BUNDLE_VARIABLE: &str = "CA_BUNDLE_PATH";
+
+/// The registries that a plane installs packages from. A plane in memory keeps no packages on disk.
+pub(crate) async fn package_sources(location: &DataLocation) -> Result<PackageSources, Failure> {
+    let options = RemoteOptions { jitter_seed: u64::from(std::process::id()), ..remote_options()? };
+    let remote = Arc::new(RemoteRegistry::new(options).map_err(|e| Failure::new(e.to_string()))?);
+    let read_pull_secret = Arc::new(|data: &std::collections::BTreeMap<String, Vec<u8>>| {
+        from_secret(|field| data.get(field).map(Vec::as_slice)).map_err(|e| e.to_string())
+    });
+    if location.in_memory() {
+        return Ok(PackageSources { registry: remote, read_pull_secret });
+    }
+    let opened = Cache::open(&location.packages_dir(), CACHE_BYTES).await;
+    let cache = opened.map_err(|e| Failure::new(format!("cannot open the cache of packages: {e}")))?;
+    Ok(PackageSources { registry: Arc::new(Cached::new(remote, Arc::new(cache))), read_pull_secret })
+}
+
+/// Proxies and certificate authorities by the variables that the original reads.
+fn remote_options() -> Result<RemoteOptions, Failure> {
+    let variable = |upper: &str| {
+        let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        value(upper).or_else(|| value(&upper.to_lowercase()))
+    };
+    let (http, https, except) = (variable("HTTP_PROXY"), variable("HTTPS_PROXY"), variable("NO_PROXY"));
+    let proxies = Proxies::new(http.as_deref(), https.as_deref(), except.as_deref());
+    let mut options = RemoteOptions {
+        proxies: proxies.map_err(|e| Failure::new(e.to_string()))?,
+        ..RemoteOptions::default()
+    };
+    if let Some(path) = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|path| !path.is_empty()) {
+        let shown = std::path::Path::new(&path).display().to_string();
+        let read = std::fs::read(&path);
+        let failed = |e| Failure::new(format!("cannot read {shown}, which {CA_BUNDLE_VARIABLE} names: {e}"));
+        options.extra_roots_pem.push(read.map_err(failed)?);
+    }
+    Ok(options)
+}
