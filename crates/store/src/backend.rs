@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 /// A durable (or not) log of batches. Called by the sequencer alone, from its own thread, so it may block.
 pub(crate) trait Backend: Send {
-    /// Hands a batch of consecutive revisions to the system. After an error nothing of it may come back, and
-    /// the next append may be tried.
+    /// Writes a batch of consecutive revisions. After an error a restart must not read any of it, and the next append
+    /// may succeed.
     fn append(&mut self, batch: &[Arc<Event>]) -> Result<(), AppendError>;
 
     /// Makes everything appended durable. After an error nothing is known, and the store must stop writing.
@@ -31,7 +31,7 @@ pub(crate) trait Backend: Send {
 pub(crate) enum AppendError {
     /// Nothing was written; it may work again later.
     Refused(io::Error),
-    /// What is on disk is not known any more.
+    /// It is no longer known what is on disk.
     Lost(io::Error),
 }
 

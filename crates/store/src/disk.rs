@@ -56,7 +56,7 @@ impl Disk for SystemDisk {
         let mut names = Vec::new();
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
-            // The log's own names are plain; others are none of its business.
+            // The names of the log's files are ASCII; other files are ignored.
             if let Ok(name) = entry.file_name().into_string()
                 && entry.file_type()?.is_file()
             {

@@ -21,8 +21,8 @@ mod watch;
 pub use disk::{Disk, DiskFile, SystemDisk};
 pub use log::check::{Report, repair, verify};
 pub use model::{
-    Committed, Compacted, Durability, Entry, Event, Expect, Key, MAX_BODY, ObjectKey, Put, Snapshot, Write,
-    WriteError, WriteOp,
+    Committed, Compacted, Durability, Entry, Event, Expect, Key, MAX_BODY_BYTES, ObjectKey, Put, Snapshot,
+    Write, WriteError, WriteOp,
 };
 pub use open_error::OpenError;
 pub use options::{BatchLimits, HistoryLimits, LogLimits, Options};

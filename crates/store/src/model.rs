@@ -13,7 +13,7 @@ pub struct ObjectKey {
     pub name: Arc<str>,
 }
 
-/// Where an object lives: a resource such as `configmaps` or `widgets.example.org`, and the object in it.
+/// The key of an object in the store: a resource such as `configmaps` or `widgets.example.org`, and the object in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The resource that the object belongs to.
@@ -120,7 +120,7 @@ pub enum WriteError {
     /// The precondition failed; the key's present entry lets the caller try again without another read.
     #[error("the object changed since it was read")]
     Mismatch(Option<Arc<Entry>>),
-    /// The disk refused the write. Nothing was changed; reads go on.
+    /// The disk refused the write. Nothing was changed; reads continue.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
     /// The write is malformed, whatever the key holds.
@@ -128,11 +128,11 @@ pub enum WriteError {
     Invalid(&'static str),
 }
 
-/// The history no longer reaches back to what was asked for; the caller has to list anew.
+/// The history no longer reaches back to the requested revision; the caller has to list again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too old resource version: {requested} ({oldest})")]
 pub struct Compacted {
-    /// The revision that was asked for.
+    /// The requested revision.
     pub requested: u64,
     /// The oldest revision that is still kept.
     pub oldest: u64,
@@ -148,8 +148,8 @@ pub struct Snapshot {
 }
 
 /// No object may be larger than this, however it got here.
-pub const MAX_BODY: usize = 16 << 20;
-const MAX_NAME: usize = 4096;
+pub const MAX_BODY_BYTES: usize = 16 << 20;
+const MAX_NAME_BYTES: usize = 4096;
 
 impl Key {
     /// The key of an object; `namespace` is empty for cluster-scoped ones.
@@ -168,11 +168,14 @@ impl Write {
         if self.key.resource.is_empty() || name.is_empty() {
             return Err(WriteError::Invalid("resource and name must not be empty"));
         }
-        if self.key.resource.len() > MAX_NAME || namespace.len() > MAX_NAME || name.len() > MAX_NAME {
+        if self.key.resource.len() > MAX_NAME_BYTES
+            || namespace.len() > MAX_NAME_BYTES
+            || name.len() > MAX_NAME_BYTES
+        {
             return Err(WriteError::Invalid("resource, namespace or name is too long"));
         }
         match &self.op {
-            WriteOp::Put(put) if put.body.len() > MAX_BODY => {
+            WriteOp::Put(put) if put.body.len() > MAX_BODY_BYTES => {
                 Err(WriteError::Invalid("the object is too large"))
             }
             WriteOp::Put(put) if put.revision_at as usize > put.body.len() => {

@@ -27,7 +27,7 @@ pub enum OpenError {
         /// The newest format that this version reads.
         supported: u32,
     },
-    /// Something that was durable can no longer be read. Not opening is the only way not to lose more.
+    /// Something that was durable can no longer be read. Opening the store could lose more.
     #[error("{} is damaged at byte {offset}: {what}; {hint}", file.display())]
     Corrupt {
         /// The damaged file.

@@ -3,7 +3,7 @@
 //! Requests queue up while a batch is being synced, and the next batch takes them all: under load one sync
 //! serves many writers, and an idle store commits at once. A batch is applied to a private clone of the
 //! state, appended to the backend, synced if any write in it is strict, and only then published and
-//! acknowledged. If the backend refuses it, the clone is dropped and it never happened.
+//! acknowledged. If the backend refuses it, the clone is dropped and the state stays as it was.
 
 use crate::backend::{AppendError, Backend};
 use crate::model::{Committed, Durability, Event, Write, WriteError, WriteOp};
@@ -16,16 +16,16 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// At most this many acknowledged writes wait for a sync. After a crash the store skips more revisions than
-/// that, so that none that a client may have seen is given out twice.
-pub(crate) const MAX_UNSYNCED: usize = 2048;
+/// that, so that none that a client may have seen is assigned twice.
+pub(crate) const MAX_UNSYNCED_WRITES: usize = 2048;
 
-/// How often an idle store looks for history that grew old.
-const IDLE_TICK: Duration = Duration::from_secs(30);
+/// Between two checks of an idle store for expired history.
+const IDLE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often a store that refuses writes checks whether it could accept them again.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Between two checks of a store that refuses writes whether it could accept them again.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Events of the past that are dropped at a time, beyond those that make room for new ones.
-const TRIMMED: usize = 256;
+const MAX_TRIMMED_EVENTS: usize = 256;
 
 pub(crate) enum Message {
     Write(Box<Request>),
@@ -35,7 +35,7 @@ pub(crate) enum Message {
 pub(crate) struct Request {
     pub(crate) write: Write,
     pub(crate) reply: oneshot::Sender<Result<Committed, WriteError>>,
-    /// Room in the queue, given back when the request has been answered.
+    /// Room in the queue, released after the response.
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
@@ -59,7 +59,7 @@ struct Unsynced {
     since: Option<Instant>,
 }
 
-/// What the last two batches were like, to judge whether waiting a moment would make the next one fuller.
+/// The last two batches, from which the wait for further writes is computed.
 #[derive(Default)]
 struct Pace {
     writes: usize,
@@ -84,7 +84,7 @@ impl Sequencer {
     /// Runs until a stop is requested, or every handle of the store is dropped.
     pub(crate) fn run(mut self) {
         let _alarm = Alarm(Arc::clone(&self.shared));
-        let asked_by = loop {
+        let shutdown_reply = loop {
             match self.inbox.recv_timeout(self.until_due()) {
                 Ok(Message::Write(first)) => {
                     let (batch, shutdown) = self.gather(*first);
@@ -100,7 +100,7 @@ impl Sequencer {
             self.sync_if_due();
         };
         self.close();
-        if let Some(reply) = asked_by {
+        if let Some(reply) = shutdown_reply {
             // The caller may have stopped waiting.
             let _ = reply.send(());
         }
@@ -126,15 +126,15 @@ impl Sequencer {
         match self.unsynced.since {
             Some(since) => self.options.batch.relaxed_delay.saturating_sub(since.elapsed()),
             None if self.trimming => Duration::ZERO,
-            None if self.shared.is_refusing() => PROBE_EVERY,
-            None => IDLE_TICK,
+            None if self.shared.is_refusing() => PROBE_INTERVAL,
+            None => IDLE_INTERVAL,
         }
     }
 
     fn sync_if_due(&mut self) {
         let due = self.unsynced.since.is_some() && self.until_due().is_zero();
-        if due || self.unsynced.writes >= MAX_UNSYNCED / 2 {
-            // The reason is in `failed`, where every later write finds it.
+        if due || self.unsynced.writes >= MAX_UNSYNCED_WRITES / 2 {
+            // The reason is kept in `failed` and returned to every later write.
             let _ = self.sync();
         }
     }
@@ -147,8 +147,8 @@ impl Sequencer {
         if self.shared.is_refusing() {
             self.probe();
         }
-        let gone = self.state.trim(&self.options.history, now(), TRIMMED);
-        self.trimming = gone == TRIMMED;
+        let gone = self.state.trim(&self.options.history, now(), MAX_TRIMMED_EVENTS);
+        self.trimming = gone == MAX_TRIMMED_EVENTS;
         if gone > 0 {
             self.shared.state.store(Arc::new(self.state.clone()));
         }
@@ -164,7 +164,7 @@ impl Sequencer {
     /// Takes what waits in the queue, up to the limits of a batch.
     fn gather(&mut self, first: Request) -> (Vec<Request>, Option<oneshot::Sender<()>>) {
         let limits = &self.options.batch;
-        let patience = self.pace.patience();
+        let max_wait = self.pace.max_wait();
         let started = Instant::now();
         let mut bytes = first.write.cost();
         let mut batch = vec![first];
@@ -173,9 +173,10 @@ impl Sequencer {
                 Ok(message) => message,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
-                    // Those who were just answered are about to ask again: sync for them together.
-                    let left = patience.saturating_sub(started.elapsed());
-                    if left.is_zero() || batch.len() >= self.pace.company() {
+                    // Clients whose writes were just acknowledged usually send the next one: wait briefly and sync
+                    // them together.
+                    let left = max_wait.saturating_sub(started.elapsed());
+                    if left.is_zero() || batch.len() >= self.pace.steady_writers() {
                         break;
                     }
                     match self.inbox.recv_timeout(left) {
@@ -213,11 +214,12 @@ impl Sequencer {
         }
         if !events.is_empty() {
             if let Err(reason) = self.persist(&events, strict) {
-                // A mismatch may have been with a write of this very batch, so it is not a valid answer either.
+                // A mismatch may be with a write of this batch that is now dropped, so it is not a valid response
+                // either.
                 return refuse(answers, &reason);
             }
-            // A burst of a while ago grows old all at once: its history goes bit by bit; no write waits for all of it.
-            next.trim(&self.options.history, at, TRIMMED + 2 * events.len());
+            // The history of a burst expires at the same time; it is dropped in parts, so that no write waits for all of it.
+            next.trim(&self.options.history, at, MAX_TRIMMED_EVENTS + 2 * events.len());
             self.publish(next, &events);
         }
         for ((reply, _permit), answer) in answers {
@@ -256,7 +258,7 @@ impl Sequencer {
         Ok(())
     }
 
-    /// Clients that wait for the store to recover may send no writes, so it has to find out by itself.
+    /// Checks whether the backend accepts writes again. Clients that wait for that may send none.
     fn probe(&mut self) {
         match self.backend.probe() {
             Ok(()) => self.shared.accept(),
@@ -267,8 +269,8 @@ impl Sequencer {
         }
     }
 
-    /// After a failed sync the system may have dropped the data and report success next time; there is no
-    /// honest way to go on.
+    /// After a failed sync the system may have dropped the data and report success next time, so the store accepts no
+    /// more writes.
     fn fail(&self, error: &std::io::Error) -> String {
         let reason = format!("writing to disk failed, what was written last may be lost: {error}");
         tracing::error!(%error, "the store stops writing");
@@ -288,7 +290,7 @@ impl Sequencer {
         {
             self.fail(&error);
         }
-        // Files and lock are released before anyone learns that the store is closed.
+        // Files and lock are released before callers are notified that the store is closed.
         drop(self.backend);
         self.shared.close();
     }
@@ -305,16 +307,20 @@ impl Pace {
         self.writes_before = std::mem::replace(&mut self.writes, writes);
     }
 
-    /// How many writers seem to write all the time. One full batch is not enough evidence: a client that sends a few
-    /// writes at once usually goes on with a single one that depends on all of them, and no other client may follow.
-    fn company(&self) -> usize {
+    /// The number of clients that write continuously, estimated as the smaller of two batches. One full batch is not
+    /// enough: a client that sends a few writes at once usually continues with a single one that depends on all of them.
+    fn steady_writers(&self) -> usize {
         self.writes.min(self.writes_before)
     }
 
-    /// How long to wait for more writes: not at all when a batch was a single write of late, and never long enough that it
-    /// would matter beside the sync.
-    fn patience(&self) -> Duration {
-        if self.company() < 2 { Duration::ZERO } else { (self.sync / 4).min(Duration::from_micros(500)) }
+    /// How long to wait for more writes: not at all if one of the last two batches was a single write, and always
+    /// shorter than a sync.
+    fn max_wait(&self) -> Duration {
+        if self.steady_writers() < 2 {
+            Duration::ZERO
+        } else {
+            (self.sync / 4).min(Duration::from_micros(500))
+        }
     }
 }
 
@@ -328,7 +334,7 @@ impl Write {
     }
 }
 
-/// Tells the owner of the store when the sequencer dies of a bug instead of leaving writers waiting.
+/// Marks the store as failed if the sequencer panics, so that writers do not wait indefinitely.
 struct Alarm(Arc<Shared>);
 
 impl Drop for Alarm {
@@ -351,14 +357,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_steady_company_is_waited_for() {
+    fn only_steady_writers_are_waited_for() {
         let mut pace = Pace { sync: Duration::from_millis(1), ..Pace::default() };
         for writes in [1, 4, 1, 5, 1] {
             pace.took(writes);
-            assert_eq!(pace.patience(), Duration::ZERO, "after a batch of {writes}");
+            assert_eq!(pace.max_wait(), Duration::ZERO, "after a batch of {writes}");
         }
         pace.took(32);
         pace.took(30);
-        assert_eq!((pace.patience(), pace.company()), (Duration::from_micros(250), 30));
+        assert_eq!((pace.max_wait(), pace.steady_writers()), (Duration::from_micros(250), 30));
     }
 }

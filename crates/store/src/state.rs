@@ -11,11 +11,11 @@ use crate::options::HistoryLimits;
 use imbl::{OrdMap, Vector};
 use std::sync::Arc;
 
-/// What an event costs beside the body it keeps alive: itself, its key, and its places in two rings.
-const EVENT_OVERHEAD: u64 = 256;
+/// The memory of an event without the body that it keeps: itself, its key, and its entries in two rings.
+const EVENT_OVERHEAD_BYTES: u64 = 256;
 
 /// The revision of an empty store. Not 0, which clients use for "any".
-pub(crate) const GENESIS: u64 = 1;
+pub(crate) const EMPTY_STORE_REVISION: u64 = 1;
 
 #[derive(Clone, Debug)]
 pub(crate) struct State {
@@ -38,12 +38,12 @@ pub(crate) struct Resource {
     pub(crate) history: Ring,
 }
 
-/// Events in revision order, the oldest ones gone. Watchers address them by their number since the beginning.
+/// Events in revision order, without the oldest ones. Watches address them by their number since the beginning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ring {
     events: Vector<Arc<Event>>,
     evicted: u64,
-    /// The revision of the last event that is gone: what happened after it is known completely.
+    /// The revision of the last event that was dropped: all later events are kept.
     pub(crate) floor: u64,
 }
 
@@ -62,7 +62,7 @@ impl Ring {
         self.evicted + self.events.len() as u64
     }
 
-    /// The event at `position`: `Err` when it is gone, `None` when it has not happened.
+    /// The event at `position`: `Err` when it was dropped, `None` when it has not happened.
     pub(crate) fn get(&self, position: u64) -> Result<Option<&Arc<Event>>, Gone> {
         let index = position.checked_sub(self.evicted).ok_or(Gone)?;
         Ok(usize::try_from(index).ok().and_then(|i| self.events.get(i)))
@@ -88,10 +88,10 @@ pub(crate) struct Gone;
 
 impl State {
     pub(crate) fn empty() -> Self {
-        Self::starting_at(GENESIS, 0)
+        Self::starting_at(EMPTY_STORE_REVISION, 0)
     }
 
-    /// A state without objects at `revision`, knowing nothing of what was before `origin`.
+    /// A state without objects at `revision`, without any history before `origin`.
     pub(crate) fn starting_at(revision: u64, origin: u64) -> Self {
         Self {
             revision,
@@ -168,13 +168,13 @@ impl State {
         Arc::make_mut(resource)
     }
 
-    /// Moves to `revision` without a change; the revisions between may have been given out and lost.
+    /// Moves to `revision` without a change; the revisions between may have been assigned and lost.
     pub(crate) fn skip_to(&mut self, revision: u64) {
         self.gaps.push_back((self.revision, revision));
         self.revision = revision;
     }
 
-    /// Drops the events that the limits no longer cover at time `now`, but no more than `most`. Says how many went.
+    /// Drops the events that the limits no longer cover at time `now`, but no more than `most`. Returns their number.
     pub(crate) fn trim(&mut self, limits: &HistoryLimits, now: u64, most: usize) -> usize {
         let min_age = u64::try_from(limits.min_age.as_millis()).unwrap_or(u64::MAX);
         let mut gone = 0;
@@ -202,7 +202,7 @@ impl State {
         self.resources.get(resource).map_or(self.origin, |resource| resource.history.floor)
     }
 
-    /// Whether everything after `revision` is known, given the `floor` of what is asked about.
+    /// Whether everything after `revision` is known, given the `floor` of the resource.
     pub(crate) fn reaches(&self, revision: u64, floor: u64) -> Result<(), Compacted> {
         if revision < floor {
             return Err(Compacted { requested: revision, oldest: floor });
@@ -241,7 +241,7 @@ fn body_len(entry: Option<&Arc<Entry>>) -> u64 {
 
 /// Only the old body is kept by the event alone: the new one is live, or a later event's old one.
 fn event_bytes(event: &Event) -> u64 {
-    EVENT_OVERHEAD + body_len(event.old.as_ref())
+    EVENT_OVERHEAD_BYTES + body_len(event.old.as_ref())
 }
 
 #[cfg(test)]

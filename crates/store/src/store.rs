@@ -1,4 +1,4 @@
-//! The handle that everyone else holds.
+//! `Store`: the handle through which all other crates read and write.
 
 use crate::backend::{Backend, Memory};
 use crate::log::Log;
@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::{fmt, io};
 use tokio::sync::{Semaphore, oneshot, watch};
 
-/// The queue of writes may hold this many units of [`UNIT`] bytes; later writers wait.
+/// The queue of writes may hold this many units of [`UNIT_BYTES`] bytes; later writers wait.
 const QUEUE_UNITS: u32 = 16 * 1024;
-const UNIT: usize = 4096;
+const UNIT_BYTES: usize = 4096;
 
 /// A revisioned, watchable set of objects. Cloning gives another handle to the same store. Reads come from
 /// the newest published state and never wait; writes go through one sequencer.
@@ -32,7 +32,7 @@ pub struct Store {
 enum Outbox {
     /// To the sequencer's own thread.
     Thread(mpsc::Sender<Message>),
-    /// Nowhere: the writer is the sequencer for as long as its write takes.
+    /// To a sequencer without a thread, which runs on the caller's thread.
     Here(Arc<Mutex<Sequencer>>),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// Whether anyone is there to take it.
+    /// Sends a message. Returns whether the sequencer still runs.
     fn send(&self, message: Message) -> bool {
         match self {
             Self::Thread(outbox) => outbox.send(message).is_ok(),
@@ -58,7 +58,7 @@ impl Outbox {
     }
 }
 
-/// What handles, watches and the sequencer have in common.
+/// State that handles, watches and the sequencer share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) state: ArcSwap<State>,
@@ -120,7 +120,7 @@ impl Shared {
     /// Ends watches; they see every event that was published before.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.topics.wake_everyone();
+        self.topics.wake_all();
     }
 }
 
@@ -132,7 +132,7 @@ impl Store {
         Ok(Self::start(state, Box::new(log), options))
     }
 
-    /// A store that forgets everything when its last handle goes.
+    /// A store whose content is dropped with its last handle.
     pub fn in_memory(options: Options) -> Self {
         Self::start(State::empty(), Box::new(Memory), options)
     }
@@ -149,8 +149,8 @@ impl Store {
         Self { shared, outbox: Outbox::Thread(outbox) }
     }
 
-    /// A store in memory without a thread: a write has happened when its future is first polled. For simulations,
-    /// in which nothing may happen behind the scheduler's back.
+    /// A store in memory without a thread: a write is made when its future is first polled. For simulations, in which
+    /// everything must run on their scheduler.
     pub fn in_step(options: Options) -> Self {
         let shared = Arc::new(Shared::new(State::empty()));
         let (_, inbox) = mpsc::channel();
@@ -158,10 +158,10 @@ impl Store {
         Self { shared, outbox: Outbox::Here(Arc::new(Mutex::new(sequencer))) }
     }
 
-    /// Checks the precondition and makes the write, durable as asked before this returns. Dropping the
-    /// future does not take back a write that is already queued.
+    /// Checks the precondition and makes the write; a strict write is durable before this returns. Dropping the
+    /// future does not cancel a write that is already queued.
     pub async fn commit(&self, write: Write) -> Result<Committed, WriteError> {
-        let units = u32::try_from(write.cost().div_ceil(UNIT)).unwrap_or(QUEUE_UNITS).min(QUEUE_UNITS);
+        let units = u32::try_from(write.cost().div_ceil(UNIT_BYTES)).unwrap_or(QUEUE_UNITS).min(QUEUE_UNITS);
         let room = Arc::clone(&self.shared.queue).acquire_many_owned(units).await;
         let permit = room.map_err(|_| self.stopped())?;
         let (reply, answer) = oneshot::channel();
@@ -226,24 +226,24 @@ impl Store {
         held.map(|(name, _)| Arc::clone(name)).collect()
     }
 
-    /// Turns to `Some(reason)` when durability can no longer be promised: every later write is refused, and
-    /// the process should report why and exit.
+    /// Changes to `Some(reason)` when durability can no longer be guaranteed: every later write is refused, and
+    /// the process should report the reason and exit.
     pub fn failed(&self) -> watch::Receiver<Option<String>> {
         self.shared.failed.subscribe()
     }
 
-    /// `Some(reason)` while the disk takes no writes, because it is full for example: they fail, reads go on. Turns
-    /// back to `None` by itself within about a second of the cause going away.
+    /// `Some(reason)` while the disk accepts no writes, for example because it is full: writes fail, reads continue.
+    /// Changes back to `None` within about a second after the cause is removed.
     pub fn refusing(&self) -> watch::Receiver<Option<String>> {
         self.shared.refusing.subscribe()
     }
 
-    /// Answers the writes already queued, makes everything durable, ends watches and releases the directory.
-    /// Later writes are refused; reads go on.
+    /// Completes the writes already queued, makes everything durable, ends watches and releases the directory.
+    /// Later writes are refused; reads continue.
     pub async fn shutdown(&self) {
         let (reply, done) = oneshot::channel();
         if self.outbox.send(Message::Shutdown(reply)) {
-            // An error means that the sequencer is gone, which is what was asked for.
+            // An error means that the sequencer has ended already.
             let _ = done.await;
         }
     }

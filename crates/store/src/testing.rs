@@ -1,7 +1,7 @@
 //! A hostile disk for tests: it fills up, writes halves, fails, is slow, and loses what was not synced.
 
 use crate::disk::{Disk, DiskFile, SystemDisk};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub struct HostileDisk {
 #[derive(Debug, Default)]
 struct Inner {
     faults: Faults,
-    files: HashMap<PathBuf, Extent>,
+    files: BTreeMap<PathBuf, Extent>,
     syncs: u64,
     /// Syncs wait while this is set.
     held: bool,

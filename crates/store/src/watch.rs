@@ -1,13 +1,13 @@
 //! Watching: a cursor over the history of a resource.
 //!
-//! A watch owns no queue. It remembers the number of the event it wants next, looks it up in the newest
-//! published state, and sleeps on the resource's [`Notify`] when it is not there yet. A watch that is so slow
-//! that its next event left the history ends; it never holds up a writer or other watches.
+//! A watch owns no queue. It keeps the number of its next event, looks it up in the newest published state, and
+//! waits for the resource's [`Notify`] when it does not exist yet. A watch that is so slow that its next event is no
+//! longer in the history ends; it never delays a writer or other watches.
 
 use crate::model::{Compacted, Event};
 use crate::state::{Ring, State};
 use crate::store::Shared;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -37,13 +37,13 @@ impl Watch {
         Ok(Self { shared, resource, wake, position, seen: after })
     }
 
-    /// The next change, waiting for it. `None` once the watch fell out of the history, or the store was shut
-    /// down. Cancel safe.
+    /// Waits for the next change. `None` when its next event is no longer in the history, or the store was shut down.
+    /// Cancel safe.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         let wake = Arc::clone(&self.wake);
         loop {
             let mut woken = std::pin::pin!(wake.notified());
-            // Listening starts before looking, or a change between the two would be slept through.
+            // Subscribe before reading; a change between the two would otherwise be missed.
             woken.as_mut().enable();
             match self.poll() {
                 Step::Event(event) => return Some(event),
@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// The next change if it is there already.
+    /// The next change if it is available already.
     pub fn try_next(&mut self) -> Option<Arc<Event>> {
         match self.poll() {
             Step::Event(event) => Some(event),
@@ -62,8 +62,8 @@ impl Watch {
         }
     }
 
-    /// The revision up to which this watch has delivered everything, for bookmarks. Moves on with the store
-    /// while nothing of interest happens.
+    /// The revision up to which this watch has delivered everything, for bookmarks. Increases with the revision of the
+    /// store while its resource does not change.
     pub fn revision(&self) -> u64 {
         let state = self.shared.state.load();
         let caught_up = match ring(&state, self.resource.as_deref()) {
@@ -82,7 +82,7 @@ impl Watch {
                 Ok(None) => return Step::Pending,
                 Ok(Some(event)) => {
                     self.position += 1;
-                    // A watch may start after a revision that is yet to come.
+                    // A watch may start after a future revision.
                     if event.revision > self.seen {
                         self.seen = event.revision;
                         return Step::Event(Arc::clone(event));
@@ -106,12 +106,12 @@ fn ring<'a>(state: &'a State, resource: Option<&str>) -> Option<&'a Ring> {
     }
 }
 
-/// Who is to be woken by which resource.
+/// The watches to notify, by resource.
 #[derive(Debug, Default)]
 pub(crate) struct Topics {
     /// Woken by every change.
     pub(crate) all: Arc<Notify>,
-    by_resource: Mutex<HashMap<Arc<str>, Arc<Notify>>>,
+    by_resource: Mutex<BTreeMap<Arc<str>, Arc<Notify>>>,
 }
 
 impl Topics {
@@ -133,7 +133,7 @@ impl Topics {
             let topics = self.lock();
             for event in events {
                 let resource = &event.key.resource;
-                // Waking twice is harmless; batches mostly touch one resource in a row.
+                // Notifying twice is harmless; consecutive events of a batch are mostly of one resource.
                 if last != Some(&**resource) {
                     if let Some(topic) = topics.get(resource) {
                         topic.notify_waiters();
@@ -145,14 +145,14 @@ impl Topics {
         self.all.notify_waiters();
     }
 
-    pub(crate) fn wake_everyone(&self) {
+    pub(crate) fn wake_all(&self) {
         for topic in self.lock().values() {
             topic.notify_waiters();
         }
         self.all.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Notify>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Notify>>> {
         // Nothing can panic halfway through a change of this map.
         self.by_resource.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,10 +1,10 @@
-//! Looking over a store that is not running, and making a damaged one usable again.
+//! Verification and repair of a store that is not in use.
 
 use super::file::{FileHeader, FileKind, Listing};
 use super::frame::Frame;
 use super::reader::{FrameReader, Step};
 use super::recovery::{Recovery, follow};
-use super::{SKIP, lock, new_id, snapshot};
+use super::{SKIPPED_REVISIONS, lock, new_id, snapshot};
 use crate::disk::{Disk, SystemDisk};
 use crate::open_error::OpenError;
 use crate::options::HistoryLimits;
@@ -41,9 +41,8 @@ pub fn verify(dir: &Path) -> Result<Report, OpenError> {
     examine(dir, &listing)
 }
 
-/// Writes a damaged store anew, as one snapshot, and moves all files from before into a directory beside it. Keeps
-/// everything if the store opens in spite of the damage, and else what could be read up to it. Leaves an intact
-/// store alone.
+/// Rewrites a damaged store as one snapshot, and moves all old files into a directory beside it. Keeps everything if
+/// the store opens in spite of the damage, and otherwise what could be read up to it. Does not change an intact store.
 pub fn repair(dir: &Path) -> Result<Report, OpenError> {
     let disk = &SystemDisk;
     let (listing, _lock) = take(dir)?;
@@ -58,15 +57,15 @@ pub fn repair(dir: &Path) -> Result<Report, OpenError> {
     let _ = recovery.run(&listing);
     let newest = listing.segments.iter().map(|base| newest_revision(disk, dir, *base)).max();
     let Recovery { mut state, store, position, .. } = recovery;
-    // Revisions that clients have seen and the repair dropped must not come again.
-    state.skip_to(state.revision.max(position).max(newest.unwrap_or(0)).saturating_add(SKIP));
+    // Revisions that clients have seen and the repair dropped must not be assigned again.
+    state.skip_to(state.revision.max(position).max(newest.unwrap_or(0)).saturating_add(SKIPPED_REVISIONS));
     report.revision = state.revision;
     report.objects = count(&state);
     report.set_aside = Some(replace(disk, dir, &listing, store.unwrap_or_else(new_id), &state)?);
     Ok(report)
 }
 
-/// The files of a store that is there and not in use.
+/// The files of a store that exists and is not in use.
 fn take(dir: &Path) -> Result<(Listing, File), OpenError> {
     let listing = Listing::of(&SystemDisk, dir).map_err(OpenError::io(dir))?;
     if listing.segments.is_empty() && listing.snapshots.is_empty() {
@@ -78,7 +77,7 @@ fn take(dir: &Path) -> Result<(Listing, File), OpenError> {
     Ok((Listing::of(&SystemDisk, dir).map_err(OpenError::io(dir))?, lock))
 }
 
-/// Fails when files cannot be read for other reasons than damage: that is nothing a repair should act on.
+/// Fails when files cannot be read for other reasons than damage: a repair does not help then.
 fn examine(dir: &Path, listing: &Listing) -> Result<Report, OpenError> {
     let mut damage = Vec::new();
     let mut note = |outcome: Result<(), OpenError>| match outcome {
@@ -117,14 +116,14 @@ fn examine(dir: &Path, listing: &Listing) -> Result<Report, OpenError> {
 }
 
 /// Reads every segment but the last, whether an opening would read it or not. Only the last may end in the middle of
-/// a frame, which recovery judges.
+/// a frame, which recovery handles.
 fn scan_all(dir: &Path, listing: &Listing, store: Option<u128>) -> Vec<Result<(), OpenError>> {
     let oldest = listing.snapshots.first().copied().unwrap_or(0);
     let mut outcomes = Vec::new();
     for pair in listing.segments.windows(2) {
         let [base, next] = [pair[0], pair[1]];
         outcomes.push(scan(dir, base, store).and_then(|last| {
-            // Revisions before the oldest snapshot are of no use to anyone.
+            // Revisions before the oldest snapshot are not needed.
             if last == next || next <= oldest {
                 return Ok(());
             }
@@ -135,7 +134,7 @@ fn scan_all(dir: &Path, listing: &Listing, store: Option<u128>) -> Vec<Result<()
     outcomes
 }
 
-/// Checks that the frames of a segment are intact and follow each other, and gives the revision of the last.
+/// Checks that the frames of a segment are intact and follow each other, and returns the revision of the last.
 fn scan(dir: &Path, base: u64, store: Option<u128>) -> Result<u64, OpenError> {
     let (header, mut reader) = FrameReader::open(&SystemDisk, dir, FileKind::Segment, base)?;
     if store.is_some_and(|store| store != header.store) {
@@ -158,7 +157,7 @@ fn count(state: &State) -> usize {
     state.resources.values().map(|resource| resource.objects.len()).sum()
 }
 
-/// The newest revision that any intact frame of a segment speaks of, damage or not.
+/// The newest revision that any intact frame of a segment has, before or after damage.
 fn newest_revision(disk: &dyn Disk, dir: &Path, base: u64) -> u64 {
     let mut bytes = Vec::new();
     let path = FileKind::Segment.path(dir, base);
@@ -168,8 +167,8 @@ fn newest_revision(disk: &dyn Disk, dir: &Path, base: u64) -> u64 {
     Frame::scan(&bytes, 0).map(|frame| frame.last().max(frame.durable)).fold(base, u64::max)
 }
 
-/// Writes `state` as the only thing in `dir`. The new files are complete before the old ones go, and win over
-/// them: an interruption at any point leaves a store that opens.
+/// Writes `state` as the only thing in `dir`. The new files are complete before the old ones are removed, and take
+/// precedence over them: an interruption at any point leaves a store that opens.
 fn replace(
     disk: &dyn Disk,
     dir: &Path,

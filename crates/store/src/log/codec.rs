@@ -3,7 +3,7 @@
 //! The header of an object is written beside its body although it could be read out of it: opening a store
 //! then parses no JSON.
 
-use crate::model::{Entry, Event, Key, MAX_BODY, ObjectKey};
+use crate::model::{Entry, Event, Key, MAX_BODY_BYTES, ObjectKey};
 use bytes::Bytes;
 use std::sync::Arc;
 use transom_object::{Header, OwnerReference};
@@ -11,11 +11,11 @@ use transom_object::{Header, OwnerReference};
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
 
-/// Bytes with a valid checksum that nevertheless make no sense.
+/// Bytes with a valid checksum that cannot be decoded.
 #[derive(Debug)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// One change as the log has it: without the old entry, which the state knows.
+/// One change as the log has it: without the old entry, which is in the state.
 pub(crate) struct Record {
     pub(crate) key: Key,
     /// The revision that was replaced; 0 if there was none.
@@ -86,7 +86,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn put_len(out: &mut Vec<u8>, len: usize) {
-    // Writes are checked against `MAX_BODY`, which bounds every part of them far below this.
+    // Writes are checked against `MAX_BODY_BYTES`, which bounds every part of them far below this.
     out.extend_from_slice(&u32::try_from(len).unwrap_or(u32::MAX).to_le_bytes());
 }
 
@@ -142,7 +142,7 @@ impl<'a> Decoder<'a> {
         let header = self.header()?;
         let body = self.bytes()?;
         // One revision is spliced into a body that was at most this large.
-        if body.len() > MAX_BODY + 20 {
+        if body.len() > MAX_BODY_BYTES + 20 {
             return Err(Malformed("object too large"));
         }
         if revision_at.start > revision_at.end || revision_at.end as usize > body.len() {

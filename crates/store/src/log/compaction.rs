@@ -1,4 +1,4 @@
-//! Letting the beginning of the log go, beside the writer.
+//! Compaction: writes a snapshot and removes the log before it, on a thread of its own.
 
 use super::file::{FileHeader, FileKind};
 use super::recovery::Segment;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long to leave the disk alone after a snapshot could not be written.
-const RETRY: Duration = Duration::from_secs(30);
+/// Before the next attempt after a snapshot could not be written.
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 pub(crate) struct Compaction {
     compact_bytes: u64,
@@ -24,22 +24,22 @@ pub(crate) struct Compaction {
     not_before: Option<Instant>,
 }
 
-/// What a compaction left.
+/// The result of a compaction.
 pub(crate) struct Done {
     snapshots: Vec<u64>,
-    /// The log up to here is gone.
+    /// The log up to this revision is removed.
     removed_to: u64,
 }
 
 impl Compaction {
     /// `used` is the snapshot that the store was opened with, among all that are `there`.
     pub(crate) fn new(used: Option<u64>, there: &[u64], compact_bytes: u64) -> Self {
-        // Older ones were not looked at; newer ones were, and are damaged.
+        // Older ones were not read; newer ones were, and are damaged.
         let (snapshots, obsolete) = there.iter().partition(|revision| Some(**revision) <= used);
         Self { compact_bytes, snapshots, obsolete, running: None, not_before: None }
     }
 
-    /// Takes note of a compaction that is done, and starts one if it is worth it. `header` is that of the
+    /// Records the result of a finished compaction, and starts one if it is due. `header` is that of the
     /// snapshot to write.
     pub(crate) fn advance(
         &mut self,
@@ -96,7 +96,7 @@ impl Compaction {
             let segments = segments.iter().map(|base| FileKind::Segment.path(&dir, *base));
             for path in snapshots.chain(segments) {
                 if let Err(error) = disk.remove(&path) {
-                    // It is found again and removed after the next opening.
+                    // After the next opening it is listed as obsolete and removed.
                     tracing::warn!(%error, file = %path.display(), "could not remove an old file");
                 }
             }
@@ -123,12 +123,12 @@ impl Compaction {
 
     fn postpone(&mut self, error: &io::Error) {
         tracing::warn!(%error, "could not compact the log");
-        self.not_before = Some(Instant::now() + RETRY);
+        self.not_before = Some(Instant::now() + RETRY_INTERVAL);
     }
 }
 
 impl Drop for Compaction {
-    /// The directory must not change any more once its lock is given up.
+    /// The directory must not change after its lock is released.
     fn drop(&mut self) {
         self.wait();
     }

@@ -5,7 +5,7 @@ use crate::open_error::OpenError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) const HEADER: usize = 44;
+pub(crate) const HEADER_BYTES: usize = 44;
 const FORMAT: u32 = 1;
 const TEMPORARY: &str = ".tmp";
 
@@ -68,7 +68,7 @@ impl Listing {
     }
 }
 
-/// What every file begins with.
+/// The first bytes of every file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) kind: FileKind,
@@ -78,8 +78,8 @@ pub(crate) struct FileHeader {
 }
 
 impl FileHeader {
-    pub(crate) fn encode(self) -> [u8; HEADER] {
-        let mut bytes = [0; HEADER];
+    pub(crate) fn encode(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
         bytes[0..8].copy_from_slice(self.kind.parts().2);
         bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.store.to_le_bytes());
@@ -97,7 +97,7 @@ impl FileHeader {
         bytes: &[u8],
     ) -> Result<Self, OpenError> {
         let damaged = |what| Err(OpenError::corrupt(path, 0, what));
-        let Some(bytes) = bytes.first_chunk::<HEADER>() else {
+        let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
             return damaged("the file header is cut short");
         };
         if bytes[..8] != *kind.parts().2 {

@@ -1,15 +1,15 @@
 //! Frames: the checked unit in which the log is written and read.
 //!
 //! A frame is one batch, so a torn batch is dropped as a whole. Its header has a checksum of its own, so that
-//! a length can be trusted before the body is there, and names the revision up to which everything was
-//! durable when it was written. This distinguishes damage from a torn end: what a later frame calls durable must be readable,
-//! whereas unsynced frames at the end may be missing in any order.
+//! the length can be trusted before the body is read, and records the revision up to which everything was
+//! durable when it was written. This distinguishes damage from a torn end: what a later frame records as durable
+//! must be readable, whereas unsynced frames at the end may be missing in any order.
 
-pub(crate) const HEADER: usize = 48;
-/// Contains bytes that UTF-8 never does, so no object can imitate it.
+pub(crate) const HEADER_BYTES: usize = 48;
+/// Has bytes that UTF-8 never has, so it cannot occur in an object.
 const MAGIC: [u8; 4] = [0xFF, b'T', b'F', 0xFE];
-/// Far above what a batch can reach; a larger length is damage and not worth an allocation.
-const MAX_BODY_LEN: u32 = 256 << 20;
+/// Far above the size of any batch; a larger length is damage, and no memory is allocated for it.
+const MAX_BODY_BYTES: u32 = 256 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -49,13 +49,13 @@ impl Frame {
     /// Makes room for a header; the body goes behind it, then comes [`Frame::finish`].
     pub(crate) fn start(out: &mut Vec<u8>) -> usize {
         let start = out.len();
-        out.resize(start + HEADER, 0);
+        out.resize(start + HEADER_BYTES, 0);
         start
     }
 
     /// Completes the frame that began at `start` and reaches to the end of `out`.
     pub(crate) fn finish(mut self, out: &mut [u8], start: usize) {
-        let (header, body) = out[start..].split_at_mut(HEADER);
+        let (header, body) = out[start..].split_at_mut(HEADER_BYTES);
         self.len = u32::try_from(body.len()).unwrap_or(u32::MAX);
         self.crc = crc32c::crc32c(body);
         header[0..4].copy_from_slice(&MAGIC);
@@ -78,7 +78,7 @@ impl Frame {
         crc32c::crc32c(body) == self.crc
     }
 
-    /// The last revision this frame speaks of.
+    /// The last revision of this frame.
     pub(crate) fn last(&self) -> u64 {
         match self.kind {
             Kind::Batch => (self.revision + u64::from(self.count)).saturating_sub(1),
@@ -88,7 +88,7 @@ impl Frame {
 
     /// The header at the beginning of `bytes`, if there is an intact one.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        let header: &[u8; HEADER] = bytes.first_chunk()?;
+        let header: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let u32_at = |at: usize| header[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
         let u64_at = |at: usize| header[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
         if header[..4] != MAGIC || crc32c::crc32c(&header[..44]) != u32_at(44) {
@@ -105,7 +105,7 @@ impl Frame {
         };
         let (len, count) = (u32_at(8), u32_at(12));
         let (revision, durable, at, crc) = (u64_at(16), u64_at(24), u64_at(32), u32_at(40));
-        (len <= MAX_BODY_LEN).then_some(Self { kind, revision, count, durable, at, len, crc })
+        (len <= MAX_BODY_BYTES).then_some(Self { kind, revision, count, durable, at, len, crc })
     }
 
     /// All intact headers from `offset` on, wherever they begin.
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn is_intact(bytes: &[u8]) -> bool {
-        Frame::parse(bytes).is_some_and(|frame| frame.fits(&bytes[HEADER..]))
+        Frame::parse(bytes).is_some_and(|frame| frame.fits(&bytes[HEADER_BYTES..]))
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! The store on disk: an append-only log of batches in segments, and snapshots that let its beginning go.
+//! The store on disk: an append-only log of batches in segments, and snapshots that make its beginning obsolete.
 //!
 //! A directory holds `log-R.seg` (the frames after revision R), `state-R.snap` (all objects at R) and `LOCK`.
 //! The snapshot is taken *where history begins*, not at the newest revision: replaying the log from there
 //! rebuilds both the live objects and the history that watches resume from, and one path does both. Two
-//! snapshots are kept with the log since the older, so one of them may go bad.
+//! snapshots are kept with the log since the older, so one of them may become unreadable.
 //!
-//! Opening writes nothing. What an opening has to note — that revisions after a crash are skipped, or that a
-//! seal is no longer the end — goes out with the first batch and is synced with it.
+//! Opening writes nothing. What an opening has to record — that revisions after a crash are skipped, or that the
+//! closing frame is no longer the end — is written and synced with the first batch.
 
 mod codec;
 mod compaction;
@@ -23,8 +23,8 @@ use crate::disk::{Disk, DiskFile, private};
 use crate::model::Event;
 use crate::open_error::OpenError;
 use crate::options::Options;
-use crate::sequencer::{MAX_UNSYNCED, now};
-use crate::state::{GENESIS, State};
+use crate::sequencer::{MAX_UNSYNCED_WRITES, now};
+use crate::state::{EMPTY_STORE_REVISION, State};
 use compaction::Compaction;
 use file::{FileHeader, FileKind, Listing};
 use frame::{Frame, Kind};
@@ -35,10 +35,10 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How many revisions are passed over after a crash: more than may have been seen and lost.
-const SKIP: u64 = 2 * MAX_UNSYNCED as u64;
+/// Revisions that are skipped after a crash: more than may have been seen and lost.
+const SKIPPED_REVISIONS: u64 = 2 * MAX_UNSYNCED_WRITES as u64;
 /// The encoding buffer is not kept when a batch made it larger than this.
-const KEPT_BUFFER: usize = 1 << 20;
+const MAX_KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) struct Log {
     dir: PathBuf,
@@ -53,13 +53,13 @@ pub(crate) struct Log {
     durable: u64,
     /// The last revision that a frame in the log calls durable.
     vouched: u64,
-    /// What this opening has to note before its first batch.
+    /// What this opening has to record before its first batch.
     opening: Option<Opening>,
     /// There may be bytes after the end of the segment that have to be cut off first.
     ragged: bool,
     buffer: Vec<u8>,
     compaction: Compaction,
-    /// Last, so that it is given up last.
+    /// The last field, so that it is released last.
     _lock: File,
 }
 
@@ -80,9 +80,10 @@ impl Log {
             disk.remove(&dir.join(name)).map_err(OpenError::io(dir))?;
         }
         if listing.segments.is_empty() && listing.snapshots.is_empty() {
-            let header = FileHeader { kind: FileKind::Segment, store: new_id(), revision: GENESIS };
+            let header =
+                FileHeader { kind: FileKind::Segment, store: new_id(), revision: EMPTY_STORE_REVISION };
             header.create(disk, dir, |_| Ok(())).map_err(OpenError::io(dir))?;
-            listing.segments.push(GENESIS);
+            listing.segments.push(EMPTY_STORE_REVISION);
         }
         let mut recovery = Recovery::new(disk, dir, &options.history);
         recovery.run(&listing)?;
@@ -99,11 +100,12 @@ impl Log {
         let segment = segments.pop().unwrap_or(Segment { base: position, last: position, len: 0 });
         let path = FileKind::Segment.path(dir, segment.base);
         let mut file = options.disk.append(&path).map_err(OpenError::io(&path))?;
-        let fresh = segment.base == GENESIS && segment.last == GENESIS && tail.torn == 0;
+        let fresh =
+            segment.base == EMPTY_STORE_REVISION && segment.last == EMPTY_STORE_REVISION && tail.torn == 0;
         if !tail.sealed && !fresh {
             // What was just read may be in the system's cache alone, and is about to become visible to readers.
             file.sync().map_err(OpenError::io(&path))?;
-            state.skip_to(position.saturating_add(SKIP));
+            state.skip_to(position.saturating_add(SKIPPED_REVISIONS));
         }
         state.trim(&options.history, now(), usize::MAX);
         let kind = if state.revision > position { Kind::Skip } else { Kind::Mark };
@@ -146,7 +148,7 @@ impl Log {
         let path = FileKind::Segment.path(&self.dir, base);
         self.file = self.disk.append(&path).map_err(AppendError::Refused)?;
         self.closed.push(self.segment);
-        self.segment = Segment { base, last: base, len: file::HEADER as u64 };
+        self.segment = Segment { base, last: base, len: file::HEADER_BYTES as u64 };
         Ok(())
     }
 
@@ -161,7 +163,7 @@ impl Log {
     fn write(&mut self, last: u64) -> Result<(), AppendError> {
         if let Err(error) = self.file.write_all(&self.buffer) {
             self.ragged = true;
-            // If this fails too, it is tried again before the next write.
+            // If this also fails, it is repeated before the next write.
             return match self.cut() {
                 Err(lost @ AppendError::Lost(_)) => Err(lost),
                 _ => Err(AppendError::Refused(error)),
@@ -195,7 +197,7 @@ impl Backend for Log {
             self.rotate()?;
         }
         self.buffer.clear();
-        self.buffer.shrink_to(KEPT_BUFFER);
+        self.buffer.shrink_to(MAX_KEPT_BUFFER_BYTES);
         if let Some(Opening { kind, revision }) = self.opening {
             self.note(kind, revision);
         }
@@ -264,7 +266,7 @@ fn create_dir(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     missing.iter().filter_map(|path| path.parent()).try_for_each(|parent| disk.sync_dir(parent))
 }
 
-/// Takes the directory for this process, until the file is dropped.
+/// Locks the directory for this process, until the file is dropped.
 fn lock(dir: &Path) -> Result<File, OpenError> {
     let path = dir.join("LOCK");
     let opened = private().create(true).read(true).write(true).truncate(false).open(&path);
@@ -273,7 +275,7 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
-            // Only to be helpful: the lock itself has been refused already.
+            // Only for the message: the lock itself has been refused already.
             let _ = file.take(20).read_to_string(&mut pid);
             return Err(OpenError::Locked { dir: dir.to_owned(), by: pid.trim().parse().ok() });
         }
@@ -282,7 +284,7 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
     let noted =
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
     if let Err(error) = noted {
-        // A full disk must not keep a store from being read.
+        // A store on a full disk must stay readable.
         tracing::debug!(%error, "could not note the process in the lock file");
     }
     Ok(file)

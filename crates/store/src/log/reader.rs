@@ -7,7 +7,7 @@ use crate::open_error::OpenError;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-const BUFFER: usize = 64 << 10;
+const READ_BUFFER_BYTES: usize = 64 << 10;
 
 pub(crate) struct FrameReader {
     path: PathBuf,
@@ -35,9 +35,10 @@ impl FrameReader {
         revision: u64,
     ) -> Result<(FileHeader, Self), OpenError> {
         let path = kind.path(dir, revision);
-        let input = BufReader::with_capacity(BUFFER, disk.read(&path).map_err(OpenError::io(&path))?);
+        let input =
+            BufReader::with_capacity(READ_BUFFER_BYTES, disk.read(&path).map_err(OpenError::io(&path))?);
         let mut reader = Self { path, input, offset: 0, raw: Vec::new() };
-        reader.fill(file::HEADER)?;
+        reader.fill(file::HEADER_BYTES)?;
         let header = FileHeader::decode(kind, revision, &reader.path, &reader.raw)?;
         Ok((header, reader))
     }
@@ -45,12 +46,12 @@ impl FrameReader {
     pub(crate) fn next(&mut self) -> Result<Step, OpenError> {
         self.offset += self.raw.len();
         self.raw.clear();
-        self.fill(frame::HEADER)?;
+        self.fill(frame::HEADER_BYTES)?;
         if self.raw.is_empty() {
             return Ok(Step::End);
         }
         let Some(frame) = Frame::parse(&self.raw) else { return Ok(Step::Unreadable) };
-        self.fill(frame::HEADER + frame.body_len())?;
+        self.fill(frame::HEADER_BYTES + frame.body_len())?;
         let whole = self.body().len() == frame.body_len() && frame.fits(self.body());
         Ok(if whole { Step::Frame(frame) } else { Step::Unreadable })
     }
@@ -60,11 +61,11 @@ impl FrameReader {
     }
 
     pub(crate) fn body(&self) -> &[u8] {
-        &self.raw[frame::HEADER..]
+        &self.raw[frame::HEADER_BYTES..]
     }
 
     pub(crate) fn head(&self) -> &[u8] {
-        &self.raw[..frame::HEADER]
+        &self.raw[..frame::HEADER_BYTES]
     }
 
     /// Everything from the frame read last to the end of the file.

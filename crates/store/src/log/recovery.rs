@@ -1,4 +1,4 @@
-//! From the files of a directory back to the state, with the history the log still holds.
+//! Recovery: rebuilds the state and its history from the files of a directory.
 //!
 //! The newest readable snapshot is where history begins; every frame after it is applied as it was when it
 //! was written. A frame that cannot be read ends the log if it can be the remains of a write that was never
@@ -13,7 +13,7 @@ use crate::disk::Disk;
 use crate::model::Event;
 use crate::open_error::OpenError;
 use crate::options::HistoryLimits;
-use crate::state::{GENESIS, State};
+use crate::state::{EMPTY_STORE_REVISION, State};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) struct Recovery<'a> {
     disk: &'a dyn Disk,
     pub(crate) dir: &'a Path,
     limits: &'a HistoryLimits,
-    /// Take what can be had instead of insisting that everything fits together.
+    /// Keep what can be read instead of failing at the first inconsistency.
     pub(crate) salvage: bool,
     pub(crate) state: State,
     pub(crate) store: Option<u128>,
@@ -30,7 +30,7 @@ pub(crate) struct Recovery<'a> {
     pub(crate) snapshot: Option<u64>,
     /// The last revision in the log.
     pub(crate) position: u64,
-    /// Known to have been durable at some time.
+    /// The last revision that is known to have been durable.
     pub(crate) durable: u64,
     pub(crate) segments: Vec<Segment>,
     pub(crate) tail: Tail,
@@ -62,9 +62,9 @@ impl<'a> Recovery<'a> {
             salvage: false,
             state: State::empty(),
             store: None,
-            base: GENESIS,
-            position: GENESIS,
-            durable: GENESIS,
+            base: EMPTY_STORE_REVISION,
+            position: EMPTY_STORE_REVISION,
+            durable: EMPTY_STORE_REVISION,
             snapshot: None,
             segments: Vec::new(),
             tail: Tail::default(),
@@ -83,7 +83,7 @@ impl<'a> Recovery<'a> {
         for (index, &base) in listing.segments.iter().enumerate() {
             let next = listing.segments.get(index + 1);
             if index < first {
-                // Covered by the snapshot; only its name matters, to remove it one day.
+                // Covered by the snapshot; only its name is needed, to remove it later.
                 self.segments.push(Segment { base, last: *next.unwrap_or(&base), len: 0 });
                 continue;
             }
@@ -119,14 +119,14 @@ impl<'a> Recovery<'a> {
         }
         // Before the second snapshot is written, the log is still there from the beginning.
         let Some((error, partial)) = damage else { return Ok(()) };
-        if listing.segments.first() == Some(&GENESIS) {
+        if listing.segments.first() == Some(&EMPTY_STORE_REVISION) {
             return Ok(());
         }
         (self.base, self.state) = (partial.revision, partial);
         if self.salvage { Ok(()) } else { Err(error) }
     }
 
-    /// Applies a segment and gives the length of its intact part.
+    /// Applies a segment and returns the length of its intact part.
     fn replay(&mut self, base: u64, is_last: bool) -> Result<u64, OpenError> {
         let (header, mut reader) = FrameReader::open(self.disk, self.dir, FileKind::Segment, base)?;
         if *self.store.get_or_insert(header.store) != header.store {

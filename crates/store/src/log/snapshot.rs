@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Objects are framed in chunks of about this size.
-const CHUNK: usize = 256 << 10;
+const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes that are written before they are synced. File systems that order data before metadata make a sync of the log
 /// wait for whatever else is unwritten: that must never be a whole snapshot.
-const UNSYNCED: usize = 1 << 20;
+const MAX_UNSYNCED_BYTES: usize = 1 << 20;
 
 /// Writes the objects as they were at `header.revision`, which the history of `state` must reach.
 pub(crate) fn write(disk: &dyn Disk, dir: &Path, header: FileHeader, state: &State) -> io::Result<()> {
@@ -28,7 +28,7 @@ pub(crate) fn write(disk: &dyn Disk, dir: &Path, header: FileHeader, state: &Sta
                 chunks.begin();
                 put_object(&mut chunks.buffer, name, object, entry);
                 chunks.count += 1;
-                if chunks.buffer.len() >= CHUNK {
+                if chunks.buffer.len() >= CHUNK_BYTES {
                     chunks.finish(Kind::Objects)?;
                 }
             }
@@ -48,7 +48,7 @@ struct Chunks<'a> {
     count: u32,
     total: u64,
     unsynced: usize,
-    /// Over the headers of all frames, each of which vouches for its body.
+    /// Over the headers of all frames, each of which has the checksum of its body.
     crc: u32,
     header: FileHeader,
 }
@@ -63,11 +63,11 @@ impl Chunks<'_> {
     fn finish(&mut self, kind: Kind) -> io::Result<()> {
         let frame = Frame { count: self.count, ..Frame::new(kind, self.header.revision) };
         frame.finish(&mut self.buffer, self.start);
-        self.crc = crc32c::crc32c_append(self.crc, &self.buffer[..frame::HEADER]);
+        self.crc = crc32c::crc32c_append(self.crc, &self.buffer[..frame::HEADER_BYTES]);
         self.total += u64::from(self.count);
         self.file.write_all(&self.buffer)?;
         self.unsynced += self.buffer.len();
-        if self.unsynced >= UNSYNCED {
+        if self.unsynced >= MAX_UNSYNCED_BYTES {
             self.file.sync()?;
             self.unsynced = 0;
         }
@@ -83,7 +83,7 @@ impl Chunks<'_> {
     }
 }
 
-/// Loads the snapshot of `revision` into `state`, and gives the store it belongs to. After an error the state
+/// Loads the snapshot of `revision` into `state`, and returns the id of the store it belongs to. After an error the state
 /// holds what came before the damage.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path, revision: u64, state: &mut State) -> Result<u128, OpenError> {
     let (header, mut reader) = FrameReader::open(disk, dir, FileKind::Snapshot, revision)?;
