@@ -1,4 +1,4 @@
-//! The cheapest honest client: one HTTP/1.1 connection over TLS, kept open, one request at a time.
+//! The cheapest realistic client: one HTTP/1.1 connection over TLS, kept open, one request at a time.
 
 use super::target::Target;
 use crate::failure::Failure;
@@ -47,7 +47,7 @@ impl Client {
         Ok(Self { target: target.clone(), requests, connection })
     }
 
-    /// Any answer, read to its end.
+    /// Sends a request and reads the response to its end, whatever its status.
     pub(super) async fn ask(
         &mut self,
         method: Method,
@@ -85,7 +85,7 @@ impl Client {
         self.requests.send_request(request).await.map_err(|e| failed(&e))
     }
 
-    /// An answer of success; anything else ends the run, because it would measure something else.
+    /// Like `ask`, but a response other than success ends the run, because it would measure something else.
     pub(super) async fn must(
         &mut self,
         method: Method,
@@ -114,12 +114,12 @@ impl Client {
         self.must(Method::PATCH, &path, APPLY, body).await
     }
 
-    /// A change to one object.
+    /// Changes one object by a merge patch.
     pub(super) async fn merge(&mut self, path: &str, patch: &Value) -> Result<Bytes, Failure> {
         self.must(Method::PATCH, path, MERGE, transom_object::json::encode(patch).into()).await
     }
 
-    /// Everything that is there, then every change; the connection does nothing else from now on.
+    /// Watches all existing objects and their changes. The connection is used for nothing else.
     pub(super) async fn watch(mut self, path: &str) -> Result<Watch, Failure> {
         let path = format!("{path}{}watch=true", if path.contains('?') { '&' } else { '?' });
         let response = self.send(Method::GET, &path, JSON, Bytes::new()).await?;
@@ -133,20 +133,21 @@ impl Client {
 /// A stream of changes.
 pub(super) struct Watch {
     body: Incoming,
-    /// What was received and not yet taken, from the beginning of an event.
+    /// Received and not yet returned, from the beginning of an event.
     read: BytesMut,
     path: String,
     _client: Client,
 }
 
 impl Watch {
-    /// The next object that was added, changed or deleted, with the word for it.
+    /// The type of the next event, and its object.
     pub(super) async fn next(&mut self) -> Result<(String, Value), Failure> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line = self.read.split_to(end + 1);
-                let mut event: Value = serde_json::from_slice(&line)
-                    .map_err(|e| Failure::new(format!("{} sent no event: {e}", self.path)))?;
+                let mut event: Value = serde_json::from_slice(&line).map_err(|e| {
+                    Failure::new(format!("{} sent something that is not an event: {e}", self.path))
+                })?;
                 let word = event["type"].as_str().unwrap_or_default().to_owned();
                 return Ok((word, event["object"].take()));
             }

@@ -14,9 +14,9 @@ use transom_function::error_chain::chain;
 use transom_runner::{Endpoint, Router};
 
 /// Calls before those that count, for caches and connections.
-const WARM_UP: usize = 200;
+const WARM_UP_CALLS: usize = 200;
 /// Requests that are copied in advance at a time, outside of the measured time.
-const BATCH: usize = 100;
+const BATCH_CALLS: usize = 100;
 
 /// Measure the cost of a function call: of a built-in function in this process, and of function servers
 #[derive(Args)]
@@ -88,7 +88,7 @@ struct Calls {
 impl Calls {
     /// Calls a function often: the time that a call takes, and its processor time in the process that serves it.
     async fn measure(&self, name: &str, pid: u32) -> Result<[Figure; 2], Failure> {
-        self.call(name, WARM_UP).await?;
+        self.call(name, WARM_UP_CALLS).await?;
         let before = processor_time(pid)?;
         let took = self.call(name, self.count).await?;
         let used = processor_time(pid)? - before;
@@ -103,8 +103,8 @@ impl Calls {
     async fn call(&self, name: &str, count: usize) -> Result<f64, Failure> {
         let step = StepRef { name: "bench", index: 0, iteration: 0, function: name };
         let mut seconds = 0.0;
-        for batch in (0..count).step_by(BATCH) {
-            let requests = vec![self.request.clone(); BATCH.min(count - batch)];
+        for batch in (0..count).step_by(BATCH_CALLS) {
+            let requests = vec![self.request.clone(); BATCH_CALLS.min(count - batch)];
             let began = Instant::now();
             for request in requests {
                 self.functions.run(step, request).await.map_err(|e| Failure::new(e.to_string()))?;

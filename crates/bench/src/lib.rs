@@ -1,4 +1,4 @@
-//! `transom-bench`: what things cost, measured from outside.
+//! `transom-bench`: benchmarks of servers, planes and functions, from outside of their processes.
 //!
 //! | command | measures |
 //! |---|---|

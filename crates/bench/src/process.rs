@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use std::time::Duration;
 
 /// The kernel counts processor time for programs in hundredths of a second, whatever it does itself.
-const TICK: Duration = Duration::from_millis(10);
+const TICK_DURATION: Duration = Duration::from_millis(10);
 
 /// A megabyte, in bytes.
 pub(super) const MB: f64 = 1e6;
@@ -41,7 +41,9 @@ fn cpu_of(pid: u32) -> Result<Duration, Failure> {
     let path = format!("/proc/{pid}/stat");
     let stat =
         std::fs::read_to_string(&path).map_err(|e| Failure::new(format!("cannot read {path}: {e}")))?;
-    ticks(&stat).map(|ticks| TICK * ticks).ok_or_else(|| Failure::new(format!("{path} has no times")))
+    ticks(&stat)
+        .map(|ticks| TICK_DURATION * ticks)
+        .ok_or_else(|| Failure::new(format!("{path} has no times")))
 }
 
 /// In user mode and in the kernel: the 14th and 15th field. The second, a name in parentheses, may hold anything.

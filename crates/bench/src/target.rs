@@ -15,7 +15,7 @@ pub(super) struct Target {
     pub(super) authority: String,
     pub(super) name: ServerName<'static>,
     pub(super) tls: Arc<rustls::ClientConfig>,
-    /// `Bearer …`, unless a client certificate speaks for the user.
+    /// `Bearer …`, unless the user has a client certificate.
     pub(super) credential: Option<String>,
 }
 

@@ -19,13 +19,13 @@ use tokio::sync::{Notify, watch};
 use transom_object::GroupVersionKind;
 
 /// The wait before a failed list or watch is tried again for the first time. It doubles with each further attempt.
-const FIRST_RETRY: Duration = Duration::from_millis(50);
+const MIN_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// The longest wait before a failed list or watch is tried again.
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// How long one watch request lives on the server.
 const STREAM_SECONDS: u64 = 290;
 /// A stream without data for longer than the server may keep it open is treated as ended.
-const DEAD_STREAM_AFTER: Duration = Duration::from_secs(STREAM_SECONDS + 30);
+const STREAM_TIMEOUT: Duration = Duration::from_secs(STREAM_SECONDS + 30);
 /// The most bytes of a line of a watch. No object is as large.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
@@ -265,7 +265,7 @@ impl Mirror {
 
     /// Keeps the mirror up to date. Never returns.
     pub(super) async fn follow(&self, cluster: &Cluster) {
-        let mut wait = FIRST_RETRY;
+        let mut wait = MIN_RETRY_INTERVAL;
         let mut from = None;
         loop {
             let ended = match from.take() {
@@ -275,7 +275,7 @@ impl Mirror {
             match ended {
                 Ok(version) => {
                     from = Some(version);
-                    wait = FIRST_RETRY;
+                    wait = MIN_RETRY_INTERVAL;
                 }
                 Err(e) => {
                     if e.is_not_found() || e.is_unknown_kind() {
@@ -287,8 +287,8 @@ impl Mirror {
                     self.condition.send_replace(Some(Err(Arc::new(e))));
                     tokio::select! {
                         biased;
-                        () = self.retry.notified() => wait = FIRST_RETRY,
-                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(LONGEST_RETRY),
+                        () = self.retry.notified() => wait = MIN_RETRY_INTERVAL,
+                        () = tokio::time::sleep(wait) => wait = (wait * 2).min(MAX_RETRY_INTERVAL),
                     }
                 }
             }
@@ -341,7 +341,7 @@ impl Mirror {
         let mut body = cluster.watch(&kind, &version, STREAM_SECONDS).await?;
         let mut buffer = Vec::new();
         loop {
-            let frame = match tokio::time::timeout(DEAD_STREAM_AFTER, body.frame()).await {
+            let frame = match tokio::time::timeout(STREAM_TIMEOUT, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(e))) => return Err(Error::transport(e)),
                 Ok(None) | Err(_) => return Ok(version),

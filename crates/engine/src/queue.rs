@@ -99,7 +99,7 @@ pub enum Next {
 }
 
 /// The longest that a key waits: longer than a process runs, and short enough to be added to any time.
-const LONGEST_WAIT: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+const MAX_DELAY: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// How many conflicts in a row are retried at once; after that a key backs off.
 const MAX_IMMEDIATE_CONFLICTS: u32 = 3;
@@ -335,7 +335,7 @@ impl Queue {
                 false
             }
             Next::After(delay) => {
-                state.delay(key, now + delay.min(LONGEST_WAIT));
+                state.delay(key, now + delay.min(MAX_DELAY));
                 false
             }
             Next::Gone if !changed => {

@@ -1,4 +1,4 @@
-//! Whether an apply would change anything, judged from the object alone.
+//! Whether an apply would change anything, decided from the object alone.
 //!
 //! Server-side apply writes the values of an intent to an object and records in `managedFields` which fields the intent
 //! had. So an apply changes nothing if the object has every value of the intent and the owner's entry has exactly the

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
-/// The two forms of OpenAPI differ in where references point and in what may stand beside them.
+/// The two versions of OpenAPI differ in where references point and in which keywords may be beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Swagger, served at `/openapi/v2`.
@@ -158,7 +158,7 @@ fn zero(ty: &Ty, may_be_absent: bool) -> Option<Value> {
     }
 }
 
-/// Metadata is the same everywhere and described nowhere in particular.
+/// The description of metadata is the same for all kinds.
 fn standard_description(f: &Field) -> Option<&'static str> {
     match &f.ty.shape {
         Shape::Struct(index) if f.name == "metadata" => match types().at(*index).short_name() {

@@ -59,10 +59,10 @@ pub enum ProtoError {
     },
 }
 
-/// Messages within messages. Schemas of CRDs are the deepest we know.
+/// The most levels of messages within messages. Schemas of CRDs are the deepest in practice.
 const MAX_DEPTH: usize = 128;
 
-/// Messages altogether: each costs far more as JSON than the two bytes it may have on the wire.
+/// The most messages altogether: each costs far more as JSON than the two bytes it may have on the wire.
 const MAX_MESSAGES: usize = 400_000;
 
 /// Reads a body of `application/vnd.kubernetes.protobuf`.

@@ -5,7 +5,7 @@ use transom_object::quantity::{MILLI, ParseError, Quantity};
 use transom_object::time::{self, Timestamp};
 
 /// Seconds of 0001-01-01T00:00:00Z, Go's zero time.
-const ZERO_TIME: i64 = -62_135_596_800;
+const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
 /// A quantity as Go writes it after reading it.
 pub fn quantity(text: &str) -> Result<String, ParseError> {
@@ -27,7 +27,7 @@ pub fn time(text: &str, micro: bool) -> Result<Value, String> {
 /// A moment in UTC; Go's zero time is `null`.
 pub fn moment(at: Timestamp, micro: bool) -> Value {
     match at {
-        at if at.as_second() == ZERO_TIME && at.subsec_nanosecond() < 1000 => Value::Null,
+        at if at.as_second() == ZERO_TIME_SECONDS && at.subsec_nanosecond() < 1000 => Value::Null,
         at if micro => time::format_micro(at).into(),
         at => time::format(at).into(),
     }

@@ -1,5 +1,5 @@
-//! A JSON document as Go's typed decoder and encoder see it: unknown fields fall away, wrong types are
-//! errors in Go's words, zero values appear or vanish by the `omitempty` of each field.
+//! A JSON document as Go's typed decoder and encoder read and write it: unknown fields are dropped, wrong
+//! types are errors with Go's messages, and zero values are written or left out by the `omitempty` of each field.
 
 use super::scalars;
 use super::table::{Field, Flat, Shape, Ty, Type, Types, types};
@@ -16,7 +16,7 @@ use transom_object::quantity::ParseError;
 pub struct TypeError(pub String);
 
 /// Strict decoding names at most this many fields, as upstream does.
-const MAX_UNKNOWN: usize = 100;
+const MAX_UNKNOWN_FIELDS: usize = 100;
 
 /// Rewrites `value` as a decode into the Go type and an encode would.
 /// Returns the paths of the fields that the type does not have.
@@ -47,7 +47,7 @@ struct Walk {
     /// The innermost struct, which Go names in its errors.
     owner: Option<&'static str>,
     unknown: BTreeSet<String>,
-    /// Inside types with a decoder of their own, unknown fields go unreported.
+    /// Inside types with a decoder of their own, unknown fields are not reported.
     quiet: bool,
     /// The first wrong type. Go reads on after one, because an error from a type with a decoder of its
     /// own ends the reading at once and wins.
@@ -225,7 +225,7 @@ impl Walk {
     }
 
     fn report(&mut self, name: &str) {
-        if self.quiet || self.unknown.len() >= MAX_UNKNOWN {
+        if self.quiet || self.unknown.len() >= MAX_UNKNOWN_FIELDS {
             return;
         }
         let mut path = String::new();

@@ -59,7 +59,7 @@ impl Failure {
         ExitCode::FAILURE
     }
 
-    /// Prints to stderr as something that is wrong but stops nothing.
+    /// Prints to stderr as something that is wrong but does not stop the command.
     pub(crate) fn warn(&self) {
         anstream::eprintln!("{}", FailureDisplay { failure: self, level: Level::Warning, colour: true });
     }
@@ -77,7 +77,7 @@ enum Level {
     Warning,
 }
 
-/// A failure as it is printed. Colours are removed again on their way to anything but a terminal that wants them.
+/// A failure as it is printed. Colours are removed again on their way to anything but a terminal that supports them.
 struct FailureDisplay<'a> {
     failure: &'a Failure,
     level: Level,

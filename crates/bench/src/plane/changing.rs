@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// A part that takes longer to be re-created counts as an outlier.
-const OUTLIER: Duration = Duration::from_millis(20);
+const OUTLIER_LATENCY: Duration = Duration::from_millis(20);
 
 /// A ConfigMap of a composite resource.
 struct Part {
@@ -110,7 +110,7 @@ impl Run<'_> {
                 *part = new;
             }
         }
-        let outliers = each.iter().filter(|took| **took > OUTLIER).count();
+        let outliers = each.iter().filter(|took| **took > OUTLIER_LATENCY).count();
         let timings =
             self.note_times("part deleted to re-created, median", "part deleted to re-created, 99 %", each);
         self.note("part deleted to re-created, longest", timings.percentile(1.0), "ms");

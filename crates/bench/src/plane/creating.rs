@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 /// Clients of a burst.
 const CLIENTS: usize = 32;
 /// A burst that takes longer fails the run.
-const BURST_WITHIN: Duration = Duration::from_secs(1_800);
+const BURST_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// A definition that is not served after this time fails the run.
-const SERVED_WITHIN: Duration = Duration::from_secs(60);
+const SERVED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a plane had used and counted at some time.
 struct Usage {
@@ -118,8 +118,8 @@ impl Run<'_> {
             }
             Ok::<_, Failure>(began.elapsed())
         };
-        let late = |_| Failure::new(format!("a burst is not ready after {} s", BURST_WITHIN.as_secs()));
-        let (created, took) = tokio::join!(creating, tokio::time::timeout(BURST_WITHIN, waiting));
+        let late = |_| Failure::new(format!("a burst is not ready after {} s", BURST_TIMEOUT.as_secs()));
+        let (created, took) = tokio::join!(creating, tokio::time::timeout(BURST_TIMEOUT, waiting));
         created?;
         self.made += count;
         took.map_err(late)?
@@ -130,8 +130,8 @@ impl Run<'_> {
 async fn served(client: &mut Client, collection: &str) -> Result<(), Failure> {
     let began = Instant::now();
     while client.ask(Method::GET, collection, "", Default::default()).await?.0 != StatusCode::OK {
-        if began.elapsed() > SERVED_WITHIN {
-            let late = SERVED_WITHIN.as_secs();
+        if began.elapsed() > SERVED_TIMEOUT {
+            let late = SERVED_TIMEOUT.as_secs();
             return Err(Failure::new(format!("{collection} is not served after {late} s")));
         }
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 /// A change that takes longer to have its effect fails the run. Crossplane's polls are a minute apart.
-const EFFECT_WITHIN: Duration = Duration::from_secs(150);
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Measure a whole control plane: how soon composite resources are ready, what they cost, how soon drift is reverted
 #[derive(Args)]
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
         Duration::from_millis(self.options.pause.into())
     }
 
-    /// Until what was asked for has had all its consequences.
+    /// Waits until the work that earlier requests caused should be done: the time of `--quiet`.
     async fn quiet(&self) {
         tokio::time::sleep(Duration::from_secs(self.options.quiet.into())).await;
     }
@@ -201,8 +201,8 @@ async fn until(watch: &mut Watch, expected: impl Fn(&str, &Value) -> bool) -> Re
             }
         }
     };
-    let late = || Failure::new(format!("a change had no effect within {} s", EFFECT_WITHIN.as_secs()));
-    tokio::time::timeout(EFFECT_WITHIN, reading).await.map_err(|_| late())?
+    let late = || Failure::new(format!("a change had no effect within {} s", EFFECT_TIMEOUT.as_secs()));
+    tokio::time::timeout(EFFECT_TIMEOUT, reading).await.map_err(|_| late())?
 }
 
 /// Reads and ignores events for a while: what was received before a change must not delay what is received after it.

@@ -2,13 +2,13 @@
 
 use super::platform::stacks;
 use super::running::{Counters, OwnPlane};
-use super::{EFFECT_WITHIN, Run, millis, name};
+use super::{EFFECT_TIMEOUT, Run, millis, name};
 use crate::failure::Failure;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Reconciles over which the cost of one is measured.
-const TOUCHES: usize = 1_000;
+const MEASURED_RECONCILES: usize = 1_000;
 
 impl Run<'_> {
     pub(super) async fn idle(&mut self) -> Result<(), Failure> {
@@ -30,8 +30,8 @@ impl Run<'_> {
     pub(super) async fn cost(&self) -> Result<f64, Failure> {
         let mut client = self.plane.connect().await?;
         let (before, cpu) = (Counters::read(&mut client).await?.reconciles, self.plane.cpu()?);
-        let step = (self.made / TOUCHES).max(1);
-        let count = self.scaled(TOUCHES).min(self.made);
+        let step = (self.made / MEASURED_RECONCILES).max(1);
+        let count = self.scaled(MEASURED_RECONCILES).min(self.made);
         for number in 0..count {
             let one = format!("{}/{}", stacks(), name((number * step) % self.made));
             let touch = json!({"metadata": {"annotations": {"bench.transom.example/touched": format!("{number} of {}", self.made)}}});
@@ -39,7 +39,7 @@ impl Run<'_> {
         }
         let began = Instant::now();
         while Counters::read(&mut client).await?.reconciles < before + count as u64 {
-            if began.elapsed() > EFFECT_WITHIN {
+            if began.elapsed() > EFFECT_TIMEOUT {
                 return Err(Failure::new("not everything that was touched is reconciled"));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -61,7 +61,7 @@ impl Run<'_> {
         let serving = began.elapsed();
         let mut client = self.plane.connect().await?;
         while Counters::read(&mut client).await?.reconciles < self.made as u64 {
-            if began.elapsed() > EFFECT_WITHIN {
+            if began.elapsed() > EFFECT_TIMEOUT {
                 return Err(Failure::new("not everything is reconciled after a restart"));
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

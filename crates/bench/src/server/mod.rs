@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 const NAMESPACE: &str = "bench";
 const WIDGETS: &str = "widgets";
 /// Objects in a list.
-const LISTED: usize = 500;
+const LIST_OBJECTS: usize = 500;
 /// How long a new kind may take to be served.
-const SERVED_WITHIN: Duration = Duration::from_secs(30);
+const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Measure a Kubernetes API server: latency, throughput, memory
 #[derive(Args)]
@@ -100,7 +100,7 @@ impl Run<'_> {
         let mut client = Client::connect(self.target).await?;
         first_accepted(&mut client, WIDGETS).await?;
         let all = collection(WIDGETS, NAMESPACE);
-        for i in 0..LISTED {
+        for i in 0..LIST_OBJECTS {
             client.create(&all, object(WIDGETS, &format!("read-{i:05}"))).await?;
         }
         let (all, target) = (&all, self.target);
@@ -112,7 +112,7 @@ impl Run<'_> {
         self.note("get, 1 client, 99 %", alone.percentile(0.99), "ms");
         let many = load::run(target, self.clients(), self.scaled(10_000), get).await?;
         self.note("get, many clients", many.per_second(), "/s");
-        let whole = &format!("{all}?limit={LISTED}");
+        let whole = &format!("{all}?limit={LIST_OBJECTS}");
         let list = async |c: &mut Client, _| c.get(whole).await.map(drop);
         load::run(target, 1, self.scaled(5), list).await?;
         let lists = load::run(target, 1, self.scaled(100), list).await?;
@@ -200,12 +200,12 @@ async fn first_accepted(client: &mut Client, plural: &str) -> Result<Duration, F
     let all = collection(plural, NAMESPACE);
     let began = Instant::now();
     client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await?;
-    while began.elapsed() < SERVED_WITHIN {
+    while began.elapsed() < SERVED_TIMEOUT {
         let (status, _) = client.ask(Method::POST, &all, JSON, body.clone()).await?;
         if status == StatusCode::CREATED {
             return Ok(began.elapsed());
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    Err(Failure::new(format!("{plural} is not served {} s after its definition", SERVED_WITHIN.as_secs())))
+    Err(Failure::new(format!("{plural} is not served {} s after its definition", SERVED_TIMEOUT.as_secs())))
 }

@@ -172,7 +172,7 @@ fn containers(o: &Printed<'_>, pointer: &str) -> (Value, Value) {
 }
 
 pub(super) fn endpoints(o: &Printed<'_>) -> String {
-    const SHOWN: usize = 3;
+    const MAX_PRINTED_ENDPOINTS: usize = 3;
     let mut all = Vec::new();
     for subset in o.list("/subsets") {
         let subset = Printed { object: subset, now: o.now };
@@ -191,7 +191,9 @@ pub(super) fn endpoints(o: &Printed<'_>) -> String {
     }
     match all.len() {
         0 if o.list("/subsets").is_empty() => "<none>".to_owned(),
-        n if n > SHOWN => format!("{} + {} more...", all[..SHOWN].join(","), n - SHOWN),
+        n if n > MAX_PRINTED_ENDPOINTS => {
+            format!("{} + {} more...", all[..MAX_PRINTED_ENDPOINTS].join(","), n - MAX_PRINTED_ENDPOINTS)
+        }
         _ => all.join(","),
     }
 }

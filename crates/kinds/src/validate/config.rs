@@ -9,10 +9,10 @@ use transom_object::json::kind_of;
 use transom_object::meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
 use transom_object::names;
 
-/// Secrets and ConfigMaps hold at most this much data.
-const MAX_SIZE: usize = 1024 * 1024;
+/// The most data in a Secret or ConfigMap.
+const MAX_DATA_BYTES: usize = 1024 * 1024;
 
-/// What built-in kinds ask of a finalizer beyond being a qualified name.
+/// The problem of a finalizer by the rules of built-in kinds, beyond being a qualified name.
 pub fn finalizer_problem(name: &str) -> Option<&'static str> {
     let standard = ["kubernetes", FINALIZER_ORPHAN, FINALIZER_FOREGROUND].contains(&name);
     let why = "name is neither a standard finalizer name nor is it fully qualified";
@@ -56,7 +56,7 @@ pub(super) fn secret(object: &At<'_>, old: Option<&Value>, errors: &mut Vec<Erro
     }
     let data = object.get("data");
     keys(&data, errors);
-    if data.entries().map(|(_, v)| decoded_len(v)).sum::<usize>() > MAX_SIZE {
+    if data.entries().map(|(_, v)| decoded_len(v)).sum::<usize>() > MAX_DATA_BYTES {
         errors.push(too_big(&data.path));
     }
     let required: &[&str] = match object.text("type") {
@@ -119,13 +119,13 @@ pub(super) fn config_map(object: &At<'_>, old: Option<&Value>, errors: &mut Vec<
     }
     let texts: usize = data.entries().map(|(_, v)| v.as_str().map_or(0, str::len)).sum();
     let bytes: usize = binary.entries().map(|(_, v)| decoded_len(v)).sum();
-    if texts + bytes > MAX_SIZE {
+    if texts + bytes > MAX_DATA_BYTES {
         errors.push(too_big(&Path::new("")));
     }
 }
 
 fn too_big(path: &Path) -> Error {
-    let mut error = Error::too_long(path, i64::try_from(MAX_SIZE).unwrap_or(i64::MAX));
+    let mut error = Error::too_long(path, i64::try_from(MAX_DATA_BYTES).unwrap_or(i64::MAX));
     path.as_str().clone_into(&mut error.field);
     error
 }

@@ -1,5 +1,5 @@
-//! What kube-apiserver refuses, in its words. Metadata is judged elsewhere, alike for all kinds; only the
-//! rule for names differs by kind ([`name_rule`]).
+//! Validation, with kube-apiserver's rules and messages. Metadata is validated elsewhere, in the same way for all kinds;
+//! only the rule for names differs by kind ([`name_rule`]).
 
 mod access;
 mod config;
@@ -48,7 +48,7 @@ pub fn validate(new: &Value, old: Option<&Value>, gvk: &GroupVersionKind) -> Vec
     errors
 }
 
-/// The errors of an object's status, for kinds that judge it.
+/// The errors of an object's status, for kinds that validate it.
 pub fn validate_status(new: &Value, gvk: &GroupVersionKind) -> Vec<Error> {
     let mut errors = Vec::new();
     match (&*gvk.group, &*gvk.kind) {
@@ -59,21 +59,21 @@ pub fn validate_status(new: &Value, gvk: &GroupVersionKind) -> Vec<Error> {
     errors
 }
 
-/// Where a webhook is reached, if by URL.
+/// The errors of the URL of a webhook.
 pub fn client_url(value: &Value, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     webhook::url(&At { value, path: path.clone() }, &mut errors);
     errors
 }
 
-/// Where a webhook is reached, if by service.
+/// The errors of the Service of a webhook.
 pub fn client_service(value: &Value, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     webhook::service(&At { value, path: path.clone() }, &mut errors);
     errors
 }
 
-/// What the name of an object of this kind must look like.
+/// The rule for names of objects of this kind.
 pub fn name_rule(gvk: &GroupVersionKind) -> NameRule {
     match (&*gvk.group, &*gvk.kind) {
         ("", "Namespace" | "Service") => names::name_is_dns_label,

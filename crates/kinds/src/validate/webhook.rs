@@ -92,7 +92,7 @@ fn webhook(hook: &At<'_>, errors: &mut Vec<Error>) {
     }
 }
 
-/// Expressions that must hold for the webhook to be asked.
+/// Expressions that must be true for the webhook to be called.
 fn match_conditions(conditions: &At<'_>, errors: &mut Vec<Error>) {
     let count = conditions.items().len();
     if count > MAX_CONDITIONS {

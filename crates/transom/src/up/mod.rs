@@ -80,7 +80,7 @@ enum Shutdown {
     StoreFailed(String),
 }
 
-/// The signals that ask the plane to stop.
+/// The signals that stop the plane.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -94,7 +94,7 @@ impl Signals {
     }
 }
 
-/// Waits until a signal arrives or the store fails for good. A second signal ends the process at once.
+/// Waits until a signal arrives or the store fails permanently. A second signal ends the process at once.
 async fn wait(store: &Store, signals: Signals) -> Shutdown {
     let Signals { mut terminate, mut interrupt } = signals;
     let mut failed = store.failed();
