@@ -19,6 +19,8 @@
 //! | `catalog` | a cache of Compositions, revisions, Functions and ImageConfigs |
 //! | `plane` | what the controllers share |
 
+#![warn(missing_docs)]
+
 mod catalog;
 mod claim;
 mod composite;
@@ -52,6 +54,7 @@ use usage::UsageControllers;
 
 /// What the controllers need.
 pub struct Context {
+    /// The client of the API server.
     pub client: kube::Client,
     /// Calls functions.
     pub runner: Arc<dyn FunctionRunner>,
@@ -59,11 +62,15 @@ pub struct Context {
     pub functions: Installer,
     /// Where packages come from.
     pub packages: PackageSources,
+    /// The source of time.
     pub clock: Clock,
+    /// Is called when an object that users wait for becomes ready or fails.
     pub announce: Announce,
+    /// The metrics of the controllers.
     pub metrics: Arc<Metrics>,
     /// The usages, which the server asks before it deletes an object.
     pub protection: Arc<Protection>,
+    /// How they behave.
     pub options: Options,
 }
 

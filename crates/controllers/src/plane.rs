@@ -57,8 +57,11 @@ impl Default for Options {
 /// A composite resource or claim became ready, or stopped working.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
+    /// The kind of the object.
     pub kind: String,
+    /// Its namespace; empty for a cluster-scoped object.
     pub namespace: String,
+    /// Its name.
     pub name: String,
     /// `None` when it became ready, otherwise why it does not work.
     pub problem: Option<String>,

@@ -1,5 +1,7 @@
 //! The `transom` binary: dispatches commands. The only crate that depends on all others.
 
+#![warn(missing_docs)]
+
 mod cli;
 mod db;
 mod failure;
