@@ -1,4 +1,4 @@
-//! The client of a request, and whether it may do what it asks for.
+//! Authentication and authorization: the client of a request, and whether the request is allowed.
 //!
 //! The [`Authorizer`] is called for every request, those of controllers in the same process included: they arrive with an
 //! [`Identity`] of their own. The writes of the server's upkeep are not requests; see `upkeep::identity`.
@@ -65,7 +65,7 @@ impl Identity {
 const MASTERS: &str = "system:masters";
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// What a request wants to do, and who sent it.
+/// The action of a request, and its user.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     /// The client, before impersonation when the question is whether it may impersonate.
@@ -90,7 +90,7 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// A verb, as yet without what it is about.
+    /// A verb without a resource or path yet.
     pub fn of(user: &'a Identity, verb: &'a str) -> Self {
         let none = "";
         Self {
@@ -125,12 +125,12 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Whether a request may go on.
+/// Whether a request is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may.
+    /// It is allowed.
     Allowed,
-    /// It may not.
+    /// It is denied.
     Denied {
         /// Added to the message for the client; may be empty.
         reason: String,
@@ -148,7 +148,7 @@ impl Decision {
 /// itself, and once more for what the request implies: impersonation, and creation by an update.
 #[async_trait]
 pub trait Authorizer: Send + Sync {
-    /// Whether the request may go on. The client waits for it.
+    /// Decides about one request. The client waits for it.
     async fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
 }
 
@@ -227,7 +227,7 @@ fn refusal(attributes: &Attributes<'_>, reason: &str) -> Status {
     Status::forbidden(&GroupResource::new(group, resource), name, why)
 }
 
-/// The user that a request wants to act as, by its `Impersonate-*` headers; `None` without any.
+/// The user to impersonate, by the request's `Impersonate-*` headers; `None` without any.
 pub fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, Status> {
     let user = header_text(headers, "impersonate-user");
     let groups: Vec<String> = headers

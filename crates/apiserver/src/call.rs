@@ -17,7 +17,7 @@ pub(crate) struct Call {
     pub(crate) accept: Accept,
     pub(crate) user: Identity,
     pub(crate) headers: HeaderMap,
-    /// Sent with the answer, whether the request succeeds or fails.
+    /// Sent with the response, whether the request succeeds or fails.
     pub(crate) warnings: Mutex<Vec<String>>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Requester<'a> {
         Self { user, client: None }
     }
 
-    /// Whether a client asked for the write, whose rights count.
+    /// Whether a client requested the write; its permissions are checked.
     pub(crate) fn is_client(&self) -> bool {
         self.client.is_some()
     }

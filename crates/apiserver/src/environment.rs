@@ -1,4 +1,4 @@
-//! Time and randomness. A simulation brings its own, so that a run can be repeated.
+//! Time and random numbers. A simulation has its own, so that a run can be repeated.
 
 use crate::server::Inner;
 use transom_object::time::{self, Timestamp};

@@ -1,4 +1,4 @@
-//! Version, and whether the server is well.
+//! Version, liveness and readiness.
 
 use crate::body::ApiBody;
 use crate::request::Query;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use transom_store::Store;
 
-/// The Kubernetes minor whose behaviour we serve. Clients gate features on it.
-pub const MINOR: &str = "36";
+/// The minor version of Kubernetes whose behaviour is served. Clients choose features by it.
+pub const KUBERNETES_MINOR: &str = "36";
 
 pub fn version() -> Value {
     json!({
         "major": "1",
-        "minor": MINOR,
-        "gitVersion": format!("v1.{MINOR}.0+transom-{}", env!("CARGO_PKG_VERSION")),
+        "minor": KUBERNETES_MINOR,
+        "gitVersion": format!("v1.{KUBERNETES_MINOR}.0+transom-{}", env!("CARGO_PKG_VERSION")),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
@@ -23,9 +23,9 @@ pub fn version() -> Value {
         "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
         "emulationMajor": "1",
-        "emulationMinor": MINOR,
+        "emulationMinor": KUBERNETES_MINOR,
         "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": MINOR,
+        "minCompatibilityMinor": KUBERNETES_MINOR,
     })
 }
 
@@ -37,11 +37,11 @@ fn go_arch() -> &'static str {
     }
 }
 
-/// The result of a check: why it failed, in a form that any client may read.
+/// The result of a check, with the reason of a failure as clients may see it.
 type Outcome = Result<(), String>;
 
-/// A store that failed for good makes the server neither alive nor ready; one that refuses writes for now, because its
-/// disk is full for example, still serves reads and recovers by itself.
+/// A store that failed permanently makes the server neither live nor ready. A store that refuses writes temporarily, for
+/// example because its disk is full, still serves reads and recovers by itself, so it is only not ready.
 fn check_store(store: &Store, probe: &str) -> Outcome {
     let failed = store.failed().borrow().clone();
     let refusing = || store.refusing().borrow().as_ref().map(|why| format!("writes are refused: {why}"));
@@ -49,19 +49,19 @@ fn check_store(store: &Store, probe: &str) -> Outcome {
     failed.or(refusing).map_or(Ok(()), Err)
 }
 
-/// Whether something in the process is ready to do its part.
+/// Returns whether a part of the process is ready.
 pub type Check = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Named checks behind `/healthz`, `/livez` and `/readyz`.
 #[derive(Default)]
 pub struct Health {
     stopping: AtomicBool,
-    /// What else must be ready.
+    /// Other parts of the process that must be ready.
     others: Vec<(&'static str, Check)>,
 }
 
 impl Health {
-    /// `/readyz` waits for these, too.
+    /// `/readyz` includes these checks.
     pub fn with(others: Vec<(&'static str, Check)>) -> Self {
         Self { others, ..Self::default() }
     }

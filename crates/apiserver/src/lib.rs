@@ -5,8 +5,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `server` | one request's way through the server |
-//! | `request`, `negotiate`, `auth` | what a request asks for, the form of the response, and who may |
+//! | `server` | the path of a request through the server |
+//! | `request`, `negotiate`, `auth` | the parsed request, the format of the response, and the user with its permissions |
 //! | `admission` | plugins that change or refuse writes |
 //! | `registry`, `resource`, `strategy`, `subresource` | what is served, and how kinds differ |
 //! | `crd` | custom kinds |

@@ -1,4 +1,4 @@
-//! Content negotiation: what a client sent, and what it wants back.
+//! Content negotiation: the media types of request and response.
 
 use http::{HeaderMap, header};
 use transom_object::Status;
@@ -10,7 +10,7 @@ pub enum Format {
     Yaml,
 }
 
-/// Which representation of objects to answer with. `version` is that of `meta.k8s.io`.
+/// The representation of objects in the response. `version` is that of `meta.k8s.io`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Representation {
     Object,
@@ -33,9 +33,9 @@ pub enum BodyType {
     Protobuf,
 }
 
-/// What objects are answered as. Protobuf is read, and never written.
+/// The media types of responses. Protobuf is read, and never written.
 pub(crate) const OFFERED: &str = "application/json, application/yaml";
-/// What the bodies of requests may be written as, for kinds that have a protobuf form.
+/// The media types of requests, for kinds that have a protobuf form.
 const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 struct MediaType<'a> {
@@ -96,7 +96,7 @@ impl Accept {
         Err(Unacceptable { known_type })
     }
 
-    /// For errors, which are answered even when the Accept header is unusable.
+    /// For errors, which get a response even when the Accept header is unusable.
     pub fn fallback() -> Self {
         Self { format: Format::Json, representation: Representation::Object, pretty: false }
     }
@@ -105,7 +105,7 @@ impl Accept {
 /// The client accepts nothing that the server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unacceptable {
-    /// It lists a media type that is offered, though not in the representation it wants.
+    /// It lists a media type that is offered, but not in the representation that it requests.
     known_type: bool,
 }
 

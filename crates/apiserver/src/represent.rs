@@ -1,4 +1,4 @@
-//! Objects as clients want to see them: whole, as metadata only, or as rows of a table.
+//! Representations of objects that clients request: whole, as metadata only, or as rows of a table.
 
 use crate::negotiate::Representation;
 use crate::resource::Resource;
@@ -33,7 +33,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// One entry, as `get`, writes and watch events show it.
+    /// One entry, as responses to `get` and writes and watch events contain it.
     pub(crate) fn entry(&self, entry: &Entry) -> Result<Bytes, Status> {
         match self.representation {
             Representation::Object => self.resource.serve(entry),

@@ -1,4 +1,4 @@
-//! From what a verb decided to an HTTP response.
+//! From the result of a verb to an HTTP response.
 
 use crate::body::ApiBody;
 use crate::negotiate::{Accept, Format};
@@ -12,9 +12,9 @@ use std::io::Write;
 use transom_object::{Status, json, yaml};
 
 /// Lists and documents above this size are compressed for clients that accept it.
-const GZIP_ABOVE: u64 = 128 * 1024;
+const GZIP_ABOVE_BYTES: u64 = 128 * 1024;
 
-/// What a verb answers, before it is put in the client's format.
+/// The result of a verb, before it is encoded in the format that the client accepts.
 pub enum Payload {
     /// Encoded JSON, possibly in pieces.
     Json(VecDeque<Bytes>),
@@ -97,7 +97,7 @@ pub fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<ApiBody> {
 pub fn compress(mut response: Response<ApiBody>, accept_encoding: &str) -> Response<ApiBody> {
     let wanted = accept_encoding.split(',').any(|e| e.trim().starts_with("gzip"));
     let done = response.headers().contains_key(header::CONTENT_ENCODING);
-    if done || !wanted || response.body().known_length().is_none_or(|n| n <= GZIP_ABOVE) {
+    if done || !wanted || response.body().known_length().is_none_or(|n| n <= GZIP_ABOVE_BYTES) {
         return response;
     }
     let ApiBody::Chain(parts) = std::mem::replace(response.body_mut(), ApiBody::empty()) else {

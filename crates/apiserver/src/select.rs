@@ -1,4 +1,4 @@
-//! Which objects of a collection a request is about.
+//! Selection of the objects of a collection by namespace, labels and fields.
 
 use crate::resource::Resource;
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ pub(crate) struct Filter {
     decodes: bool,
 }
 
-/// Namespaces and custom kinds beside them have none to select by; other kinds do not mind.
+/// Whether `metadata.namespace` is a field selector of the resource: Namespaces and cluster-scoped custom kinds have none.
 fn has_namespace_label(resource: &Resource) -> bool {
     resource.namespaced || (resource.definition.is_none() && !resource.is_namespace())
 }

@@ -1,6 +1,6 @@
 //! Service account tokens: signed on request, checked on use.
 //!
-//! A token is an ES256 JWT with the claims Kubernetes uses. It is good only while its service account exists with
+//! A token is an ES256 JWT with the claims Kubernetes uses. It is valid only while its service account exists with
 //! the same uid, so that deleting an account ends its tokens.
 
 use crate::auth::Identity;
@@ -18,14 +18,14 @@ use transom_store::Key;
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 const HEADER: &str = r#"{"alg":"ES256","typ":"JWT"}"#;
 
-/// The key that signs tokens. Tokens outlive a restart if the key does.
+/// The key that signs tokens. Tokens stay valid after a restart if the key is the same.
 pub struct Signer {
     key: EcdsaKeyPair,
     random: SystemRandom,
 }
 
 impl Signer {
-    /// A new key, in PKCS#8, to keep and hand to [`Signer::from_pkcs8`].
+    /// A new key, in PKCS#8, to keep and pass to [`Signer::from_pkcs8`].
     pub fn generate() -> Result<Vec<u8>, String> {
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map(|doc| doc.as_ref().to_vec())
@@ -64,7 +64,7 @@ impl Signer {
     }
 }
 
-/// What a token is good with, besides its service account: while that object exists with this uid.
+/// The object that a token is bound to, besides its service account: it is valid while the object exists with this uid.
 pub(crate) struct Bound {
     /// `pod` or `secret`, as the claim is called.
     pub(crate) claim: &'static str,

@@ -85,7 +85,7 @@ impl Chain {
         self.0.iter().map(AsRef::as_ref).filter(wants)
     }
 
-    /// The mutating phase: each plugin sees what the ones before it made of the object. Returns whether any of
+    /// The mutating phase: each plugin receives the object as the plugins before it changed it. Returns whether any of
     /// them replaced it.
     pub(crate) async fn mutate(
         &self,
@@ -125,7 +125,7 @@ impl Chain {
     }
 }
 
-/// One review by one plugin. Returns the object it wants instead, if any.
+/// One review by one plugin. Returns the object that replaces the reviewed one, if any.
 async fn ask(
     plugin: &dyn Admission,
     phase: Phase,

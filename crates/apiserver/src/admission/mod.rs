@@ -1,4 +1,4 @@
-//! Admission: plugins that change or refuse writes after the client's object is understood and before it is stored.
+//! Admission: plugins that change or refuse writes after the client's object is decoded and before it is stored.
 //!
 //! A plugin is called at the place where Kubernetes calls its admission plugins and webhooks:
 //!
@@ -8,8 +8,8 @@
 //! | update, patch, apply | live object → change, default → field ownership → **mutate** → prepare → validation → **validate** → commit |
 //! | delete, deletecollection | for each object: preconditions → **mutate**, **validate** (old object only) → deletion |
 //!
-//! An update that loses its race against another writer starts over with the newer object, plugins included.
-//! Writes of the server's own upkeep pass through the same plugins. Guarantees: a plugin that does not want an
+//! When another write came first, an update starts over with the newer object, plugins included.
+//! Writes of the server's own upkeep pass through the same plugins. Guarantees: a plugin that does not review an
 //! endpoint costs nothing; a plugin that panics or exceeds `REVIEW_TIMEOUT` fails the reviewed write alone.
 //! Plugins see objects as the requested version serves them. They must not assume that the write succeeds.
 

@@ -1,4 +1,4 @@
-//! What a plugin is given, and what it returns.
+//! The input and the result of a plugin.
 
 use crate::auth::Identity;
 use async_trait::async_trait;
@@ -82,14 +82,14 @@ pub struct Review<'a> {
 pub struct Verdict {
     /// The response to the client instead of the write.
     pub refusal: Option<Box<Status>>,
-    /// The object to go on with, as the requested version serves it. Used in [`Phase::Mutate`] only.
+    /// The object to continue with, as the requested version serves it. Used in [`Phase::Mutate`] only.
     pub object: Option<Value>,
-    /// Sent to the client as `Warning` headers, whatever comes of the request.
+    /// Sent to the client as `Warning` headers, whether or not the request succeeds.
     pub warnings: Vec<String>,
 }
 
 impl Verdict {
-    /// The write may go on as it is.
+    /// The write continues unchanged.
     pub fn allow() -> Self {
         Self::default()
     }
@@ -99,7 +99,7 @@ impl Verdict {
         Self { refusal: Some(Box::new(status)), ..Self::default() }
     }
 
-    /// The write goes on with another object.
+    /// The write continues with another object.
     pub fn replace(object: Value) -> Self {
         Self { object: Some(object), ..Self::default() }
     }

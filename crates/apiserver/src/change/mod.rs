@@ -1,7 +1,7 @@
 //! How an update makes the new object from the live one: a body that replaces it, a patch, an apply, a Scale.
 //!
 //! Pure: given the live object, a change returns the new one or a refusal. `write::update` runs it, and runs it again
-//! when another writer was faster, so it must return the same result for the same live object. It does not use
+//! when another write came first, so it must return the same result for the same live object. It does not use
 //! the store, admission or HTTP.
 
 mod patch;

@@ -79,7 +79,7 @@ impl WriteScale<'_> {
         Ok(new)
     }
 
-    /// The count that a Scale asks for. The schema of a custom kind validates it as part of the object.
+    /// The count in a Scale. The schema of a custom kind validates it as part of the object.
     fn replicas(&self, scale: &Value) -> Result<i64, Status> {
         let n = scale["spec"]["replicas"].as_i64().unwrap_or(0);
         if self.resource.definition.is_some() {

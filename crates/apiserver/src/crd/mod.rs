@@ -19,7 +19,7 @@ use std::sync::Arc;
 use transom_store::Key;
 
 pub(crate) const STORE_KEY: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// Keeps a definition until its instances are gone.
+/// The finalizer that keeps a definition until its instances are removed.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(crate) fn is_definition(resource: &Resource) -> bool {
@@ -29,7 +29,7 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
 /// Serves what a definition describes, from now on. `revision` is the store's: what is older may have been
 /// stored under another schema.
 pub(crate) fn install(server: &Inner, definition: &Value, revision: u64) {
-    let (group, plural) = place(definition);
+    let (group, plural) = group_and_plural(definition);
     let resources = if has_condition(definition, "Established") {
         build::resources(definition, revision, &previous(server, definition))
     } else {
@@ -58,7 +58,7 @@ pub(crate) async fn serve_verbatim(server: &Inner, name: &str) {
     if let Ok(definition) = serde_json::from_slice::<Value>(&entry.body)
         && has_condition(&definition, "Established")
     {
-        let (group, plural) = place(&definition);
+        let (group, plural) = group_and_plural(&definition);
         server.registry.replace(group, plural, build::resources(&definition, server.store.revision(), &[]));
     }
 }
@@ -83,11 +83,11 @@ pub(crate) fn uninstall(server: &Inner, name: &str) {
 
 /// What is served of this definition now.
 fn previous(server: &Inner, definition: &Value) -> Vec<Arc<Resource>> {
-    let (group, plural) = place(definition);
+    let (group, plural) = group_and_plural(definition);
     server.registry.served().all().filter(|r| r.group == group && r.names.plural == plural).cloned().collect()
 }
 
-fn place(definition: &Value) -> (&str, &str) {
+fn group_and_plural(definition: &Value) -> (&str, &str) {
     let spec = &definition["spec"];
     (spec["group"].as_str().unwrap_or_default(), spec["names"]["plural"].as_str().unwrap_or_default())
 }

@@ -38,7 +38,7 @@ pub(crate) fn accept_names(server: &Inner, new: &mut Value, old: Option<&Value>,
     }
 }
 
-/// The storage version joins the list of versions that objects may be stored in; only users take one away.
+/// The storage version joins the list of versions that objects may be stored in; only users remove one.
 pub(crate) fn add_stored_version(definition: &mut Value) {
     if !definition["status"].is_object() {
         definition["status"] = json!({});
@@ -137,7 +137,7 @@ impl Taken {
     }
 }
 
-/// Takes every requested name that is free, keeps the earlier one otherwise, and reports which names are taken.
+/// Accepts every requested name that is free, keeps the accepted one otherwise, and reports which names are in use.
 fn accept(definition: &Value, taken: &Taken, now: &str) -> (Value, Value) {
     let requested = &definition["spec"]["names"];
     let mut accepted = definition["status"]["acceptedNames"].clone();

@@ -1,4 +1,4 @@
-//! Request bodies → normalised objects, with the strictness the client asked for.
+//! Request bodies → normalised objects, with the field validation that the client requested.
 
 mod order;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use transom_object::{GroupKind, GroupVersion, GroupVersionKind, Status, field, json, yaml};
 use transom_schema::own;
 
-/// A decoded body with what a strict decoder would object to.
+/// A decoded body, and the complaints of a strict decoder about it.
 #[derive(Default)]
 pub struct Decoded {
     pub value: Value,
@@ -58,7 +58,7 @@ fn missing_kind(body: &str) -> String {
     format!("Object 'Kind' is missing in '{body}'")
 }
 
-/// Bytes → value, whatever the encoding. `kind` is what the endpoint takes, for the error's sake.
+/// Bytes → value, whatever the encoding. `kind` is the kind that the endpoint accepts, for errors.
 pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
     match ty {
         BodyType::Json => {
@@ -138,8 +138,8 @@ fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
     ))
 }
 
-/// Brings a decoded body into served form, or fails when the client asked for strictness. Warnings are for the
-/// client whatever comes of the request. `json` is the body where it was one: a strict decoder complains in its
+/// Brings a decoded body into served form, or fails when the client asked for strictness. Warnings are sent to
+/// the client whether or not the request succeeds. `json` is the body where it was one: a strict decoder complains in its
 /// order.
 pub fn normalize(
     resource: &Resource,
@@ -179,7 +179,7 @@ pub fn normalize(
     if typed { Ok(()) } else { expect_kind(resource, &mut decoded.value) }
 }
 
-/// The strategy's normalisation, keeping a client's wish to reset managedFields: a list with an empty entry, and
+/// The strategy's normalisation, keeping a client's request to reset managedFields: a list with an empty entry, and
 /// for types that distinguish it from an absent list, an empty one.
 pub fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
     let given = value["metadata"].get("managedFields");
@@ -192,7 +192,7 @@ pub fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, Stri
     Ok(unknown)
 }
 
-/// Something a strict decoder objects to: what, and at which path.
+/// A complaint of a strict decoder: what, and at which path.
 struct Complaint {
     duplicate: bool,
     path: String,

@@ -1,19 +1,19 @@
 //! The order in which fields are written in a document, which decoded values no longer have.
 //!
-//! A strict decoder complains as it reads. This reads a document once more, only when there is more than one
-//! complaint, and asks at every field whether one of them is about it.
+//! A strict decoder reports complaints as it reads. This reads a document once more, only when there is more than one
+//! complaint, and looks for a complaint about each field.
 
 use super::Complaint;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
 
-/// Brings complaints into the order of the fields they are about; those about none come last.
+/// Sorts complaints by the order of the fields that they are about; those about no field come last.
 pub(super) fn as_written(json: &[u8], complaints: &mut Vec<Complaint>) {
     let mut reading = Reading { left: std::mem::take(complaints), met: Vec::new(), path: String::new() };
     let mut document = serde_json::Deserializer::from_slice(json);
-    // What cannot be read to its end was read far enough, or keeps its order.
-    let _ = Place(&mut reading).deserialize(&mut document);
+    // After an error, the complaints that were not reached keep their order.
+    let _ = ValueVisitor(&mut reading).deserialize(&mut document);
     *complaints = reading.met;
     complaints.append(&mut reading.left);
 }
@@ -34,9 +34,9 @@ impl Reading {
 }
 
 /// A value at the path that has been read so far.
-struct Place<'a>(&'a mut Reading);
+struct ValueVisitor<'a>(&'a mut Reading);
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for ValueVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -44,7 +44,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for ValueVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for Place<'_> {
             if self.0.left.is_empty() {
                 map.next_value::<IgnoredAny>()?;
             } else {
-                map.next_value_seed(Place(self.0))?;
+                map.next_value_seed(ValueVisitor(self.0))?;
             }
             self.0.path.truncate(parent);
         }
@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         let parent = self.0.path.len();
         for index in 0.. {
             self.0.path.push_str(&format!("[{index}]"));
-            let more = items.next_element_seed(Place(self.0))?.is_some();
+            let more = items.next_element_seed(ValueVisitor(self.0))?.is_some();
             self.0.path.truncate(parent);
             if !more {
                 break;

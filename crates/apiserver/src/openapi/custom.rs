@@ -167,7 +167,7 @@ fn unfold(schema: &mut Value) {
     }
 }
 
-/// OpenAPI v2 knows neither alternatives nor null nor defaults; and clients that read it take a typed value without
+/// OpenAPI v2 has neither alternatives nor null nor defaults; and clients that read it take a typed value without
 /// properties or items for one that may have none.
 fn degrade(schema: &mut Value) {
     let optional: Vec<String> = schema["properties"]

@@ -66,7 +66,7 @@ struct Kept {
 #[derive(Default)]
 pub(crate) struct Cache {
     kept: Mutex<BTreeMap<Name, Kept>>,
-    /// Held while documents are built, so that clients that ask together wait for one builder.
+    /// Held while documents are built, so that concurrent requests wait for one builder.
     building: tokio::sync::Mutex<()>,
 }
 
@@ -82,7 +82,7 @@ impl Cache {
         kept.insert(name, Kept { of, finished });
     }
 
-    /// Forgets what is no longer served.
+    /// Removes documents of what is no longer served.
     fn sweep(&self, served: &[Name]) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|name, _| !matches!(name, Name::V3 { .. }) || served.contains(name));
@@ -133,7 +133,7 @@ pub(super) async fn every_version(server: &Arc<Inner>, served: &Served) -> Vec<(
     names.into_iter().zip(finished).collect()
 }
 
-/// The documents asked for, in that order.
+/// The requested documents, in that order.
 async fn all(server: &Arc<Inner>, served: &Served, names: Vec<Name>) -> Vec<Finished> {
     let wanted: Vec<_> = names.into_iter().map(|name| (name.of(served), name)).collect();
     let fresh = |server: &Inner| -> Option<Vec<Finished>> {

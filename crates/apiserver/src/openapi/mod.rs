@@ -2,10 +2,10 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `documents` | documents as bytes, built when asked for and kept while they are true |
+//! | `documents` | documents as bytes, built on request and kept while they are current |
 //! | `v2`, `v3` | the two kinds of documents |
 //! | `operations` | paths |
-//! | `custom` | the schemas of custom kinds; those of built-in kinds come from `kinds` |
+//! | `custom` | the schemas of custom kinds; those of built-in kinds come from `transom_kinds` |
 //! | `protobuf` | v2 in protobuf |
 
 mod custom;
@@ -156,7 +156,8 @@ async fn send(finished: Finished, media: &'static str, parts: &Parts) -> Respons
     response
 }
 
-/// The media type to answer with: of those offered, as asked for → as answered, the one the client likes best.
+/// The media type of the response: of the offered ones, which are pairs of the type in the request and the type in the
+/// response, the one that the client prefers.
 fn accepted(parts: &Parts, offered: &[(&str, &'static str)]) -> Option<&'static str> {
     let text = header_text(&parts.headers, "accept");
     let text = if text.is_empty() { "*/*" } else { text };

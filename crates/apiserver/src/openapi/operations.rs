@@ -260,7 +260,7 @@ impl Subject<'_> {
     fn item(&self, operations: &[Operation<'_>], part: &Part<'_>, suffix: &str) -> Value {
         let named = operations.iter().any(|o| matches!(o.action, "get" | "put" | "patch"))
             || part.subresource != Subresource::Main;
-        let mut shared = self.place(named, suffix != "ForAllNamespaces");
+        let mut shared = self.path_parameters(named, suffix != "ForAllNamespaces");
         let common =
             |name: &str| operations.iter().all(|o| o.query.iter().any(|q| q.iter().any(|p| p.0 == name)));
         let mut item = Map::new();
@@ -279,7 +279,7 @@ impl Subject<'_> {
     }
 
     /// The parameters that are part of the path.
-    fn place(&self, named: bool, in_namespace: bool) -> Vec<Value> {
+    fn path_parameters(&self, named: bool, in_namespace: bool) -> Vec<Value> {
         let r = self.resource;
         let mut all = Vec::new();
         let mut path = |name: &str, description: String| {

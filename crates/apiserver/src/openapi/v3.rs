@@ -3,7 +3,7 @@
 use super::custom;
 use super::documents::Built;
 use super::operations::{DELETE_OPTIONS, PATCH, STATUS, Subject, schema_of};
-use crate::health::MINOR;
+use crate::health::KUBERNETES_MINOR;
 use crate::resource::{Access, Resource};
 use crate::server::Inner;
 use serde_json::{Map, Value, json};
@@ -35,7 +35,7 @@ pub(super) fn document(server: &Inner, resources: &[Arc<Resource>]) -> Built {
         if let Some(r) = resources.first() {
             keep_version(&mut described.schemas, &r.group, &r.version);
         }
-        json!({"title": "Kubernetes", "version": format!("v1.{MINOR}.0")})
+        json!({"title": "Kubernetes", "version": format!("v1.{KUBERNETES_MINOR}.0")})
     };
     let document = json!({
         "openapi": "3.0.0",

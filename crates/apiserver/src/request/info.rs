@@ -14,7 +14,7 @@ pub enum Verb {
     Patch,
     Delete,
     DeleteCollection,
-    /// A method that no verb stands for, such as OPTIONS.
+    /// A method that is not a verb of the API, such as OPTIONS.
     Unknown,
 }
 
@@ -61,7 +61,7 @@ pub enum RequestInfo {
 }
 
 impl RequestInfo {
-    /// `watch` is whether the query asks for a watch; `Err` for a path that no resource can have.
+    /// `watch`: the query requests a watch; `Err` for a path that no resource can have.
     pub fn parse(method: &Method, path: &str, watch: bool) -> Result<Self, Status> {
         let segments = segments(path)?;
         let Some((group, version, rest)) = split_group_version(&segments) else {

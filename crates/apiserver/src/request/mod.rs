@@ -1,4 +1,4 @@
-//! What a request asks for, before any of it is done.
+//! Parsing of requests: path, verb, query parameters and options.
 
 mod info;
 mod options;

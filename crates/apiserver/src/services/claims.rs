@@ -1,4 +1,4 @@
-//! Which addresses and node ports Services hold, so that none is given to two of them.
+//! Addresses and node ports that Services use, so that none is assigned to two of them.
 //!
 //! The index follows the changes of Services in the store and catches up before each allocation: an allocation costs
 //! what changed since the one before, not a look at every Service. What was chosen for a write that is not visible yet
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use transom_store::{Entry, Event, Store};
 
-/// What Services are stored as.
+/// The name under which the store keeps Services.
 const SERVICES: &str = "services";
-/// How long the claims of an abandoned request stay reserved: its write may still be waiting for the disk.
-const ABANDONED: Duration = Duration::from_secs(300);
+/// After this time the claims of an abandoned request are released: its write may still be waiting for the disk.
+const ABANDONED_CLAIM_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Something that only one Service may have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,14 +54,14 @@ pub(super) struct Index {
 }
 
 impl Claims {
-    /// Locks the index, which then knows every Service that is visible in the store.
+    /// Locks the index and updates it to every Service that is visible in the store.
     pub(super) fn current(&self, store: &Store) -> MutexGuard<'_, Index> {
         let mut index = self.lock();
         index.catch_up(store);
         index
     }
 
-    /// Keeps `claims` from others for as long as a write takes.
+    /// Reserves `claims` until the write has completed.
     pub(super) fn reserve(&self, index: &mut Index, claims: Vec<Claim>) -> Reservation {
         claims.iter().for_each(|claim| *index.reserved.entry(claim.clone()).or_default() += 1);
         Reservation { index: Some(self.clone()), claims, submitted: false }
@@ -130,7 +130,7 @@ fn decrement(counts: &mut HashMap<Claim, usize>, claim: &Claim) {
     }
 }
 
-/// Claims that a write under way makes. Dropping it gives them back: by then the write has either failed or is visible.
+/// Claims that a write under way makes. Dropping it releases them: by then the write has either failed or is visible.
 #[derive(Default)]
 pub(crate) struct Reservation {
     index: Option<Claims>,
@@ -155,7 +155,9 @@ impl Drop for Reservation {
         let Some(claims) = self.index.take() else { return };
         let mut index = claims.lock();
         if self.submitted {
-            index.abandoned.push((Instant::now() + ABANDONED, std::mem::take(&mut self.claims)));
+            index
+                .abandoned
+                .push((Instant::now() + ABANDONED_CLAIM_TIMEOUT, std::mem::take(&mut self.claims)));
         } else {
             index.release(&self.claims);
         }

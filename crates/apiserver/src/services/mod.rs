@@ -14,8 +14,8 @@ use transom_object::GroupVersionKind;
 const NETWORK: [u8; 2] = [10, 96];
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
-/// Gives a service what its type needs and it does not have: a cluster IP, node ports. They are reserved until the
-/// service is written.
+/// Assigns what the type of a service requires and the service does not have: a cluster IP, node ports. They are
+/// reserved until the service is written.
 pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) -> Reservation {
     let ty = new["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
     drop_foreign(new, old, &ty);
@@ -44,7 +44,7 @@ pub(crate) fn allocate(server: &Inner, new: &mut Value, old: Option<&Value>) -> 
     server.service_claims.reserve(&mut index, added)
 }
 
-/// `clusterIP` is the first of `clusterIPs`: a client that knows only one of the two changes both.
+/// `clusterIP` is the first of `clusterIPs`: a client that sets only one of the two changes both.
 fn pair_addresses(new: &mut Value, old: &Value) {
     let Some(spec) = new.as_object_mut() else { return };
     let one = |spec: Option<&Value>| spec.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -58,7 +58,7 @@ fn pair_addresses(new: &mut Value, old: &Value) {
     }
 }
 
-/// What only the old type needed goes with it, unless the client set it anew.
+/// Removes what only the old type needed, unless the client set it again.
 fn drop_foreign(new: &mut Value, old: Option<&Value>, ty: &str) {
     let Some(old) = old.filter(|o| o["spec"]["type"] != *ty) else { return };
     if let Some(spec) = new["spec"].as_object_mut().filter(|_| ty == "ExternalName") {
@@ -91,7 +91,7 @@ fn ports_mut(service: &mut Value) -> impl Iterator<Item = &mut Value> {
     service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// What a service asks for that is ignored or on its way out.
+/// Fields of a service that are ignored or deprecated.
 pub(crate) fn warnings(service: &Value) -> Vec<String> {
     let spec = &service["spec"];
     let text = |key: &str| spec[key].as_str().unwrap_or_default();

@@ -203,7 +203,7 @@ impl Strategy for Custom {
     }
 }
 
-/// Coerced, pruned and defaulted by a schema; returns the fields it does not know.
+/// Coerced, pruned and defaulted by a schema; returns the fields that it does not have.
 fn normalize_by(value: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
     let mut unknown = normalize::coerce_metadata(value, schema, true, MalformedFields::Refuse).map_err(
         // The decoder reports the object's own metadata; that of embedded objects is reported by its path.
@@ -215,7 +215,7 @@ fn normalize_by(value: &mut Value, schema: &Schema) -> Result<Vec<String>, Strin
     Ok(unknown)
 }
 
-/// What a finalizer should be called, of those that are new.
+/// Warnings about the names of new finalizers.
 fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let of = |value: &Value| strings(&value["metadata"]["finalizers"]).into_iter().collect::<BTreeSet<_>>();
     let before = old.map(of).unwrap_or_default();
@@ -234,13 +234,13 @@ fn finalizer_advice(name: &str) -> Vec<String> {
     advice.into_iter().map(|advice| format!("metadata.finalizers: {name:?}: {advice}")).collect()
 }
 
-/// The count that the scale subresource shows must be one.
+/// The field that the scale subresource reads must be a replica count.
 fn check_replicas(value: &Value, path: &[String]) -> Option<field::Error> {
-    let shown = Path::new(&format!(".{}", path.join(".")));
+    let at = Path::new(&format!(".{}", path.join(".")));
     let unreadable = |found: &Value, expected: &str| {
         let (text, ty) = (patch::go_text(found), go_type(found));
-        let why = format!("{shown} accessor error: {text} is of the type {ty}, expected {expected}");
-        Some(field::Error::invalid(&shown, 0, why))
+        let why = format!("{at} accessor error: {text} is of the type {ty}, expected {expected}");
+        Some(field::Error::invalid(&at, 0, why))
     };
     let mut found = value;
     for key in path {
@@ -252,9 +252,9 @@ fn check_replicas(value: &Value, path: &[String]) -> Option<field::Error> {
     }
     let Some(n) = found.as_i64() else { return unreadable(found, "int64") };
     match n {
-        ..0 => Some(field::Error::invalid(&shown, n, "should be a non-negative integer")),
+        ..0 => Some(field::Error::invalid(&at, n, "should be a non-negative integer")),
         2_147_483_648.. => {
-            Some(field::Error::invalid(&shown, n, format!("should be less than or equal to {}", i32::MAX)))
+            Some(field::Error::invalid(&at, n, format!("should be less than or equal to {}", i32::MAX)))
         }
         _ => None,
     }
@@ -264,11 +264,11 @@ pub(crate) const NAME_DESCRIPTION: &str = "Name must be unique within a namespac
 
 fn cell(column: &PrinterColumn, value: &Value, now: i64) -> Value {
     let found = column.path.as_ref().and_then(|p| p.first(value));
-    found.map_or(Value::Null, |found| shown(&column.column.ty, found, now))
+    found.map_or(Value::Null, |found| cell_value(&column.column.ty, found, now))
 }
 
-/// What a column of a type shows of a value.
-fn shown(ty: &str, found: &Value, now: i64) -> Value {
+/// The cell of a value in a column of a type.
+fn cell_value(ty: &str, found: &Value, now: i64) -> Value {
     match (ty, found) {
         (_, Value::Null) => Value::Null,
         ("date", Value::String(s)) if s.is_empty() => "<unknown>".into(),
@@ -291,7 +291,7 @@ fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().map(|f| f as i64))
 }
 
-/// A status update touches the status, and managedFields to record it.
+/// A status update changes only the status, and managedFields to record it.
 fn keep_all_but_status(new: &mut Value, old: &Value) {
     let mut kept = old.clone();
     let (status, managed) = (new.get("status").cloned(), new["metadata"].get("managedFields").cloned());

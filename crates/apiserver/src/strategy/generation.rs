@@ -1,4 +1,4 @@
-//! `metadata.generation`: how often what an object asks for has changed.
+//! `metadata.generation`: how often the desired state of an object has changed.
 
 use serde_json::{Map, Value};
 

@@ -27,7 +27,7 @@ pub struct Column {
 
 pub trait Strategy: Send + Sync {
     /// Brings a decoded object into the form in which it is served: coerced, pruned, defaulted.
-    /// Returns the paths of fields that the schema does not know, which are dropped.
+    /// Returns the paths of fields that the schema does not have, which are dropped.
     /// `Err` is what is wrong, with the wording of a decoder.
     fn normalize(&self, value: &mut Value) -> Result<Vec<String>, String>;
 
@@ -88,7 +88,7 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// A successful delete answers with the object rather than a Status.
+    /// The response to a successful delete is the object rather than a Status.
     fn returns_deleted_object(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Deleted definitions: their instances first, then they themselves.
+//! Deletion of definitions: first their instances, then the definition itself.
 
 use super::owners::{remove_finalizer, resource_of};
 use super::{Work, identity, ignore_superseded};
@@ -19,7 +19,7 @@ pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work)) {
         match &event.new {
             Some(entry) if entry.header.deleting => add(Work::Definition(event.key.object.name.clone())),
             Some(_) => {}
-            // Its names are free now: definitions that wanted them claim them again.
+            // Its names are free now: definitions that requested them claim them again.
             None => add(Work::Definition(event.key.object.name.clone())),
         }
         return;

@@ -11,16 +11,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 use transom_store::{Event, Key};
 
-const TIME_TO_LIVE: Duration = Duration::from_secs(3600);
+const EVENT_TTL: Duration = Duration::from_secs(3600);
 
-/// Writes of events in the order they expire. A later write of the same event makes the earlier line void.
+/// Writes of events in the order they expire. A later write of the same event replaces the earlier entry.
 #[derive(Default)]
 pub(super) struct Expiry(VecDeque<(Instant, Key, u64)>);
 
 impl Expiry {
     pub(super) fn note(&mut self, event: &Event) {
         if &*event.key.resource == "events" && event.new.is_some() {
-            self.0.push_back((Instant::now() + TIME_TO_LIVE, event.key.clone(), event.revision));
+            self.0.push_back((Instant::now() + EVENT_TTL, event.key.clone(), event.revision));
         }
     }
 

@@ -1,5 +1,5 @@
 //! The users that admission plugins see as authors of the server's own writes: the controllers of Kubernetes that do the same
-//! work there. These writes are part of the server, so no authorizer is asked about them.
+//! work there. These writes are part of the server, so the authorizer is not called for them.
 
 use crate::auth::Identity;
 use crate::call::Requester;

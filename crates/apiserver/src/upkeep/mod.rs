@@ -1,8 +1,8 @@
 //! What the server does on its own: garbage collection by owner references, emptying of deleted namespaces and
 //! definitions, the initial content of new namespaces, expiry of events.
 //!
-//! One task follows the store's log of changes and turns each into keys to look at; looking at a key decides by
-//! what is stored now, never by the event. Losing an event and looking again gives the same result.
+//! One task follows the store's log of changes and adds a key to a queue for each. The action for a key depends only on
+//! what is stored now, never on the event, so that it can be repeated.
 
 mod definitions;
 mod expiry;
@@ -23,14 +23,14 @@ use tokio::time::Instant;
 use transom_object::Status;
 use transom_store::{Event, Key};
 
-/// Keys looked at at the same time; each waits for the disk, so that they share its syncs.
-const CONCURRENCY: usize = 64;
-const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// Keys that are processed at the same time; their writes share the syncs of the disk.
+const MAX_RUNNING_ACTIONS: usize = 64;
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// When no write under an old schema can be under way any more: longer than any request may take.
 const SERVE_VERBATIM_AFTER: Duration = Duration::from_secs(65);
-const EXPIRY_EVERY: Duration = Duration::from_secs(15);
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Something to look at.
+/// A key of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Work {
     /// An object with owners, or whose deletion waits for or orphans its dependents.
@@ -48,7 +48,7 @@ struct Queue {
     due: VecDeque<Work>,
     waiting: HashSet<Work>,
     running: HashSet<Work>,
-    /// Asked for again while running.
+    /// Added again while running.
     again: HashSet<Work>,
     /// Not before a time. Few, so they are searched.
     later: Vec<(Instant, Work)>,
@@ -116,7 +116,7 @@ impl Server {
     }
 }
 
-/// The index is shared with the work in progress: it is asked for dependents.
+/// The index is shared with running actions, which look up dependents.
 type SharedIndex = Arc<Mutex<OwnerIndex>>;
 
 async fn upkeep(server: &Arc<Inner>) {
@@ -128,9 +128,9 @@ async fn upkeep(server: &Arc<Inner>) {
         load(server, &index, &mut expiry, &mut queue);
         let Ok(mut changes) = server.store.watch_all(start) else { continue };
         let mut running = FuturesUnordered::new();
-        let mut expire = tokio::time::interval(EXPIRY_EVERY);
+        let mut expire = tokio::time::interval(EXPIRY_INTERVAL);
         loop {
-            while running.len() < CONCURRENCY {
+            while running.len() < MAX_RUNNING_ACTIONS {
                 let Some(work) = queue.take() else { break };
                 let (server, index) = (server.clone(), index.clone());
                 running.push(async move {
@@ -147,14 +147,14 @@ async fn upkeep(server: &Arc<Inner>) {
                     queue.done(&work);
                     if let Err(status) = result {
                         tracing::debug!(?work, error = %status, "upkeep will try again");
-                        queue.add_later(work, RETRY_AFTER);
+                        queue.add_later(work, RETRY_INTERVAL);
                     }
                 }
                 () = sleep_until(next_later), if next_later.is_some() => queue.advance(),
                 _ = expire.tick() => expiry.expire(server).await,
                 change = changes.next() => match change {
                     Some(event) => note(server, &index, &mut expiry, &mut queue, &event),
-                    // Fell behind the history: start over from what is stored.
+                    // The watch fell out of the history: start over from what is stored.
                     None => break,
                 },
             }
@@ -179,7 +179,7 @@ fn load(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue:
     }
 }
 
-/// One change → what to look at.
+/// The keys that a change adds.
 fn note(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue: &mut Queue, event: &Event) {
     index.lock().unwrap_or_else(PoisonError::into_inner).note(event, |key| queue.add(Work::Owned(key)));
     namespaces::note(server, event, |work, delay| queue.add_after(work, delay));
@@ -203,7 +203,7 @@ async fn look_at(server: &Arc<Inner>, index: &SharedIndex, work: &Work) -> Resul
     }
 }
 
-/// Gone already, or changed meanwhile and to be looked at again by its event: not a failure.
+/// Removed already, or changed in the meantime, which adds the key again: not a failure.
 fn ignore_superseded(result: Result<(), Status>) -> Result<(), Status> {
     match result {
         Err(status) if matches!(status.code, 404 | 409) => Ok(()),

@@ -1,4 +1,4 @@
-//! Namespaces: what every new one gets, and how a deleted one is emptied.
+//! Namespaces: the initial content of a new one, and the removal of the content of a deleted one.
 
 use super::{Work, identity, ignore_superseded};
 use crate::change::{Edit, Existing};
@@ -26,14 +26,14 @@ const INITIAL_CONTENT: [(&str, &str); 2] =
 /// How long a namespace keeps its content after it is deleted. A client that deletes a namespace together with its
 /// content (`kubectl delete -f`, `-k`) deletes one after the other and expects each to be there; Kubernetes waits for
 /// five seconds.
-const KEEP_CONTENT: Duration = Duration::from_secs(2);
+const CONTENT_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// Adds what a change makes necessary, and how long to wait with it.
+/// Adds the keys that a change makes necessary, each with a delay.
 pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work, Duration)) {
     let namespace = &event.key.object.namespace;
     if &*event.key.resource == NAMESPACES {
         let was_deleting = event.old.as_ref().is_some_and(|old| old.header.deleting);
-        let delay = if was_deleting { Duration::ZERO } else { KEEP_CONTENT };
+        let delay = if was_deleting { Duration::ZERO } else { CONTENT_GRACE_PERIOD };
         match &event.new {
             Some(entry) if entry.header.deleting => {
                 add(Work::Namespace(event.key.object.name.clone()), delay);
@@ -121,7 +121,7 @@ async fn delete(server: &Arc<Inner>, kind: &Resource, object: &Entry) -> Result<
     ignore_superseded(write::delete(server, kind, &request).await.map(drop))
 }
 
-/// What a namespace holds, by kind. Costs one look per kind, not one per object elsewhere.
+/// What a namespace holds, by kind. Costs one lookup per kind, however many objects other namespaces have.
 fn contents(server: &Inner, namespace: &str) -> Vec<(Arc<Resource>, Vec<Arc<Entry>>)> {
     let from = ObjectKey { namespace: namespace.into(), name: "".into() };
     let to = ObjectKey { namespace: format!("{namespace}\0").into(), name: "".into() };

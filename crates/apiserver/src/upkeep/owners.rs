@@ -19,7 +19,7 @@ use transom_object::{GroupVersion, OwnerReference, Status};
 use transom_store::{Entry, Event, Key};
 
 /// Uids remembered as deleted, so that dependents are collected although their owner's kind is no longer served.
-const GONE_KEPT: usize = 10_000;
+const MAX_REMEMBERED_UIDS: usize = 10_000;
 
 /// The dependents of each owner, by the owner's uid.
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub(super) struct OwnerIndex {
 }
 
 impl OwnerIndex {
-    /// Follows one change, and names every object it may concern.
+    /// Updates the index by one change, and returns every object that may be affected.
     pub(super) fn note(&mut self, event: &Event, mut concern: impl FnMut(Key)) {
         let owners = |e: &Option<Arc<Entry>>| e.as_ref().map(|e| e.header.owners.clone()).unwrap_or_default();
         let (old, new) = (owners(&event.old), owners(&event.new));
@@ -50,7 +50,7 @@ impl OwnerIndex {
                 }
                 if waits {
                     self.waiting.insert(entry.header.uid.clone(), event.key.clone());
-                    // They look at their owners anew now that one of them waits.
+                    // Their owners are checked again, because one of them now waits.
                     self.dependents_of(&entry.header.uid).into_iter().for_each(&mut concern);
                 }
             }
@@ -76,7 +76,7 @@ impl OwnerIndex {
     fn remember_gone(&mut self, uid: &str) {
         if self.dependents.contains_key(uid) && self.gone.insert(uid.to_owned()) {
             self.gone_in_order.push_back(uid.to_owned());
-            if self.gone_in_order.len() > GONE_KEPT
+            if self.gone_in_order.len() > MAX_REMEMBERED_UIDS
                 && let Some(oldest) = self.gone_in_order.pop_front()
             {
                 self.gone.remove(&oldest);
@@ -98,13 +98,13 @@ fn waits_in_foreground(entry: &Entry) -> bool {
     entry.header.deleting && entry.header.finalizers.iter().any(|f| f == FINALIZER_FOREGROUND)
 }
 
-/// What became of an owner.
+/// The state of an owner.
 enum Owner {
     Solid,
     /// Being deleted in the foreground: waits for its dependents.
     Waiting,
     Absent,
-    /// Of a kind that is not served, or in a place it cannot be: nothing is decided on its account.
+    /// Of a kind that is not served, or a namespaced owner of a cluster-scoped object: nothing is decided because of it.
     Unknown,
 }
 
@@ -188,7 +188,7 @@ async fn delete(
     entry: &Entry,
     propagation: Propagation,
 ) -> Result<(), Status> {
-    // The uid guards against a namesake; the resourceVersion against owners added since.
+    // The uid excludes another object of the same name; the resourceVersion excludes owners added since.
     let preconditions = Preconditions {
         uid: Some(entry.header.uid.clone()),
         resource_version: Some(entry.revision.to_string()),
@@ -217,7 +217,7 @@ async fn await_dependents(
     if blocking.is_empty() {
         return remove_finalizer(server, resource, entry, FINALIZER_FOREGROUND).await;
     }
-    // They are looked at on their own account; this object is looked at again when one of them goes.
+    // Each of them has a key of its own; the key of this object is added again when one of them is removed.
     Ok(())
 }
 
@@ -310,7 +310,7 @@ fn dependents(index: &SharedIndex, uid: &str) -> Vec<Key> {
     index.lock().unwrap_or_else(PoisonError::into_inner).dependents_of(uid)
 }
 
-/// Looks an owner up by uid and coordinates. A namesake with another uid is not it.
+/// Looks an owner up by kind, name and uid. An object of the same name with another uid is not the owner.
 fn owner_of(server: &Inner, index: &SharedIndex, owner: &OwnerReference, namespace: &str) -> Owner {
     if index.lock().unwrap_or_else(PoisonError::into_inner).gone.contains(&owner.uid) {
         return Owner::Absent;

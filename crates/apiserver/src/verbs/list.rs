@@ -17,15 +17,15 @@ use transom_object::Status;
 use transom_object::status::{Cause, Details};
 use transom_store::{Entry, ObjectKey, Snapshot};
 
-/// How long to wait for a revision the store has not reached.
-const CATCH_UP: Duration = Duration::from_secs(3);
+/// The longest wait for a revision that the store has not reached.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Where a list goes on, in the form Kubernetes uses.
+/// Where the next page of a list starts, in the form that Kubernetes uses.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Token {
     v: String,
-    /// -1: go on at the latest revision, giving up consistency with the pages before.
+    /// -1: continue at the latest revision, without consistency with the pages before.
     rv: i64,
     start: String,
 }
@@ -268,7 +268,7 @@ pub(super) fn invalid_version(why: &str) -> Status {
 /// Waits a little for a revision that the store has not reached, then fails.
 pub(super) async fn reach(call: &Call, revision: u64) -> Result<(), Status> {
     let store = &call.server.store;
-    if tokio::time::timeout(CATCH_UP, store.wait_for(revision)).await.is_ok() {
+    if tokio::time::timeout(CATCH_UP_TIMEOUT, store.wait_for(revision)).await.is_ok() {
         return Ok(());
     }
     let message = format!("Too large resource version: {revision}, current: {}", store.revision());

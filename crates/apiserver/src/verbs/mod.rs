@@ -99,7 +99,7 @@ fn expect_live(call: &Call) -> Result<(), Status> {
     call.server.store.get(&key).map(drop).ok_or_else(|| missing(call))
 }
 
-/// The object a POST or PUT carries, in served form, with its options. Warnings go out with the answer.
+/// The object a POST or PUT carries, in served form, with its options. Warnings are part of the response.
 fn decode_body(call: &Call, body: &[u8], options_kind: &str) -> Result<(Value, WriteOptions), Status> {
     let body_type = negotiate::body_type(&call.headers, call.resource.strategy.is_typed())?;
     let options = WriteOptions::parse(&call.query, options_kind, call.user_agent(), false)?;
@@ -121,7 +121,7 @@ fn view(call: &Call) -> Result<View<'_>, Status> {
     })
 }
 
-/// The answer to a write: the object as it is now, 201 when it is new.
+/// The response to a write: the object as it is now, 201 when it is new.
 fn written(call: &Call, outcome: &Outcome) -> Result<Answer, Status> {
     let bytes = match outcome {
         Outcome::Stored { entry, .. } => view(call)?.entry(entry)?,

@@ -54,7 +54,7 @@ pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     Ok(Answer::value(value).with_code(StatusCode::CREATED))
 }
 
-/// A review must name one thing to do and, unless it is about the client itself, a user or a group.
+/// A review must name one action and, unless it is about the client itself, a user or a group.
 fn check(call: &Call, spec: &Value) -> Result<(), Status> {
     let path = field::Path::new("spec");
     let kind = call.resource.names.kind.as_str();

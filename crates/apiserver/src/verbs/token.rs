@@ -17,9 +17,9 @@ use transom_store::Key;
 
 const TYPE: &str = "io.k8s.api.authentication.v1.TokenRequest";
 const API_VERSION: &str = "authentication.k8s.io/v1";
-const SHORTEST_SECONDS: i64 = 600;
-const DEFAULT_SECONDS: i64 = 3600;
-const LONGEST_SECONDS: i64 = 1 << 32;
+const MIN_LIFETIME_SECONDS: i64 = 600;
+const DEFAULT_LIFETIME_SECONDS: i64 = 3600;
+const MAX_LIFETIME_SECONDS: i64 = 1 << 32;
 
 pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     if call.verb != Verb::Create {
@@ -39,7 +39,7 @@ pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
         ))
     })?;
     decode::judge(&call.resource, &[], &unknown, options.field_validation)?;
-    let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
+    let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_LIFETIME_SECONDS);
     request["spec"]["expirationSeconds"] = lifetime.into();
     fill(call, &mut request, &call.resource.decode(&account)?["metadata"], &options.field_manager);
     let lifetime = admit(call, &mut request, &options).await?;
@@ -72,7 +72,7 @@ async fn admit(call: &Call, request: &mut Value, options: &WriteOptions) -> Resu
         by: call.requester(),
     };
     call.server.admission.mutate(&review, request, None).await?;
-    let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_SECONDS);
+    let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_LIFETIME_SECONDS);
     check_lifetime(lifetime)?;
     call.server.admission.validate(&review, Some(request), None).await?;
     Ok(lifetime)
@@ -113,7 +113,7 @@ fn bound(call: &Call, reference: &Value) -> Result<Option<Bound>, Status> {
     Ok(Some(Bound { claim, name: text("name").to_owned(), uid }))
 }
 
-/// Metadata of the service account, with the client's manager as the owner of what it asks for.
+/// Metadata of the service account, with the client's manager as the owner of the fields in its request.
 fn fill(call: &Call, request: &mut Value, account: &Value, manager: &str) {
     let now = call.server.timestamp();
     let mut blank = json!({"apiVersion": API_VERSION, "kind": "TokenRequest", "metadata": {}});
@@ -134,9 +134,9 @@ fn fill(call: &Call, request: &mut Value, account: &Value, manager: &str) {
 
 fn check_lifetime(seconds: i64) -> Result<(), Status> {
     let path = field::Path::new("spec").child("expirationSeconds");
-    let why = if seconds < SHORTEST_SECONDS {
+    let why = if seconds < MIN_LIFETIME_SECONDS {
         "may not specify a duration less than 10 minutes"
-    } else if seconds > LONGEST_SECONDS {
+    } else if seconds > MAX_LIFETIME_SECONDS {
         "may not specify a duration larger than 2^32 seconds"
     } else {
         return Ok(());

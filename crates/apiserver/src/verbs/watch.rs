@@ -24,13 +24,13 @@ use tokio::time::Instant;
 use transom_object::{Status, json};
 use transom_store::{Entry, Event, Watch};
 
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// The last bookmark comes this long before the stream ends by timeout.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// The longest timeout: larger ones, which clients can ask for, would overflow the clock.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Frames sent at once when many are due.
-const BURST_BYTES: usize = 64 * 1024;
+const MAX_BURST_BYTES: usize = 64 * 1024;
 
 pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
     let options = ListOptions::parse(&call.query, true)?;
@@ -53,7 +53,7 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
         columns_sent: false,
         end_of_initial: None,
         bookmarks: options.allow_bookmarks,
-        next_bookmark: Instant::now() + BOOKMARK_EVERY,
+        next_bookmark: Instant::now() + BOOKMARK_INTERVAL,
         deadline: Instant::now() + timeout(call, &options),
         server: call.server.clone(),
         registry: call.server.registry.changes(),
@@ -64,11 +64,11 @@ pub(super) async fn watch(call: &Call) -> Result<Answer, Status> {
     Ok(Answer::ok(Payload::Stream(Box::pin(frames))))
 }
 
-/// What the client asked for, or something between half an hour and an hour so that clients do not all return at
+/// The requested timeout, or a random one between half an hour and an hour so that clients do not all reconnect at
 /// once.
 fn timeout(call: &Call, options: &ListOptions) -> Duration {
     match options.timeout_seconds {
-        Some(seconds) if seconds > 0 => Duration::from_secs(seconds).min(LONGEST),
+        Some(seconds) if seconds > 0 => Duration::from_secs(seconds).min(MAX_WATCH_TIMEOUT),
         _ => {
             let spread = u64::from(call.server.draw() % 1800);
             Duration::from_secs(1800 + spread)
@@ -154,7 +154,7 @@ impl Watcher {
         let mut out = BytesMut::new();
         while let Some(entry) = self.initial.pop_front() {
             self.push(&mut out, "ADDED", &entry, None);
-            if out.len() >= BURST_BYTES {
+            if out.len() >= MAX_BURST_BYTES {
                 return Some(out.freeze());
             }
         }
@@ -169,7 +169,8 @@ impl Watcher {
             let watch = self.watch.as_mut()?;
             let bookmark_at = self.next_bookmark.min(self.deadline - BOOKMARK_BEFORE_END);
             let bookmark_due = self.bookmarks && self.next_bookmark < self.deadline;
-            // In order, so that a simulation can be replayed; what ends the stream is not starved by what goes on.
+            // In order, so that a simulation can be replayed. What ends the stream comes first, so that events do not
+            // starve it.
             let woken = tokio::select! {
                 biased;
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
@@ -185,7 +186,8 @@ impl Watcher {
                 Woken::ByRegistry => {}
                 Woken::ForBookmark(revision) => {
                     let last = bookmark_at + BOOKMARK_BEFORE_END >= self.deadline;
-                    self.next_bookmark = if last { self.deadline } else { Instant::now() + BOOKMARK_EVERY };
+                    self.next_bookmark =
+                        if last { self.deadline } else { Instant::now() + BOOKMARK_INTERVAL };
                     out.put(self.bookmark(revision, false));
                 }
             }
@@ -199,7 +201,7 @@ impl Watcher {
 
     /// Takes what is ready without waiting, up to one burst.
     fn drain(&mut self, out: &mut BytesMut) {
-        while out.len() < BURST_BYTES {
+        while out.len() < MAX_BURST_BYTES {
             let Some(event) = self.watch.as_mut().and_then(Watch::try_next) else { return };
             self.push_event(out, &event);
         }

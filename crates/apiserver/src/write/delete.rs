@@ -21,11 +21,11 @@ pub(crate) struct DeleteRequest<'a> {
     pub(crate) by: Requester<'a>,
 }
 
-/// What a delete did.
+/// The result of a deletion.
 pub(crate) enum Deleted {
-    /// The object is gone; this was its last state.
+    /// The object was removed; this was its last state.
     Gone(Value),
-    /// Finalizers hold it; it is marked and will go when they are removed.
+    /// It has finalizers: it is marked as deleted and will be removed with the last of them.
     Marked(Value),
 }
 

@@ -6,15 +6,15 @@ use transom_store::Put;
 
 /// How deep a stored object may nest. With the levels that a list adds it stays below the 128 at which common
 /// JSON readers stop, ours and clients' alike: an object that cannot be read could not even be deleted.
-const DEEPEST: usize = 120;
+const MAX_STORED_DEPTH: usize = 120;
 
 /// Encodes with sorted keys and an empty resourceVersion, and notes where the store is to put its digits.
 pub(crate) fn encode_for_store(value: &Value) -> Result<Put, Status> {
     let map = value.as_object().ok_or_else(|| Status::internal("an object to store is not a JSON object"))?;
     let depth = json::depth(value);
-    if depth > DEEPEST {
+    if depth > MAX_STORED_DEPTH {
         return Err(Status::bad_request(format!(
-            "the object nests {depth} levels deep with what is kept about its fields; at most {DEEPEST} are allowed"
+            "the object nests {depth} levels deep with what is kept about its fields; at most {MAX_STORED_DEPTH} are allowed"
         )));
     }
     let metadata = map.get("metadata").and_then(Value::as_object);

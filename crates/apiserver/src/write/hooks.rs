@@ -1,5 +1,5 @@
 //! What particular kinds add to a write: a definition's status and its installation, a Service's addresses, and the
-//! objects that must not vanish before what depends on them.
+//! objects that must not be removed before their dependents.
 
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -28,7 +28,7 @@ impl Inner {
         }
     }
 
-    /// Reserves what an object needs and does not have: a Service's addresses and ports. Before validation.
+    /// Reserves the addresses and ports that a Service needs and does not have. Called before validation.
     pub(super) fn allocate(
         &self,
         resource: &Resource,

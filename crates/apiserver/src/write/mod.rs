@@ -3,8 +3,8 @@
 //! The order of the steps is that of Kubernetes, and `admission` documents it. `hooks` has what particular kinds add,
 //! `admit` calls the admission plugins.
 //!
-//! Every write ends in one compare-and-swap. A writer that lost the race reads again and decides anew, unless
-//! the client pinned a resourceVersion.
+//! Every write ends in one compare-and-swap. When another write came first, the object is read again and the new
+//! one computed again, unless the client gave a resourceVersion.
 
 mod admit;
 mod create;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use transom_object::Status;
 use transom_store::{Entry, WriteError};
 
-/// What a write left behind.
+/// The result of a write.
 pub(crate) enum Outcome {
     Stored {
         entry: Arc<Entry>,

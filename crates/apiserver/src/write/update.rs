@@ -39,7 +39,7 @@ pub(crate) struct Update<'a> {
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// Runs `change` on the live object and stores the result; runs it again when another writer was faster.
+/// Runs `change` on the live object and stores the result; runs it again when another write came first.
 pub(crate) async fn update(
     server: &Inner,
     resource: &Resource,
@@ -114,7 +114,7 @@ async fn create_missing(
 }
 
 /// Name, namespace, uid and resourceVersion of the body against the live object. Returns whether the client
-/// pinned the version it wants to replace.
+/// gave the version that it replaces.
 fn check_identity(
     resource: &Resource,
     request: &Update<'_>,

@@ -67,8 +67,7 @@ fn client(config: &Value, check_bundle: bool, path: &Path) -> Vec<Error> {
     let mut errors = match (given(config, "url"), given(config, "service")) {
         (Some(url), None) => client_url(url, &path.child("url")),
         (None, Some(service)) => {
-            // kube-apiserver hands over name and namespace the wrong way round, so that it complains about one
-            // when the other is missing.
+            // kube-apiserver confuses name and namespace: it reports one when the other is missing.
             let mut swapped = service.clone();
             swapped["name"] = text(service, "namespace").into();
             swapped["namespace"] = text(service, "name").into();

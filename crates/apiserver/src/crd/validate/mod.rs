@@ -1,10 +1,10 @@
-//! What a definition must be to be accepted, in kube-apiserver's words.
+//! Validation of definitions, with kube-apiserver's rules and messages.
 //!
-//! kube-apiserver judges definitions in a form of its own, and its errors name fields of that form: what all
-//! versions have in common stands once at the spec ([`spec`]). A rule that came later than the first definitions
-//! binds an update only if the stored definition keeps it ([`Options`]).
+//! kube-apiserver validates definitions in a form of its own, and its errors name fields of that form: what all
+//! versions have in common is at the spec, once ([`spec`]). A rule that was added after the first definitions applies to
+//! an update only if the stored definition follows it ([`Options`]).
 //!
-//! | module | what it judges |
+//! | module | what it validates |
 //! |---|---|
 //! | [`spec`] | nothing: the form in which the others read a definition |
 //! | [`names`] | group, scope, names, and the approval of protected groups |
@@ -34,9 +34,9 @@ use transom_object::quote::quote;
 use transom_schema::structural::{self, Requirements};
 
 /// The Kubernetes version whose formats are known.
-const MINOR: u32 = 36;
+const KUBERNETES_MINOR: u32 = 36;
 
-/// What an update is held to, for what is stored already.
+/// Rules that apply to an update, depending on the stored definition.
 struct Options {
     requirements: Requirements,
     /// Every version has a schema.
@@ -84,15 +84,15 @@ impl Options {
     }
 }
 
-/// What of a definition's status is judged with its spec.
+/// The part of a definition's status that is validated with its spec.
 struct Status<'a> {
     accepted_names: &'a Value,
     stored_versions: Value,
 }
 
 impl<'a> Status<'a> {
-    /// The status that clients know. Names are accepted as part of this write, but only good ones, so the new ones
-    /// are not judged twice.
+    /// The status as clients have read it. Valid names are accepted as part of this write, so the new ones are not
+    /// validated twice.
     fn with(spec: &Spec<'_>, old: Option<&'a Value>) -> Self {
         let status = old.map_or(&Value::Null, |old| &old["status"]);
         let mut stored = status["storedVersions"].as_array().cloned().unwrap_or_default();
@@ -148,7 +148,7 @@ fn updated(new: &Value, spec: &Spec<'_>, status: &Status<'_>, old: &Value, befor
 /// Everything about a spec that does not depend on the one it replaces.
 fn judge(spec: &Spec<'_>, mut options: Options) -> Vec<Error> {
     let path = Path::new("spec");
-    let mut errors = names::place(spec, &path);
+    let mut errors = names::group_and_scope(spec, &path);
     let prunes = spec.preserve_unknown != Some(true);
     options.requirements.structural |= prunes;
     errors.extend(versions::schemas_given(spec, options.schemas, prunes, &path));
@@ -189,7 +189,9 @@ fn preserve_unknown(spec: &Spec<'_>, old: Option<&Spec<'_>>) -> Vec<Error> {
 pub(crate) fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let formats = |definition: &Value| {
         let spec = Spec::unified(&definition["spec"]);
-        spec.documents().flat_map(|doc| structural::unrecognized_formats(doc, MINOR)).collect::<Vec<_>>()
+        spec.documents()
+            .flat_map(|doc| structural::unrecognized_formats(doc, KUBERNETES_MINOR))
+            .collect::<Vec<_>>()
     };
     let mut known = old.map(formats).unwrap_or_default();
     let mut warnings = Vec::new();

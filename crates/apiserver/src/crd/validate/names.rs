@@ -25,7 +25,7 @@ pub(super) fn object_name(new: &Value, spec: &Spec<'_>) -> Vec<Error> {
 }
 
 /// Group and scope.
-pub(super) fn place(spec: &Spec<'_>, path: &Path) -> Vec<Error> {
+pub(super) fn group_and_scope(spec: &Spec<'_>, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     let at = path.child("group");
     let wrong = is_dns1123_subdomain(spec.group);

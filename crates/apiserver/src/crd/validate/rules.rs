@@ -11,17 +11,18 @@ use transom_schema::Schema;
 use transom_schema::rules::{RuleError, Rules, declare};
 use transom_schema::structural::{self, shown};
 
-/// What one expression may cost, and all expressions of a schema together.
-const PER_EXPRESSION: u64 = 10_000_000;
-const PER_SCHEMA: u64 = 100_000_000;
+/// The estimated cost of one expression.
+const MAX_EXPRESSION_COST: u64 = 10_000_000;
+/// Of all expressions of a schema together.
+const MAX_SCHEMA_COST: u64 = 100_000_000;
 /// The most expensive rules that are named when the whole is too expensive.
-const NAMED: usize = 4;
+const MAX_NAMED_RULES: usize = 4;
 
 const RULES: &str = "x-kubernetes-validations";
 const MESSAGE: &str = "messageExpression";
 
-/// `misused` are errors about keywords: rules at or above such a place are not looked at, for their types are not
-/// to be trusted.
+/// `misused` are errors about keywords: rules at or above such a keyword are not checked, because their types may be
+/// wrong.
 pub(super) fn check(
     document: &Value,
     schema: &Schema,
@@ -36,20 +37,20 @@ pub(super) fn check(
     let errors = rules.errors().into_iter().map(|e| (e.path.clone(), e)).collect();
     let costs = rules.estimates().into_iter().map(|c| (c.path, c.total)).collect();
     let mut walk = Walk { errors, costs, misused, unchanged, total: Total::default(), found: Vec::new() };
-    walk.node(document, &Place { path: path.clone(), below: Path::root(), uncorrelatable: None });
+    walk.node(document, &NodePath { path: path.clone(), below: Path::root(), uncorrelatable: None });
     let Walk { mut found, total, .. } = walk;
-    if total.cost > PER_SCHEMA {
+    if total.cost > MAX_SCHEMA_COST {
         let detail =
             "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
         found.extend(total.most_expensive.iter().map(|(path, _)| Error::forbidden(path, detail)));
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        found.push(Error::forbidden(path, too_expensive(what, total.cost, PER_SCHEMA)));
+        found.push(Error::forbidden(path, too_expensive(what, total.cost, MAX_SCHEMA_COST)));
     }
     found
 }
 
-/// A node of the schema.
-struct Place {
+/// Where a node of the schema is.
+struct NodePath {
     path: Path,
     /// The same from the root of the schema.
     below: Path,
@@ -57,7 +58,7 @@ struct Place {
     uncorrelatable: Option<Path>,
 }
 
-impl Place {
+impl NodePath {
     fn child(&self, step: impl Fn(&Path) -> Path, correlatable: bool) -> Self {
         let uncorrelatable = match &self.uncorrelatable {
             None if !correlatable => Some(self.path.clone()),
@@ -77,19 +78,19 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, node: &Value, place: &Place) {
+    fn node(&mut self, node: &Value, at: &NodePath) {
         if let Some(values) = given(node, "additionalProperties").filter(|v| v.is_object()) {
-            self.node(values, &place.child(|p| p.child("additionalProperties"), true));
+            self.node(values, &at.child(|p| p.child("additionalProperties"), true));
         }
         let known = node["x-kubernetes-map-type"].as_str().is_none_or(|t| matches!(t, "granular" | "atomic"));
         for (name, property) in node["properties"].as_object().into_iter().flatten() {
-            self.node(property, &place.child(|p| p.child("properties").key(name), known));
+            self.node(property, &at.child(|p| p.child("properties").key(name), known));
         }
         if let Some(items) = given(node, "items").filter(|v| v.is_object()) {
             let keyed = node["x-kubernetes-list-type"] == "map";
-            self.node(items, &place.child(|p| p.child("items"), keyed));
+            self.node(items, &at.child(|p| p.child("items"), keyed));
         }
-        let here = place.path.as_str();
+        let here = at.path.as_str();
         let within =
             |e: &Error| e.field.strip_prefix(here).is_some_and(|r| r.is_empty() || r.starts_with(['.', '[']));
         if self.misused.iter().any(within) {
@@ -99,10 +100,10 @@ impl Walk<'_> {
         if rules.is_empty() {
             return;
         }
-        let resource = place.below.is_root() || node["x-kubernetes-embedded-resource"] == true;
-        self.cover(node, resource, place);
+        let resource = at.below.is_root() || node["x-kubernetes-embedded-resource"] == true;
+        self.cover(node, resource, at);
         for (i, rule) in rules.iter().enumerate() {
-            let rule_at = place.child(|p| p.child(RULES).index(i), true);
+            let rule_at = at.child(|p| p.child(RULES).index(i), true);
             if let Some(cost) = message_cost(node, rule, resource) {
                 self.costs.insert(rule_at.below.child(MESSAGE).as_str().to_owned(), cost);
             }
@@ -110,44 +111,43 @@ impl Walk<'_> {
         }
     }
 
-    /// A node that its parent's type does not show has a type of its own.
-    fn cover(&mut self, node: &Value, resource: bool, place: &Place) {
-        let first = place.below.child(RULES).index(0).child("rule");
+    /// Checks the rules of a node whose type is not part of the type of its parent.
+    fn cover(&mut self, node: &Value, resource: bool, at: &NodePath) {
+        let first = at.below.child(RULES).index(0).child("rule");
         if self.errors.contains_key(first.as_str()) || self.costs.contains_key(first.as_str()) {
             return;
         }
         let Ok(schema) = structural::parse(node) else { return };
         let rules = Rules::build(&schema, resource);
-        let own = |path: &str| path.starts_with(RULES).then(|| place.below.child(path).as_str().to_owned());
+        let own = |path: &str| path.starts_with(RULES).then(|| at.below.child(path).as_str().to_owned());
         self.errors.extend(rules.errors().into_iter().filter_map(|e| Some((own(&e.path)?, e))));
         self.costs.extend(rules.estimates().into_iter().filter_map(|c| Some((own(&c.path)?, c.total))));
     }
 
-    fn rule(&mut self, rule: &Value, place: &Place) {
-        let compiles = self.expression(rule, "rule", "estimated rule cost", place);
-        self.expression(rule, MESSAGE, "estimated messageExpression cost", place);
+    fn rule(&mut self, rule: &Value, at: &NodePath) {
+        let compiles = self.expression(rule, "rule", "estimated rule cost", at);
+        self.expression(rule, MESSAGE, "estimated messageExpression cost", at);
         let text = rule["rule"].as_str().unwrap_or_default();
         if compiles && mentions_old_self(text) {
-            if let Some(around) = &place.uncorrelatable {
+            if let Some(around) = &at.uncorrelatable {
                 let detail = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {}",
                     around.as_str()
                 );
-                self.found.push(Error::invalid(&place.path.child("rule"), text, detail));
+                self.found.push(Error::invalid(&at.path.child("rule"), text, detail));
             }
         } else if let Some(optional) = given(rule, "optionalOldSelf") {
             let detail = "may not be set if oldSelf is not used in rule";
-            self.found.push(Error::invalid(&place.path.child("optionalOldSelf"), optional.clone(), detail));
+            self.found.push(Error::invalid(&at.path.child("optionalOldSelf"), optional.clone(), detail));
         }
     }
 
-    /// Tells whether the expression in `field` compiles.
-    fn expression(&mut self, rule: &Value, field: &str, what: &str, place: &Place) -> bool {
-        let at = place.path.child(field);
-        let below = place.below.child(field);
+    /// Returns whether the expression in `field` compiles.
+    fn expression(&mut self, rule: &Value, field: &str, what: &str, at: &NodePath) -> bool {
+        let (at, below) = (at.path.child(field), at.below.child(field));
         if let Some(cost) = self.costs.get(below.as_str()).copied() {
-            if cost > PER_EXPRESSION && self.unchanged == Unchanged(false) {
-                self.found.push(Error::forbidden(&at, too_expensive(what, cost, PER_EXPRESSION)));
+            if cost > MAX_EXPRESSION_COST && self.unchanged == Unchanged(false) {
+                self.found.push(Error::forbidden(&at, too_expensive(what, cost, MAX_EXPRESSION_COST)));
             }
             self.total.observe(&at, cost);
         }
@@ -157,7 +157,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a rule, which compiles, is about a change.
+/// Whether a rule that compiles refers to the old object.
 fn mentions_old_self(rule: &str) -> bool {
     let env = Env::new().with("self", Type::Dyn).with("oldSelf", Type::Dyn);
     Program::compile(rule, &env)
@@ -195,12 +195,12 @@ pub(super) struct Total {
 impl Total {
     pub(super) fn observe(&mut self, path: &Path, cost: u64) {
         self.cost = self.cost.saturating_add(cost);
-        if cost < PER_SCHEMA / 100 {
+        if cost < MAX_SCHEMA_COST / 100 {
             return;
         }
         self.most_expensive.push((path.clone(), cost));
         self.most_expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
-        self.most_expensive.truncate(NAMED);
+        self.most_expensive.truncate(MAX_NAMED_RULES);
     }
 }
 

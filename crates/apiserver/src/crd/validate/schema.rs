@@ -16,7 +16,7 @@ pub(super) const EXTENSIONS: [&str; 6] = [
     "x-kubernetes-validations",
 ];
 
-/// Whether the schema is the stored one. Its rules may cost what they cost.
+/// Whether the schema is the stored one. The cost of its rules is not limited.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unchanged(pub(super) bool);
 

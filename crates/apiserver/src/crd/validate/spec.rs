@@ -1,5 +1,5 @@
-//! A definition's spec in the form in which it is judged: fields in which all versions agree stand once, at the
-//! spec, and versions keep only what sets them apart.
+//! A definition's spec in the form in which it is validated: fields that are the same in all versions are moved to the
+//! spec, and versions keep only what differs.
 
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Reads a spec of `v1` in the form that is judged.
+    /// Reads a spec of `v1` in the form that is validated.
     pub(super) fn unified(spec: &'a Value) -> Self {
         let mut spec = Self::read(spec);
         spec.unify();

@@ -13,8 +13,8 @@ use transom_schema::structural::field_path::{Brackets, resolve};
 use transom_schema::structural::shown::{self, Field, Fields};
 use transom_schema::{Schema, Type};
 
-const MAX_SELECTABLE: usize = 8;
-const MAX_WARNING: usize = 256;
+const MAX_SELECTABLE_FIELDS: usize = 8;
+const MAX_WARNING_BYTES: usize = 256;
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] =
     ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
@@ -239,8 +239,8 @@ pub(super) fn deprecation(deprecated: bool, warning: Option<&str>) -> Vec<String
         return vec!["can only be set for deprecated versions".to_owned()];
     }
     let mut wrong = Vec::new();
-    if warning.len() > MAX_WARNING {
-        wrong.push(format!("must be <= {MAX_WARNING} characters long"));
+    if warning.len() > MAX_WARNING_BYTES {
+        wrong.push(format!("must be <= {MAX_WARNING_BYTES} characters long"));
     }
     if warning.is_empty() {
         wrong.push("must not be an empty string".to_owned());
@@ -349,9 +349,9 @@ fn selectable(fields: &[Value], document: &Value, many: bool, path: &Path, schem
             errors.push(Error::duplicate(&at, json_path));
         }
     }
-    if seen.len() > MAX_SELECTABLE && !many {
+    if seen.len() > MAX_SELECTABLE_FIELDS && !many {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        errors.push(Error::too_many(&path, count(seen.len()), count(MAX_SELECTABLE)));
+        errors.push(Error::too_many(&path, count(seen.len()), count(MAX_SELECTABLE_FIELDS)));
     }
     errors
 }
@@ -359,7 +359,7 @@ fn selectable(fields: &[Value], document: &Value, many: bool, path: &Path, schem
 /// The lists of selectable fields that were too long and stay as they are.
 pub(super) fn keeping_many_selectable(new: &Spec<'_>, old: &Spec<'_>) -> BTreeSet<String> {
     let keeps = |new: &Parts<'_>, old: &Parts<'_>| {
-        old.selectable.len() > MAX_SELECTABLE && new.selectable == old.selectable
+        old.selectable.len() > MAX_SELECTABLE_FIELDS && new.selectable == old.selectable
     };
     let before = |name: &str| old.versions.iter().rfind(|v| v.name == name);
     let versions = new.versions.iter().filter(|v| before(v.name).is_some_and(|o| keeps(&v.parts, &o.parts)));

@@ -1,4 +1,4 @@
-//! The built-in kinds: `table` lists what each of them is, `kinds` has their types.
+//! The built-in kinds: `table` lists what each of them is, `transom_kinds` has their types.
 
 mod table;
 
@@ -207,7 +207,7 @@ impl Strategy for Builtin {
                 *new = kept;
             }
         }
-        // Annotations of a Deployment are handed on to what it makes.
+        // The annotations of a Deployment are copied to its ReplicaSets.
         let annotated = self.facts.kind == "Deployment"
             && new["metadata"].get("annotations") != old["metadata"].get("annotations");
         let counts = self.facts.counts_generation && subresource != Subresource::Status;
@@ -329,7 +329,7 @@ fn forget_empty_rules(role: &mut Value) {
     }
 }
 
-/// Most built-in kinds ask more of finalizers than the API machinery does.
+/// Most built-in kinds have a stricter rule for finalizers than the API machinery.
 fn check_finalizers(value: &Value) -> Vec<field::Error> {
     let path = field::Path::new("metadata").child("finalizers");
     let names = value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -1,6 +1,6 @@
 //! Updates and columns of custom kinds: rows of our own, and upstream's tables where they are at hand.
 
-use super::{Column, Custom, PrinterColumn, Strategy, Subresource, shown};
+use super::{Column, Custom, PrinterColumn, Strategy, Subresource, cell_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use transom_object::jsonpath::Template;
@@ -87,7 +87,7 @@ fn cells_show_values_by_the_type_of_the_column() {
         ("boolean", json!(true), json!(true)),
     ];
     for (ty, value, wanted) in rows {
-        assert_eq!(shown(ty, &value, 60), wanted, "{ty} {value}");
+        assert_eq!(cell_value(ty, &value, 60), wanted, "{ty} {value}");
     }
     for case in table("table-printer/tableconvertor/Test_cellForJSONValue.tests.json") {
         let (ty, value) =
@@ -97,7 +97,7 @@ fn cells_show_values_by_the_type_of_the_column() {
             continue;
         }
         // The recorded time stands for one in the future.
-        assert_eq!(shown(ty, value, 0), case["expected"]["want"], "{case}");
+        assert_eq!(cell_value(ty, value, 0), case["expected"]["want"], "{case}");
     }
 }
 
