@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
-use transom_object::GroupVersionKind;
+use transom_object::{GroupVersionKind, meta};
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
 use transom_runner::Installer;
 use transom_xapi::ImageConfig;
@@ -247,6 +247,31 @@ fn pause(plane: &Plane, controller: &str, object: &mut Value, event: &str) -> Pa
         conditions::write(object, &[]);
     }
     Pause::No
+}
+
+/// Sets conditions of a revision. Unlike elsewhere, a generation alone is news: a package is as healthy as its revision is
+/// in the state that it should be in now, not in the one before.
+fn mark_generation(plane: &Plane, object: &mut Value, new: Vec<Condition>) -> bool {
+    let generation = meta::generation(object);
+    let types: Vec<String> = new.iter().map(|condition| condition.kind.clone()).collect();
+    let changed = conditions::mark_observed(object, new, plane.clock.now());
+    let list = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in list.into_iter().flatten() {
+        if types.iter().any(|of| condition["type"] == of.as_str()) {
+            condition["observedGeneration"] = generation.into();
+        }
+    }
+    changed
+}
+
+/// The conditions of a revision that are about its current generation.
+fn current_conditions(revision: &Value) -> Vec<Condition> {
+    let mut current = revision.clone();
+    let generation = meta::generation(revision);
+    if let Some(list) = current.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+        list.retain(|condition| condition["observedGeneration"].as_i64() == Some(generation));
+    }
+    conditions::of(&current)
 }
 
 /// Sets a field of the status; what is empty is removed.

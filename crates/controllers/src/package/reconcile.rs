@@ -1,7 +1,7 @@
 //! One run of one package: its image becomes a revision, and the conditions say what the revision says.
 
 use super::source::is_unchanged;
-use super::{Pause, Shared, pause, set_status};
+use super::{Pause, Shared, current_conditions, pause, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -226,7 +226,7 @@ impl Packages {
     /// What the current revision, as it was just written, says about the package.
     fn report(&self, package: &mut Value, current: &Value) {
         let plane = &self.shared.plane;
-        let health = package_health(&conditions::of(current), self.kind.has_runtime());
+        let health = package_health(&current_conditions(current), self.kind.has_runtime());
         let was = conditions::get(&conditions::of(package), condition::HEALTHY);
         if health.is_true() && !was.is_true() {
             let words = "Successfully installed package revision";

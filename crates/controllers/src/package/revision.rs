@@ -2,7 +2,7 @@
 
 use super::establish::gvk_of;
 use super::source::is_recorded;
-use super::{Pause, Shared, pause, set_status};
+use super::{Pause, Shared, mark_generation, pause, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -360,7 +360,7 @@ impl Revisions {
                          acts on them";
             all.push(Condition::runtime_unhealthy(words));
         }
-        conditions::mark_observed(object, all, plane.clock.now());
+        mark_generation(plane, object, all);
     }
 
     async fn fail(
@@ -380,7 +380,7 @@ impl Revisions {
             Failure::Wait(reason, words) => (reason, words, Ok(Next::Wait)),
         };
         let unhealthy = Condition::revision_unhealthy(words.clone());
-        if conditions::mark_observed(object, [unhealthy], plane.clock.now()) || outcome.is_err() {
+        if mark_generation(plane, object, vec![unhealthy]) || outcome.is_err() {
             plane.events.warning(&self.name, object, reason, words);
         }
         let written = plane.write_status(log, object, before).await;

@@ -38,8 +38,8 @@ impl MemoryRegistry {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
-    fn ask(&self, what: String, with: &[Credentials]) -> Result<(), RegistryError> {
-        self.requests.lock().unwrap().push(what.clone());
+    fn ask(&self, what: &str, with: &[Credentials]) -> Result<(), RegistryError> {
+        self.requests.lock().unwrap().push(what.to_owned());
         if self.down.load(Ordering::SeqCst) {
             return Err(error(RegistryErrorKind::Unavailable, format!("{what}: connection refused")));
         }
@@ -58,7 +58,7 @@ fn error(kind: RegistryErrorKind, message: String) -> RegistryError {
 #[async_trait]
 impl Registry for MemoryRegistry {
     async fn resolve(&self, reference: &Reference, with: &[Credentials]) -> Result<Digest, RegistryError> {
-        self.ask(format!("resolve {reference}"), with)?;
+        self.ask(&format!("resolve {reference}"), with)?;
         let key = (reference.source(), reference.tag.clone().unwrap_or_default());
         let images = self.images.lock().unwrap();
         let found = images.get(&key).map(|package| Digest::of(package.as_bytes()));
@@ -66,7 +66,7 @@ impl Registry for MemoryRegistry {
     }
 
     async fn fetch(&self, reference: &Reference, with: &[Credentials]) -> Result<Fetched, RegistryError> {
-        self.ask(format!("fetch {}", reference.source()), with)?;
+        self.ask(&format!("fetch {}", reference.source()), with)?;
         let digest = reference.digest.clone().expect("a digest");
         let images = self.images.lock().unwrap();
         let found = images.iter().find(|((source, _), package)| {
@@ -79,7 +79,7 @@ impl Registry for MemoryRegistry {
     }
 
     async fn tags(&self, reference: &Reference, with: &[Credentials]) -> Result<Vec<String>, RegistryError> {
-        self.ask(format!("tags {}", reference.source()), with)?;
+        self.ask(&format!("tags {}", reference.source()), with)?;
         let images = self.images.lock().unwrap();
         let of = images.keys().filter(|(source, _)| *source == reference.source());
         let tags: Vec<String> = of.map(|(_, tag)| tag.clone()).collect();
