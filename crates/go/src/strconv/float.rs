@@ -53,13 +53,27 @@ fn digits(value: f64, count: Option<i32>) -> Decimal {
         Some(count) => {
             format!("{:.*e}", usize::try_from(count - 1).unwrap_or(0).min(MAX_DIGITS), value.abs())
         }
-        None => format!("{:e}", value.abs()),
+        None => shortest_scientific(value.abs()),
     };
     let mut decimal = from_scientific(&text, value.is_sign_negative());
     if value == 0.0 && count.is_none() {
         decimal.digits.clear();
     }
     decimal
+}
+
+/// The fewest digits that mean a positive number, as `d.ddde±n`. Where two texts are equally near, Rust writes the greater
+/// and Go the one whose last digit is even.
+fn shortest_scientific(value: f64) -> String {
+    let greater = format!("{value:e}");
+    let mantissa = greater.split_once('e').map_or("", |(mantissa, _)| mantissa);
+    let decimals = mantissa.len().saturating_sub(2);
+    // Numbers that are as far apart as the last digit counts have at least this many.
+    if decimals < 14 {
+        return greater;
+    }
+    let even = format!("{value:.decimals$e}");
+    if even.parse() == Ok(value) { even } else { greater }
 }
 
 /// Digits that Rust wrote as `d.ddde±n`, without their sign.
@@ -197,4 +211,22 @@ fn hexadecimal(value: f64, form: u8, precision: i32) -> String {
     let text =
         format!("{sign}0x{}{point}{fraction}p{exponent_sign}{:02}", mantissa >> 60 & 1, exponent.abs());
     if form == b'X' { text.to_uppercase() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortest_float;
+
+    #[test]
+    fn of_two_texts_that_are_equally_near_the_even_one_is_taken() {
+        for (value, text) in [
+            (1_391_597_552_730_735.25, "1.3915975527307352e+15"),
+            (1_391_597_552_730_735.75, "1.3915975527307358e+15"),
+            (2.5, "2.5"),
+            (5e-324, "5e-324"),
+            (1.797_693_134_862_315_7e308, "1.7976931348623157e+308"),
+        ] {
+            assert_eq!(shortest_float(value), text);
+        }
+    }
 }
