@@ -11,6 +11,7 @@
 //! | [`package`] | from a reference to `package.yaml`, whatever the source |
 //! | [`image`] | manifests, indexes, descriptors |
 //! | [`layer`] | one layer, searched as it streams by |
+//! | [`testing`] | a registry in the process of a test |
 //!
 //! Nothing here reads flags or the environment, prints, or trusts what it reads: digests and lengths are verified,
 //! sizes and times are bounded, and messages never contain credentials.
@@ -29,6 +30,7 @@ pub mod remote;
 pub mod signature;
 mod source;
 pub mod tarball;
+pub mod testing;
 
 pub use image_parts::{ImageParts, index_of, references};
 pub use source::{Blob, Chunks, ImageSource, Part, RawManifest};

@@ -1,7 +1,7 @@
 //! Who gets which credentials.
 
 use crate::images::{CONFIG, image, package_layer};
-use crate::server::{Access, Fault, Server, client};
+use transom_oci::testing::{Access, Fault, Server, client};
 use transom_packages::{Credentials, Registry, RegistryError, RegistryErrorKind};
 
 fn contains_no_secret(error: &RegistryError) {

@@ -1,13 +1,13 @@
 //! The cache: verified, bounded, shared.
 
 use crate::images::{CONFIG, image, package_layer};
-use crate::server::{Server, client};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::Semaphore;
 use transom_oci::cache::{Cache, Cached, PullPolicy};
+use transom_oci::testing::{Server, client};
 use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 
 #[tokio::test]

@@ -1,11 +1,11 @@
 //! Hostile registries and packages: refused within bounded time and memory, with the reason.
 
 use crate::images::{CONFIG, INDEX, Image, MANIFEST, gzip, image, index, package_layer, tar};
-use crate::server::{Fault, Server, client, hasty, options};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_oci::remote::{RemoteOptions, RemoteRegistry};
+use transom_oci::testing::{Fault, Server, client, hasty, options};
 use transom_packages::{Digest, Registry, RegistryErrorKind};
 
 /// Fetching an image with one fault fails: kind, text.

@@ -36,11 +36,7 @@ pub fn package_layer(content: &str) -> Vec<u8> {
     gzip(&tar(&[("package.yaml", b'0', content.as_bytes())]))
 }
 
-/// An image as its manifest and blobs.
-pub struct Image {
-    pub manifest: Vec<u8>,
-    pub blobs: Vec<Vec<u8>>,
-}
+pub use transom_oci::testing::Image;
 
 pub const CONFIG: &str = r#"{"architecture":"amd64","os":"linux","config":{}}"#;
 

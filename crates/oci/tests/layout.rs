@@ -1,11 +1,11 @@
 //! Folders and files in place of registries.
 
 use crate::images::{CONFIG, INDEX, MANIFEST, image, index, package_layer, tar};
-use crate::server::{Server, client};
 use std::path::Path;
 use transom_oci::layer::LayerLimits;
 use transom_oci::layout::{BundleWriter, LocalRegistry};
 use transom_oci::tarball::{Package, build, write};
+use transom_oci::testing::{Server, client};
 use transom_packages::{Digest, Reference, Registry, RegistryErrorKind};
 
 fn reference(repository: &str, tag: &str) -> Reference {

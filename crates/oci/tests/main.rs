@@ -9,7 +9,6 @@ mod images;
 mod layout;
 mod push;
 mod remote;
-mod server;
 mod signature;
 mod tarball;
 mod tls;

@@ -1,11 +1,11 @@
 //! Pushing.
 
 use crate::images::{CONFIG, MANIFEST, image, package_layer};
-use crate::server::{Access, Fault, Server, client};
 use bytes::Bytes;
 use std::sync::Mutex;
 use transom_oci::image::{Descriptor, ImageConfig};
 use transom_oci::remote::Progress;
+use transom_oci::testing::{Access, Fault, Server, client};
 use transom_oci::{ImageParts, Part, index_of, references};
 use transom_packages::{Digest, Reference, Registry};
 

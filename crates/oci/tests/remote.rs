@@ -1,9 +1,9 @@
 //! Ordinary registries.
 
 use crate::images::{CONFIG, INDEX, MANIFEST, gzip, image, index, package_layer, tar};
-use crate::server::{Fault, Server, client, hasty, options};
 use std::time::Duration;
 use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
+use transom_oci::testing::{Fault, Server, client, hasty, options};
 use transom_packages::{Digest, Registry, RegistryErrorKind};
 
 #[tokio::test]

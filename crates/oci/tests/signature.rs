@@ -1,11 +1,11 @@
 //! Signatures and attestations by keys.
 
 use crate::images::{CONFIG, image};
-use crate::server::{Server, client};
 use base64::Engine as _;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair};
 use transom_oci::signature::{HashAlgorithm, PublicKey, SignedKind, find};
+use transom_oci::testing::{Server, client};
 use transom_packages::Digest;
 
 const PAYLOAD: &str = r#"{"critical":{"type":"cosign container image signature"}}"#;
@@ -159,7 +159,7 @@ async fn bundles_are_found_as_referrers() {
     // With the API, only that is asked.
     let state = std::sync::Arc::clone(&server.state);
     state.lock().unwrap().manifests.remove(&tag);
-    server.fault("/referrers/", crate::server::Fault::Replace(index.to_string().into()), None);
+    server.fault("/referrers/", transom_oci::testing::Fault::Replace(index.to_string().into()), None);
     one_each(&client()).await;
 }
 

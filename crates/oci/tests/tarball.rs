@@ -1,13 +1,13 @@
 //! Packages as files: built, written, read, pushed.
 
 use crate::images::{gzip, tar};
-use crate::server::{Server, client};
 use std::io::Read;
 use std::path::Path;
 use transom_oci::ImageSource;
 use transom_oci::image::Document;
 use transom_oci::layer::LayerLimits;
 use transom_oci::tarball::{Package, Tarball, build, write};
+use transom_oci::testing::{Server, client};
 use transom_packages::{Reference, Registry};
 
 fn reference() -> Reference {

@@ -1,12 +1,12 @@
 //! Registries over TLS.
 
 use crate::images::{CONFIG, image, package_layer};
-use crate::server::{Access, Server, client, options};
 use rustls::pki_types::PrivateKeyDer;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
+use transom_oci::testing::{Access, Server, client, options};
 use transom_packages::{Registry, RegistryErrorKind};
 
 /// A server's side of TLS for 127.0.0.1, and the certificate authority to trust.

@@ -1,8 +1,12 @@
-//! A registry in this process: ordinary unless a fault is set.
+//! For tests of this crate and with it: a registry in this process, ordinary unless a fault is set. Everything here
+//! panics when it fails, which fails the test.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test helper fails its test")]
+#![expect(missing_docs, reason = "what tests set and look at is named by its fields")]
 
 mod respond;
 
-use crate::images::Image;
+use crate::image::media_type;
+use crate::remote::{RemoteOptions, RemoteRegistry};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper_util::rt::TokioIo;
@@ -11,8 +15,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use transom_oci::remote::{RemoteOptions, RemoteRegistry};
 use transom_packages::{Credentials, Digest, Reference};
+
+/// The repository that references of [`Server::reference`] name. Others are served as well.
+pub const REPOSITORY: &str = "acme/package";
+
+/// An image as its manifest and blobs.
+pub struct Image {
+    pub manifest: Vec<u8>,
+    pub blobs: Vec<Vec<u8>>,
+}
 
 pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
@@ -75,6 +87,7 @@ pub struct Seen {
 
 #[derive(Default)]
 pub struct State {
+    /// By tag and digest; in other repositories than [`REPOSITORY`] by `REPOSITORY:TAG`.
     pub manifests: BTreeMap<String, (String, Bytes)>,
     pub blobs: BTreeMap<String, Bytes>,
     pub tags: Vec<String>,
@@ -117,7 +130,7 @@ impl Server {
     }
 
     pub fn reference(&self, tag: &str) -> Reference {
-        let (registry, repository) = (self.host.clone(), "acme/package".to_owned());
+        let (registry, repository) = (self.host.clone(), REPOSITORY.to_owned());
         Reference { registry, repository, tag: Some(tag.to_owned()), digest: None }
     }
 
@@ -128,7 +141,7 @@ impl Server {
             state.blobs.insert(Digest::of(blob).to_string(), Bytes::copy_from_slice(blob));
         }
         drop(state);
-        self.store_manifest(tag, crate::images::MANIFEST, &image.manifest)
+        self.store_manifest(tag, media_type::OCI_MANIFEST, &image.manifest)
     }
 
     pub fn store_manifest(&self, tag: &str, media_type: &str, bytes: &[u8]) -> Reference {

@@ -1,6 +1,6 @@
 //! How the registry responds.
 
-use super::{Access, Body, Fault, Seen, State};
+use super::{Access, Body, Fault, REPOSITORY, Seen, State};
 use base64::Engine as _;
 use bytes::Bytes;
 use http::header::{
@@ -102,17 +102,17 @@ fn ordinary(
     body: &Bytes,
     content_type: Option<String>,
 ) -> Response<Body> {
-    let rest = path.strip_prefix("/v2/acme/package/").unwrap_or_default();
+    let Some((repository, area, rest)) = split(path) else { return full(404, Bytes::new()) };
     let mut state = state.lock().unwrap();
-    match (method, rest.split_once('/')) {
+    match (method, Some((area, rest))) {
         (&Method::PUT, Some(("manifests", name))) => {
             let (stored, digest) =
                 ((content_type.unwrap_or_default(), body.clone()), Digest::of(body).to_string());
-            state.manifests.insert(digest, stored.clone());
-            state.manifests.insert(name.to_owned(), stored);
+            state.manifests.insert(key(repository, &digest), stored.clone());
+            state.manifests.insert(key(repository, name), stored);
             full(201, Bytes::new())
         }
-        (_, Some(("manifests", name))) => match state.manifests.get(name) {
+        (_, Some(("manifests", name))) => match state.manifests.get(&key(repository, name)) {
             None => full(404, r#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#.into()),
             Some((media_type, bytes)) => {
                 let mut response = full(200, bytes.clone());
@@ -123,10 +123,9 @@ fn ordinary(
             }
         },
         (&Method::POST, Some(("blobs", "uploads/"))) => {
+            let location = format!("/v2/{repository}/blobs/uploads/1?state=x");
             let mut response = full(202, Bytes::new());
-            response
-                .headers_mut()
-                .insert(LOCATION, "/v2/acme/package/blobs/uploads/1?state=x".parse().unwrap());
+            response.headers_mut().insert(LOCATION, location.parse().unwrap());
             response
         }
         (&Method::PUT, Some(("blobs", "uploads/1"))) => {
@@ -139,9 +138,32 @@ fn ordinary(
             None => full(404, Bytes::new()),
             Some(bytes) => full(200, bytes.clone()),
         },
-        (_, Some(("tags", "list"))) => tags(&state, query),
+        (_, Some(("tags", "list"))) if repository == REPOSITORY => tags(&state, query),
+        (_, Some(("tags", "list"))) => pushed_tags(&state, repository),
         _ => full(404, Bytes::new()),
     }
+}
+
+/// Repository, area (`manifests`, `blobs`, `tags`) and the rest of a path.
+fn split(path: &str) -> Option<(&str, &str, &str)> {
+    let path = path.strip_prefix("/v2/")?;
+    ["manifests", "blobs", "tags"].into_iter().find_map(|area| {
+        let (repository, rest) = path.split_once(&format!("/{area}/"))?;
+        Some((repository, area, rest))
+    })
+}
+
+/// The key of a manifest.
+fn key(repository: &str, name: &str) -> String {
+    if repository == REPOSITORY { name.to_owned() } else { format!("{repository}:{name}") }
+}
+
+/// All tags of a repository, on one page.
+fn pushed_tags(state: &State, repository: &str) -> Response<Body> {
+    let tag = |key: &String| key.strip_prefix(repository)?.strip_prefix(':').map(str::to_owned);
+    let tags: Vec<String> =
+        state.manifests.keys().filter_map(tag).filter(|tag| !tag.starts_with("sha256:")).collect();
+    full(200, serde_json::json!({"name": repository, "tags": tags}).to_string().into())
 }
 
 fn tags(state: &State, query: &str) -> Response<Body> {
