@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::function::Function;
 use crate::render::Render;
 use crate::up::Up;
+use crate::xpkg::Xpkg;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -22,7 +23,8 @@ use std::time::Duration;
 Examples:
   transom up                                run a control plane, to be used with kubectl
   transom render xr.yaml composition.yaml   print the resources that a Composition composes
-  transom function list                     list the built-in functions"
+  transom function list                     list the built-in functions
+  transom xpkg build                        make a package of the files in this folder"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Render(Box<Render>),
     #[command(subcommand)]
     Function(Function),
+    #[command(subcommand)]
+    Xpkg(Xpkg),
     #[command(subcommand)]
     Db(Db),
     /// Print a script that completes commands and flags in a shell

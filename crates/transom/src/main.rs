@@ -10,6 +10,7 @@ mod logging;
 mod plane;
 mod render;
 mod up;
+mod xpkg;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         | cli::Command::Composition(cli::Composition::Render(options))
         | cli::Command::Beta(cli::Beta::Render(options)) => render::run(*options),
         cli::Command::Function(command) => function::run(command),
+        cli::Command::Xpkg(command) => xpkg::run(command),
         cli::Command::Completion { shell } => cli::complete(shell),
         cli::Command::Version => cli::print_version(),
     };

@@ -1,0 +1,147 @@
+//! `transom xpkg build`: makes a package of the files in a folder.
+
+use super::files::{self, Selection};
+use super::origin;
+use super::stream::Stream;
+use crate::failure::Failure;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use transom_oci::tarball::{self, TarImage, Tarball};
+use transom_packages::{Digest, names, stream};
+
+/// Build a package from the YAML files of a folder
+///
+/// The folder has crossplane.yaml, a Configuration, Provider or Function of meta.pkg.crossplane.io/v1, and the objects
+/// that the package holds. The same files make the same package, byte for byte. Prints the path of the package to
+/// stdout, and to stderr the digest that it will have in a registry.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom xpkg build                                         the package of this folder, named after its content
+  transom xpkg build -f ./package -o platform.xpkg           of another folder, to a file of this name
+  transom xpkg build --ignore 'ci/*.yaml,notes.yaml'         without some of the files
+  transom xpkg build --embed-runtime-image-tarball runtime.tar    a Function or Provider with what it runs")]
+pub(crate) struct Build {
+    /// The folder with the files of the package
+    #[arg(short = 'f', long, value_name = "DIR", default_value = ".")]
+    package_root: PathBuf,
+
+    /// The folder with examples, which are kept beside the package
+    #[arg(short = 'e', long, value_name = "DIR", default_value = "./examples")]
+    examples_root: PathBuf,
+
+    /// Files and folders to leave out, relative to the package root; `*`, `?` and `[a-z]` stand for characters
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    ignore: Vec<String>,
+
+    /// The file to write; by default NAME-DIGEST.xpkg in the package root
+    #[arg(short = 'o', long, value_name = "FILE")]
+    package_file: Option<PathBuf>,
+
+    /// Not supported, because no Docker daemon is used: save the image, and give the file
+    #[arg(long, value_name = "IMAGE", hide = true, conflicts_with = "embed_runtime_image_tarball")]
+    embed_runtime_image: Option<String>,
+
+    /// The image that a Provider or Function runs, as `docker save` writes it
+    #[arg(long, value_name = "FILE")]
+    embed_runtime_image_tarball: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &Build) -> Result<ExitCode, Failure> {
+    if let Some(image) = &options.embed_runtime_image {
+        return Err(Failure::new("--embed-runtime-image needs a Docker daemon, which is not used here")
+            .remedy(format!(
+                "run `docker save {image} -o runtime.tar` and give --embed-runtime-image-tarball runtime.tar"
+            )));
+    }
+    let read = read(options)?;
+    let base = options.embed_runtime_image_tarball.as_deref().map(runtime_image).transpose()?;
+    let rendered = stream::render(&read.package);
+    let content = tarball::Package {
+        stream: rendered.as_bytes(),
+        examples: read.examples.as_deref(),
+        base: base.as_ref(),
+    };
+    let scratch = Scratch::new(options.package_file.as_deref(), &options.package_root);
+    if base.is_some() {
+        scratch.create()?;
+    }
+    let image = tarball::build(content, &scratch.0).map_err(|e| origin::explain(&e))?;
+    let default_name = || {
+        let name = names::friendly_id(&read.package.meta.name, image.digest.hex());
+        options.package_root.join(format!("{name}.xpkg"))
+    };
+    let path = options.package_file.clone().unwrap_or_else(default_name);
+    tarball::write(&[(&image, &[])], &path).map_err(|e| {
+        origin::explain(&e).remedy("the folder must exist and be writable; -o names another file")
+    })?;
+    let digest = pushed_digest(&path)?;
+    anstream::eprintln!("{} {}, digest {digest}", read.package.kind.kind(), read.package.meta.name);
+    crate::cli::print(format!("{}\n", path.display()).as_bytes())
+}
+
+/// What the files hold.
+struct Read {
+    package: stream::Package,
+    /// The examples as one stream.
+    examples: Option<Vec<u8>>,
+}
+
+fn read(options: &Build) -> Result<Read, Failure> {
+    let root = &options.package_root;
+    let examples_root = &options.examples_root;
+    let ignored = Selection::new(root, Some(examples_root), &options.ignore)?;
+    let found = ignored.files()?;
+    if found.is_empty() {
+        return Err(Failure::new(format!("{} holds no YAML files", root.display()))
+            .remedy("-f names the folder with crossplane.yaml and the objects of the package"));
+    }
+    let stream = Stream::join(root, files::read(&found)?);
+    let package = stream.parse()?;
+    let examples = match examples_root.is_dir() {
+        false => None,
+        true => {
+            let found = Selection::new(examples_root, None, &options.ignore)?.files()?;
+            Some(super::stream::examples(files::read(&found)?)?)
+        }
+    };
+    Ok(Read { package, examples })
+}
+
+fn runtime_image(path: &Path) -> Result<TarImage, Failure> {
+    let image = Tarball::open(path).and_then(|archive| archive.single());
+    image.map_err(|e| origin::explain(&e).remedy("give the file that `docker save IMAGE -o FILE` writes"))
+}
+
+/// The digest that a package in a file has in a registry. There, its layers are annotated.
+fn pushed_digest(path: &Path) -> Result<Digest, Failure> {
+    let image = Tarball::open(path).and_then(|archive| archive.single()?.annotated(&BTreeMap::new()));
+    Ok(image.map_err(|e| origin::explain(&e))?.digest)
+}
+
+/// A folder for compressed layers beside the package, which is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(file: Option<&Path>, root: &Path) -> Self {
+        let folder = match file {
+            Some(file) => file.parent().unwrap_or(Path::new("")),
+            None => root,
+        };
+        Self(folder.join(format!(".xpkg-build-{}", std::process::id())))
+    }
+
+    fn create(&self) -> Result<(), Failure> {
+        std::fs::create_dir(&self.0)
+            .map_err(|e| Failure::new(format!("cannot create {}: {e}", self.0.display())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Without a runtime image there is none.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

@@ -1,0 +1,232 @@
+//! `transom xpkg bundle`: packages and all that they depend on, in one file.
+
+use super::origin::{self, Opened, Origin};
+use crate::failure::Failure;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use transom_oci::layout::BundleWriter;
+use transom_packages::constraint::{VersionConstraint, highest, versions};
+use transom_packages::meta::Dependency;
+use transom_packages::{Digest, Reference, stream};
+
+/// How often a choice may be changed because of what was found later.
+const ROUNDS_MAX: usize = 100;
+/// The most packages in a bundle.
+const PACKAGES_MAX: usize = 1000;
+
+/// Collect packages with all their dependencies and signatures in one file
+///
+/// The file is a tar archive of an OCI layout. `--packages FILE` of the other commands reads it
+/// instead of registries, without a network. Of each dependency, the highest version is taken that all packages which
+/// depend on it allow.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom xpkg bundle registry.example.org/acme/platform:v1.0.0 -o platform.tar
+  transom xpkg inspect registry.example.org/acme/platform:v1.0.0 --packages platform.tar")]
+pub(crate) struct Bundle {
+    /// The packages: references with a tag or digest
+    #[arg(value_name = "REF", required = true)]
+    packages_wanted: Vec<String>,
+
+    /// The file to write
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    origin: Origin,
+}
+
+pub(crate) async fn run(options: Bundle) -> Result<ExitCode, Failure> {
+    let wanted = options.packages_wanted.iter().map(|text| origin::reference(text));
+    let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+    let opened = options.origin.open().await?;
+    let mut resolution = Resolution::new(&opened, &wanted)?;
+    resolution.resolve().await?;
+    let chosen = resolution.chosen();
+    let failed = |e| opened.explain(&e);
+    let mut writer = BundleWriter::create(&options.output).await.map_err(failed)?;
+    for reference in chosen {
+        let with = opened.credentials(&reference).await?;
+        let digest = writer.add(opened.images(), &reference, &with).await.map_err(failed)?;
+        let signatures = writer.add_signatures(opened.images(), &reference, &digest, &with).await;
+        let signatures = signatures.map_err(failed)?;
+        let tagged = Reference { digest: None, ..reference.clone() };
+        let name = if reference.tag.is_some() { tagged } else { reference };
+        anstream::eprintln!("{name} {digest}, signatures and attestations: {signatures}");
+    }
+    writer.finish().await.map_err(failed)?;
+    crate::cli::print(format!("{}\n", options.output.display()).as_bytes())
+}
+
+/// A package of the bundle: its reference with its digest, and what it depends on.
+struct Member {
+    reference: Reference,
+    dependencies: Vec<Dependency>,
+}
+
+/// Which version of each package goes into the bundle.
+struct Resolution<'a> {
+    opened: &'a Opened,
+    /// What the user asked for, by source: not up for choice.
+    fixed: BTreeMap<String, Vec<Reference>>,
+    /// What was chosen, by source.
+    choices: BTreeMap<String, Reference>,
+    /// What was read, by reference.
+    members: BTreeMap<String, Member>,
+    tags: BTreeMap<String, Vec<String>>,
+}
+
+/// A dependency, and the package that has it.
+struct Need {
+    by: String,
+    range: VersionConstraint,
+    text: String,
+}
+
+impl<'a> Resolution<'a> {
+    fn new(opened: &'a Opened, wanted: &[Reference]) -> Result<Self, Failure> {
+        let mut fixed: BTreeMap<String, Vec<Reference>> = BTreeMap::new();
+        for reference in wanted {
+            fixed.entry(reference.source()).or_default().push(reference.clone());
+        }
+        let (choices, members, tags) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { opened, fixed, choices, members, tags })
+    }
+
+    /// Chooses until every dependency of what is chosen is satisfied by what is chosen.
+    async fn resolve(&mut self) -> Result<(), Failure> {
+        for _ in 0..ROUNDS_MAX {
+            let needs = self.needs().await?;
+            let mut choices = BTreeMap::new();
+            for (source, needs) in &needs {
+                if !self.is_fixed(source, needs)? {
+                    choices.insert(source.clone(), self.choose(source, needs).await?);
+                }
+            }
+            if choices == self.choices {
+                return Ok(());
+            }
+            self.choices = choices;
+        }
+        Err(Failure::new(format!("no set of versions was found in {ROUNDS_MAX} rounds"))
+            .remedy("name the versions of the dependencies on the command line"))
+    }
+
+    /// What all packages that were asked for or chosen depend on, by source.
+    async fn needs(&mut self) -> Result<BTreeMap<String, Vec<Need>>, Failure> {
+        let roots: Vec<Reference> =
+            self.fixed.values().flatten().chain(self.choices.values()).cloned().collect();
+        let mut needs: BTreeMap<String, Vec<Need>> = BTreeMap::new();
+        for reference in roots {
+            let by = reference.to_string();
+            for dependency in self.member(&reference).await?.dependencies.clone() {
+                let range = VersionConstraint::parse(&dependency.version)
+                    .map_err(|e| Failure::new(format!("{by}: {}: {e}", dependency.package)))?;
+                let need = Need { by: by.clone(), range, text: dependency.version };
+                needs.entry(dependency.package).or_default().push(need);
+            }
+        }
+        Ok(needs)
+    }
+
+    /// Whether the user named the version, which must then be one that is needed.
+    fn is_fixed(&self, source: &str, needs: &[Need]) -> Result<bool, Failure> {
+        let Some(fixed) = self.fixed.get(source) else { return Ok(false) };
+        let unmet = needs.iter().find(|need| {
+            let allows = |r: &Reference| {
+                let tag = r.tag.as_deref().is_some_and(|tag| need.range.allows(tag));
+                tag || r.digest.as_ref().is_some_and(|digest| need.range.allows(digest.as_str()))
+            };
+            !fixed.iter().any(allows)
+        });
+        match unmet {
+            None => Ok(true),
+            Some(need) => Err(Failure::new(format!("{} needs {source} in version {}", need.by, need.text))
+                .remedy("ask for such a version, or leave the package out of the command: it is added")),
+        }
+    }
+
+    async fn choose(&mut self, source: &str, needs: &[Need]) -> Result<Reference, Failure> {
+        let repository = Reference::parse_source(source)
+            .map_err(|e| Failure::new(format!("a dependency of {}: {e}", by(needs))))?;
+        if let Some(digest) = needs.iter().find_map(|need| need.range.digest()) {
+            let others = needs.iter().filter(|need| !need.range.allows(digest.as_str()));
+            return match others.map(|need| &need.text).next() {
+                None => Ok(repository.at(digest.clone())),
+                Some(other) => Err(conflict(source, needs, &format!("{digest} is not {other}"))),
+            };
+        }
+        let tags = self.tags(&repository).await?;
+        let known = versions(&tags);
+        let ranges: Vec<&VersionConstraint> = needs.iter().map(|need| &need.range).collect();
+        match highest(&known, &ranges) {
+            Some(version) => {
+                repository.at_version(&version.original).map_err(|e| Failure::new(format!("{source}: {e}")))
+            }
+            None => {
+                let first: Vec<&str> = known.iter().rev().take(5).map(|v| v.original.as_str()).collect();
+                Err(conflict(source, needs, &format!("there are {}", first.join(", "))))
+            }
+        }
+    }
+
+    async fn tags(&mut self, repository: &Reference) -> Result<Vec<String>, Failure> {
+        let source = repository.source();
+        if let Some(tags) = self.tags.get(&source) {
+            return Ok(tags.clone());
+        }
+        let with = self.opened.credentials(repository).await?;
+        let tags = self.opened.registry().tags(repository, &with).await;
+        let tags = tags.map_err(|e| self.opened.explain(&e))?;
+        self.tags.insert(source, tags.clone());
+        Ok(tags)
+    }
+
+    /// What a package depends on. Read once.
+    async fn member(&mut self, reference: &Reference) -> Result<&Member, Failure> {
+        let key = reference.to_string();
+        if !self.members.contains_key(&key) {
+            if self.members.len() >= PACKAGES_MAX {
+                return Err(Failure::new(format!("more than {PACKAGES_MAX} packages are needed")));
+            }
+            let member = self.read(reference).await?;
+            self.members.insert(key.clone(), member);
+        }
+        self.members.get(&key).ok_or_else(|| Failure::new(format!("{key} was not read")))
+    }
+
+    async fn read(&self, reference: &Reference) -> Result<Member, Failure> {
+        let failed = |e| self.opened.explain(&e);
+        let with = self.opened.credentials(reference).await?;
+        let digest: Digest = self.opened.registry().resolve(reference, &with).await.map_err(failed)?;
+        let fetched =
+            self.opened.registry().fetch(&reference.at(digest.clone()), &with).await.map_err(failed)?;
+        let package =
+            stream::parse(&fetched.content).map_err(|e| Failure::new(format!("{reference}: {e}")))?;
+        // The tag names it in the bundle; the digest is what was read.
+        let reference = Reference { digest: Some(digest), ..reference.clone() };
+        Ok(Member { reference, dependencies: package.meta.dependencies })
+    }
+
+    /// All packages of the bundle.
+    fn chosen(&self) -> Vec<Reference> {
+        let all = self.fixed.values().flatten().chain(self.choices.values());
+        all.filter_map(|reference| self.members.get(&reference.to_string()))
+            .map(|member| member.reference.clone())
+            .collect()
+    }
+}
+
+fn by(needs: &[Need]) -> String {
+    let names: Vec<&str> = needs.iter().map(|need| need.by.as_str()).collect();
+    names.join(", ")
+}
+
+fn conflict(source: &str, needs: &[Need], problem: &str) -> Failure {
+    let listed: Vec<String> = needs.iter().map(|need| format!("{} needs {}", need.by, need.text)).collect();
+    Failure::new(format!("no version of {source} fits: {}; {problem}", listed.join(", ")))
+        .remedy("bundle other versions of these packages, or push a version that fits")
+}

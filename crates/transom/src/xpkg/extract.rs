@@ -1,0 +1,88 @@
+//! `transom xpkg extract`: the content of a package, compressed as in a cache of packages.
+
+use super::origin::{self, Origin};
+use crate::failure::Failure;
+use clap::Args;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use transom_oci::layer::LayerLimits;
+use transom_oci::package;
+use transom_packages::Content;
+
+/// Write the package.yaml of a package to a file, compressed by gzip
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom xpkg extract registry.example.org/acme/platform:v1.0.0 -o platform.gz    from a registry
+  transom xpkg extract --from-xpkg platform.xpkg -o platform.gz                    from a file
+  transom xpkg extract --from-xpkg                                 from the package in this folder, to out.gz")]
+pub(crate) struct Extract {
+    /// The package: a reference with a tag or digest, or, with --from-xpkg, a file
+    #[arg(value_name = "REF|FILE", required_unless_present = "from_xpkg")]
+    package: Option<String>,
+
+    /// The package is a file; without a name, the only *.xpkg file in the current folder
+    #[arg(long)]
+    from_xpkg: bool,
+
+    /// Not supported, because no Docker daemon is used: save the image, and give the file
+    #[arg(long, hide = true, conflicts_with = "from_xpkg")]
+    from_daemon: bool,
+
+    /// The file to write, or - for stdout
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "out.gz")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    origin: Origin,
+}
+
+pub(crate) async fn run(options: Extract) -> Result<ExitCode, Failure> {
+    let named = options.package.as_deref().unwrap_or_default();
+    if options.from_daemon {
+        return Err(Failure::new("--from-daemon needs a Docker daemon, which is not used here").remedy(format!(
+            "run `docker save {named} -o package.xpkg` and then `transom xpkg extract --from-xpkg package.xpkg`"
+        )));
+    }
+    let content =
+        if options.from_xpkg { from_file(named).await? } else { from_origin(&options, named).await? };
+    let compressed =
+        gzip(&content).map_err(|e| Failure::new(format!("cannot compress package.yaml: {e}")))?;
+    if options.output == Path::new("-") {
+        return crate::cli::print(&compressed);
+    }
+    std::fs::write(&options.output, compressed).map_err(|e| {
+        Failure::new(format!("cannot write {}: {e}", options.output.display()))
+            .remedy("-o names another file")
+    })?;
+    crate::cli::print(format!("{}\n", options.output.display()).as_bytes())
+}
+
+async fn from_file(named: &str) -> Result<Content, Failure> {
+    let path = if named.is_empty() { origin::only_package()? } else { PathBuf::from(named) };
+    let (image, reference) = origin::file(&path)?;
+    let fetched = package::fetch(&image, &reference, &[], LayerLimits::default()).await;
+    Ok(fetched.map_err(|e| origin::explain(&e))?.content)
+}
+
+async fn from_origin(options: &Extract, named: &str) -> Result<Content, Failure> {
+    let reference = origin::reference(named).map_err(|failure| match Path::new(named).is_file() {
+        true => Failure::new(format!("{named} is a file")).remedy("add --from-xpkg"),
+        false => failure,
+    })?;
+    let opened = options.origin.open().await?;
+    let with = opened.credentials(&reference).await?;
+    let digest = opened.registry().resolve(&reference, &with).await.map_err(|e| opened.explain(&e))?;
+    let fetched = opened.registry().fetch(&reference.at(digest), &with).await;
+    Ok(fetched.map_err(|e| opened.explain(&e))?.content)
+}
+
+/// Without a time, so that the same content is the same file.
+fn gzip(content: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content)?;
+    encoder.finish()
+}

@@ -1,0 +1,262 @@
+//! `transom xpkg install` and `update`: the objects in a control plane that install packages.
+
+use super::origin;
+use crate::cli::duration;
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::Instant;
+use transom_engine::Cluster;
+use transom_object::{GroupVersionKind, meta};
+use transom_packages::PackageKind;
+use transom_xapi::constants::{group, kind};
+
+const FIELD_MANAGER: &str = "transom-xpkg";
+/// How long the control plane may take to answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a package is looked at while it is waited for.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Install a package in a control plane
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom xpkg install configuration registry.example.org/acme/platform:v1.0.0
+  transom xpkg install function registry.example.org/acme/function:v1.0.0 my-function    under another name
+  transom xpkg install provider registry.example.org/acme/provider:v1.0.0 --wait 5m      until it is healthy")]
+pub(crate) struct Install {
+    #[command(flatten)]
+    target: Target,
+
+    /// The DeploymentRuntimeConfig of a Provider or Function
+    #[arg(long, value_name = "NAME")]
+    runtime_config: Option<String>,
+
+    /// Activate revisions by hand
+    #[arg(short = 'm', long)]
+    manual_activation: bool,
+
+    /// Secrets with credentials for the registry
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    package_pull_secrets: Vec<String>,
+
+    /// How many old revisions are kept; without it, what the control plane keeps by default
+    #[arg(short = 'r', long, value_name = "COUNT")]
+    revision_history_limit: Option<u32>,
+
+    /// How long to wait until the package is healthy
+    #[arg(short = 'w', long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    wait: Duration,
+}
+
+/// Change the version of an installed package
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  transom xpkg update configuration registry.example.org/acme/platform:v1.1.0
+  transom xpkg update function registry.example.org/acme/function:v1.1.0 my-function    that has another name")]
+pub(crate) struct Update {
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Args)]
+struct Target {
+    /// What the package is
+    #[arg(value_name = "KIND")]
+    kind: KindName,
+
+    /// The package: a reference with a tag or digest
+    #[arg(value_name = "REF")]
+    package: String,
+
+    /// The name of the object; by default made of the repository
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// The kubeconfig; by default KUBECONFIG, ~/.kube/config, or the cluster that this runs in
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context in the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KindName {
+    Provider,
+    Configuration,
+    Function,
+}
+
+impl KindName {
+    fn kind(self) -> PackageKind {
+        match self {
+            Self::Provider => PackageKind::Provider,
+            Self::Configuration => PackageKind::Configuration,
+            Self::Function => PackageKind::Function,
+        }
+    }
+}
+
+/// A package object in a control plane.
+struct Installed {
+    gvk: GroupVersionKind,
+    package: String,
+    name: String,
+    cluster: Cluster,
+}
+
+impl Target {
+    async fn open(&self) -> Result<Installed, Failure> {
+        let reference = origin::reference(&self.package)?;
+        let name = self.name.clone().unwrap_or_else(|| reference.package_name());
+        let gvk = GroupVersionKind::new(group::PKG, "v1", self.kind.kind().kind());
+        let cluster = Cluster::new(self.client().await?);
+        Ok(Installed { gvk, package: reference.to_string(), name, cluster })
+    }
+
+    async fn client(&self) -> Result<kube::Client, Failure> {
+        let cannot = |e: &dyn std::fmt::Display| {
+            Failure::new(format!("cannot use the kubeconfig: {e}"))
+                .remedy("--kubeconfig or KUBECONFIG names it; `transom up` prints where it writes its own")
+        };
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match (&self.kubeconfig, &self.context) {
+            (Some(path), _) => {
+                let file = Kubeconfig::read_from(path).map_err(|e| cannot(&e))?;
+                kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|e| cannot(&e))?
+            }
+            (None, Some(_)) => kube::Config::from_kubeconfig(&options).await.map_err(|e| cannot(&e))?,
+            (None, None) => kube::Config::infer().await.map_err(|e| cannot(&e))?,
+        };
+        kube::Client::try_from(config).map_err(|e| cannot(&e))
+    }
+}
+
+impl Installed {
+    /// `configuration/acme-platform`.
+    fn title(&self) -> String {
+        format!("{}/{}", self.gvk.kind.to_lowercase(), self.name)
+    }
+
+    async fn within<T>(
+        &self,
+        request: impl Future<Output = Result<T, transom_engine::Error>>,
+    ) -> Result<Result<T, transom_engine::Error>, Failure> {
+        tokio::time::timeout(REQUEST_TIMEOUT, request).await.map_err(|_| {
+            Failure::new(format!("{}: no answer from the control plane", self.title()))
+                .remedy("check that the server of the kubeconfig runs")
+        })
+    }
+
+    fn failed(&self, error: &transom_engine::Error) -> Failure {
+        let failure = Failure::new(format!("{}: {}", self.title(), error.chain()));
+        if error.is_unknown_kind() {
+            return failure.remedy("the cluster of the kubeconfig runs neither Transom nor Crossplane");
+        }
+        match error.refusal() {
+            Some(_) => failure,
+            None => failure.remedy("check that the server of the kubeconfig runs"),
+        }
+    }
+
+    async fn get(&self) -> Result<Option<Value>, Failure> {
+        let read = self.within(self.cluster.get(&self.gvk, "", &self.name)).await?;
+        read.map_err(|e| self.failed(&e))
+    }
+
+    /// Waits until the package is healthy.
+    async fn healthy_within(&self, limit: Duration) -> Result<(), Failure> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let object = self.get().await?.unwrap_or_default();
+            let healthy = condition(&object, "Healthy");
+            if healthy.is_some_and(|condition| condition["status"] == "True") {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(self.not_healthy(&object, limit));
+            }
+            tokio::time::sleep(POLL_INTERVAL.min(deadline - Instant::now())).await;
+        }
+    }
+
+    fn not_healthy(&self, object: &Value, limit: Duration) -> Failure {
+        let said = ["Installed", "Healthy"].into_iter().filter_map(|name| {
+            let condition = condition(object, name).filter(|condition| condition["status"] != "True")?;
+            let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+            Some(format!("{name}: {} {}", text("reason"), text("message")).trim_end().to_owned())
+        });
+        let said: Vec<String> = said.collect();
+        let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
+        let plural = self.gvk.kind.to_lowercase();
+        Failure::new(format!("{} is not healthy after {limit:?}{said}", self.title()))
+            .remedy(format!("see `kubectl describe {plural}.pkg.crossplane.io {}`", self.name))
+    }
+}
+
+fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|condition| condition["type"] == name)
+}
+
+pub(crate) async fn install(options: Install) -> Result<ExitCode, Failure> {
+    let package_kind = options.target.kind.kind();
+    if package_kind == PackageKind::Configuration && options.runtime_config.is_some() {
+        return Err(Failure::new("a Configuration runs nothing, so it has no runtime configuration")
+            .remedy("leave out --runtime-config"));
+    }
+    let installed = options.target.open().await?;
+    let object = object(&options, &installed);
+    let created = installed.within(installed.cluster.create(&object, FIELD_MANAGER)).await?;
+    created.map_err(|e| match e.is_already_exists() {
+        true => Failure::new(format!("{} exists already", installed.title()))
+            .remedy("change its version with `transom xpkg update`, or give another name"),
+        false => installed.failed(&e),
+    })?;
+    if !options.wait.is_zero() {
+        installed.healthy_within(options.wait).await?;
+    }
+    crate::cli::print(format!("{} created\n", installed.title()).as_bytes())
+}
+
+fn object(options: &Install, installed: &Installed) -> Value {
+    let policy = if options.manual_activation { "Manual" } else { "Automatic" };
+    let mut spec = json!({"package": installed.package, "revisionActivationPolicy": policy});
+    // Without the flag, nothing is sent: a zero would keep all revisions for ever.
+    if let Some(limit) = options.revision_history_limit {
+        spec["revisionHistoryLimit"] = limit.into();
+    }
+    if !options.package_pull_secrets.is_empty() {
+        let secrets = options.package_pull_secrets.iter().map(|name| json!({"name": name}));
+        spec["packagePullSecrets"] = secrets.collect();
+    }
+    if let Some(name) = &options.runtime_config {
+        spec["runtimeConfigRef"] = json!({"name": name});
+    }
+    json!({
+        "apiVersion": kind::PKG_V1, "kind": installed.gvk.kind, "metadata": {"name": installed.name}, "spec": spec,
+    })
+}
+
+pub(crate) async fn update(options: Update) -> Result<ExitCode, Failure> {
+    let installed = options.target.open().await?;
+    let Some(object) = installed.get().await? else {
+        return Err(Failure::new(format!("{} is not installed", installed.title()))
+            .remedy("install it with `transom xpkg install`, or give the name that it has"));
+    };
+    // Of the object, only what names it: the patch must not fail because another field changed.
+    let named = json!({
+        "apiVersion": kind::PKG_V1, "kind": installed.gvk.kind, "metadata": {"name": meta::name(&object)},
+    });
+    let patch = json!({"spec": {"package": installed.package}});
+    let patched = installed.within(installed.cluster.merge_patch(&named, &patch, FIELD_MANAGER)).await?;
+    patched.map_err(|e| installed.failed(&e))?;
+    crate::cli::print(format!("{} updated\n", installed.title()).as_bytes())
+}

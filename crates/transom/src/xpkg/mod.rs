@@ -1,0 +1,69 @@
+//! `transom xpkg`: builds, pushes, inspects and installs packages.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `build`, `files`, `stream` | from the files of a folder to a package; mistakes are shown in those files |
+//! | `origin` | where a reference is read from: a registry, or a folder or file in place of it |
+//! | `inspect`, `extract` | what a package holds |
+//! | `push` | from a file to a registry |
+//! | `install` | the objects in a control plane that install packages |
+//! | `bundle` | a package and all that it depends on in one file |
+//!
+//! The environment is read here and nowhere below: proxies, certificate authorities, Docker's configuration. Results go
+//! to stdout, all else to stderr.
+
+mod build;
+mod bundle;
+mod extract;
+mod files;
+mod inspect;
+mod install;
+mod origin;
+mod push;
+mod stream;
+
+use crate::failure::Failure;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// Build, push, inspect and install packages.
+#[derive(Subcommand)]
+#[command(after_help = "\
+Examples:
+  transom xpkg build -f ./platform                                    make a package of the files in a folder
+  transom xpkg push registry.example.org/acme/platform:v1.0.0         push the package in this folder
+  transom xpkg inspect registry.example.org/acme/platform:v1.0.0      show what a package holds
+  transom xpkg install configuration registry.example.org/acme/platform:v1.0.0
+  transom xpkg bundle registry.example.org/acme/platform:v1.0.0 -o platform.tar")]
+pub(crate) enum Xpkg {
+    Build(build::Build),
+    Push(push::Push),
+    Inspect(inspect::Inspect),
+    Extract(extract::Extract),
+    Install(install::Install),
+    Update(install::Update),
+    Bundle(bundle::Bundle),
+}
+
+pub(crate) fn run(command: Xpkg) -> Result<ExitCode, Failure> {
+    match command {
+        Xpkg::Build(options) => build::run(&options),
+        Xpkg::Push(options) => block_on(push::run(options)),
+        Xpkg::Inspect(options) => block_on(inspect::run(options)),
+        Xpkg::Extract(options) => block_on(extract::run(options)),
+        Xpkg::Install(options) => block_on(install::install(options)),
+        Xpkg::Update(options) => block_on(install::update(options)),
+        Xpkg::Bundle(options) => block_on(bundle::run(options)),
+    }
+}
+
+fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
+    let result = runtime.block_on(command);
+    // A thread that still waits for a name server must not delay the end of the command.
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,202 @@
+//! Where a reference is read from: a registry, or a folder or file in place of all registries. The environment is read
+//! here.
+
+use crate::failure::Failure;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use transom_oci::credentials::{DockerConfig, HelperOptions};
+use transom_oci::layer::LayerLimits;
+use transom_oci::layout::LocalRegistry;
+use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
+use transom_oci::tarball::Tarball;
+use transom_oci::{ImageParts, ImageSource};
+use transom_packages::{Credentials, Reference, Registry, RegistryError, RegistryErrorKind};
+
+/// The flag for a folder or file in place of registries.
+#[derive(Args)]
+pub(super) struct Origin {
+    /// A bundle, an OCI layout or a folder of *.xpkg files to read instead of registries; nothing is asked over the network
+    #[arg(long, value_name = "FILE|DIR")]
+    packages: Option<PathBuf>,
+}
+
+/// Flags for registries.
+#[derive(Args)]
+pub(super) struct Trust {
+    /// Do not verify the certificate of the registry
+    #[arg(long)]
+    insecure_skip_tls_verify: bool,
+}
+
+/// An opened origin.
+pub(super) enum Opened {
+    Remote(Box<RemoteRegistry>, DockerConfig),
+    Local(LocalRegistry),
+}
+
+impl Origin {
+    pub(super) async fn open(&self) -> Result<Opened, Failure> {
+        match &self.packages {
+            None => remote(&Trust { insecure_skip_tls_verify: false })
+                .map(|(r, c)| Opened::Remote(Box::new(r), c)),
+            Some(path) => {
+                let opened = LocalRegistry::open(path, LayerLimits::default()).await;
+                let remedy = "--packages names a bundle, an OCI layout, or a folder of *.xpkg files";
+                opened.map(Opened::Local).map_err(|e| explain(&e).remedy(remedy))
+            }
+        }
+    }
+}
+
+impl Opened {
+    pub(super) fn images(&self) -> &dyn ImageSource {
+        match self {
+            Self::Remote(registry, _) => &**registry,
+            Self::Local(registry) => registry,
+        }
+    }
+
+    pub(super) fn registry(&self) -> &dyn Registry {
+        match self {
+            Self::Remote(registry, _) => &**registry,
+            Self::Local(registry) => registry,
+        }
+    }
+
+    /// The credentials that the user has for a reference.
+    pub(super) async fn credentials(&self, reference: &Reference) -> Result<Vec<Credentials>, Failure> {
+        match self {
+            Self::Remote(_, config) => credentials(config, reference).await,
+            Self::Local(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What an error of this origin means to the user.
+    pub(super) fn explain(&self, error: &RegistryError) -> Failure {
+        let Self::Local(local) = self else { return explain(error) };
+        if error.kind != RegistryErrorKind::NotFound {
+            return Failure::new(error.message.clone());
+        }
+        let known = local.references();
+        let listed = known.iter().filter(|name| !name.contains(":sha256-")).take(5);
+        let listed: Vec<&str> = listed.map(String::as_str).collect();
+        Failure::new(error.message.clone()).remedy(format!("--packages holds {}", listed.join(", ")))
+    }
+}
+
+pub(super) async fn credentials(
+    config: &DockerConfig,
+    reference: &Reference,
+) -> Result<Vec<Credentials>, Failure> {
+    let found = config.lookup(reference, &HelperOptions::default()).await;
+    found.map_err(|e| Failure::new(format!("{reference}: {e}")))
+}
+
+/// A client of registries with the settings of the environment.
+pub(super) fn remote(trust: &Trust) -> Result<(RemoteRegistry, DockerConfig), Failure> {
+    let variable = |names: [&str; 2]| names.into_iter().find_map(|name| std::env::var(name).ok());
+    let http = variable(["HTTP_PROXY", "http_proxy"]);
+    let https = variable(["HTTPS_PROXY", "https_proxy"]);
+    let except = variable(["NO_PROXY", "no_proxy"]);
+    let proxies = Proxies::new(http.as_deref(), https.as_deref(), except.as_deref()).map_err(|e| {
+        Failure::new(e.to_string()).remedy("see HTTP_PROXY and HTTPS_PROXY in the environment")
+    })?;
+    // Attempts of several processes must not coincide; nothing secret depends on it.
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map(|t| u64::from(t.subsec_nanos()));
+    let options = RemoteOptions {
+        insecure_skip_tls_verify: trust.insecure_skip_tls_verify,
+        proxies,
+        jitter_seed: nanos.unwrap_or_default() ^ u64::from(std::process::id()),
+        ..RemoteOptions::default()
+    };
+    let registry = RemoteRegistry::new(options).map_err(|e| explain(&e))?;
+    Ok((registry, docker_config()?))
+}
+
+/// Docker's configuration: in the folder `DOCKER_CONFIG`, or in `~/.docker`.
+fn docker_config() -> Result<DockerConfig, Failure> {
+    let folder = std::env::var_os("DOCKER_CONFIG").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".docker"));
+    let Some(path) = folder.or_else(home).map(|folder| folder.join("config.json")) else {
+        return Ok(DockerConfig::default());
+    };
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            DockerConfig::parse(&bytes).map_err(|e| Failure::new(format!("{}: {e}", path.display())))
+        }
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            Ok(DockerConfig::default())
+        }
+        Err(e) => Err(Failure::new(format!("cannot read {}: {e}", path.display()))),
+    }
+}
+
+/// A package that a command names: a reference, or a file.
+pub(super) enum Named {
+    Reference(Reference),
+    File(PathBuf),
+}
+
+impl Named {
+    /// What exists as a file, or ends in `.xpkg`, is a file.
+    pub(super) fn parse(text: &str) -> Result<Self, Failure> {
+        let path = Path::new(text);
+        if path.is_file() || path.extension().is_some_and(|extension| extension == "xpkg") {
+            return Ok(Self::File(path.to_owned()));
+        }
+        reference(text).map(Self::Reference)
+    }
+}
+
+/// Reads a reference from the command line.
+pub(super) fn reference(text: &str) -> Result<Reference, Failure> {
+    Reference::parse(text).map_err(|e| {
+        Failure::new(e.to_string()).remedy("write it like registry.example.org/acme/platform:v1.0.0")
+    })
+}
+
+/// The package in a file as it is pushed, and a reference that stands for it.
+pub(super) fn file(path: &Path) -> Result<(ImageParts, Reference), Failure> {
+    let image = Tarball::open(path).and_then(|archive| archive.single()?.annotated(&BTreeMap::new()));
+    let image = image.map_err(|e| explain(&e))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let digest = Some(image.digest.clone());
+    Ok((image, Reference { registry: "file".to_owned(), repository: name, tag: None, digest }))
+}
+
+/// The only package in the current folder.
+pub(super) fn only_package() -> Result<PathBuf, Failure> {
+    let cannot = |e: std::io::Error| Failure::new(format!("cannot read the current folder: {e}"));
+    let mut found = Vec::new();
+    for item in std::fs::read_dir(".").map_err(cannot)? {
+        let path = PathBuf::from(item.map_err(cannot)?.file_name());
+        if path.extension().is_some_and(|extension| extension == "xpkg") {
+            found.push(path);
+        }
+    }
+    match &found[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Failure::new("there is no *.xpkg file in the current folder")
+            .remedy("make one with `transom xpkg build`, or name the file")),
+        several => {
+            Err(Failure::new(format!("there are {} *.xpkg files in the current folder", several.len()))
+                .remedy("name the one that is meant"))
+        }
+    }
+}
+
+/// What an error of a registry means to the user.
+pub(super) fn explain(error: &RegistryError) -> Failure {
+    let failure = Failure::new(error.message.clone());
+    match error.kind {
+        RegistryErrorKind::Unauthorized => failure
+            .remedy("log in with `docker login`: credentials are read from DOCKER_CONFIG or ~/.docker/config.json"),
+        RegistryErrorKind::Unavailable => failure.remedy(
+            "check the name of the registry and the network; HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are used, and \
+             --packages reads a bundle without a network",
+        ),
+        _ => failure,
+    }
+}
