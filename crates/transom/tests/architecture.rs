@@ -81,6 +81,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transom-metrics",
             "transom-object",
             "transom-oci",
+            "transom-packages",
             "transom-runner",
             "transom-schema",
             "transom-store",

@@ -11,3 +11,4 @@ mod readme;
 mod render;
 mod scenarios;
 mod startup;
+mod xpkg;

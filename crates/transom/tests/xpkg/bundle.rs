@@ -1,0 +1,101 @@
+//! Bundles: a package with all that it depends on, read without a network.
+
+use super::{Folder, META};
+use serde_json::Value;
+use transom_oci::testing::Server;
+
+fn meta(name: &str, dependencies: &[(&str, &str)]) -> String {
+    let mut text = META.replace("name: platform", &format!("name: {name}"));
+    if !dependencies.is_empty() {
+        text.push_str("spec:\n  dependsOn:\n");
+    }
+    for (package, version) in dependencies {
+        text.push_str(&format!("  - configuration: {package}\n    version: '{version}'\n"));
+    }
+    text
+}
+
+/// Builds and pushes packages: repository, tag, dependencies in the same registry.
+fn push(folder: &Folder, host: &str, packages: &[(&str, &str, &[(&str, &str)])]) {
+    for (repository, tag, dependencies) in packages {
+        let dependencies: Vec<(String, &str)> =
+            dependencies.iter().map(|(name, version)| (format!("{host}/{name}"), *version)).collect();
+        let dependencies: Vec<(&str, &str)> =
+            dependencies.iter().map(|(name, v)| (name.as_str(), *v)).collect();
+        let name = format!("{}-{tag}", repository.replace('/', "-"));
+        folder.build(&name, &[("crossplane.yaml", &meta(&name.replace('.', "-"), &dependencies))]);
+        folder.ok(&["push", &format!("{host}/{repository}:{tag}"), "-f", &format!("{name}.xpkg")]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_stands_in_for_the_registry() {
+    let server = Server::start().await;
+    let folder = Folder::new();
+    let host = server.host.clone();
+    push(
+        &folder,
+        &host,
+        &[
+            ("team/platform", "v1.0.0", &[("team/base", ">=v1.0.0"), ("team/net", "^1.0.0")]),
+            ("team/net", "v1.4.0", &[("team/base", "<v2.0.0")]),
+            ("team/net", "v2.0.0", &[]),
+            ("team/base", "v1.0.0", &[]),
+            ("team/base", "v1.1.0", &[]),
+            ("team/base", "v2.0.0", &[]),
+        ],
+    );
+    let platform = format!("{host}/team/platform:v1.0.0");
+    let bundled = folder.run(&["bundle", &platform, "-o", "all.tar"]);
+    let said = String::from_utf8_lossy(&bundled.stderr).into_owned();
+    assert_eq!(bundled.status.code(), Some(0), "{said}");
+    assert_eq!(bundled.stdout, b"all.tar\n");
+    for (name, taken) in
+        [("platform:v1.0.0", true), ("net:v1.4.0", true), ("base:v1.1.0", true), ("base:v2.0.0", false)]
+    {
+        assert_eq!(said.contains(&format!("/team/{name} sha256:")), taken, "{name}: {said}");
+    }
+    let remote = folder.ok(&["inspect", &platform, "-o", "json"]);
+    folder.ok(&["extract", &platform, "-o", "remote.gz"]);
+    drop(server);
+    let here = ["--packages", "all.tar"];
+    let read = folder.ok(&[&["inspect", &platform, "-o", "json"], &here[..]].concat());
+    assert_eq!(read, remote);
+    folder.ok(&[&["extract", &platform, "-o", "local.gz"], &here[..]].concat());
+    assert_eq!(folder.read("remote.gz"), folder.read("local.gz"));
+    // A bundle can be made of a bundle; a folder of packages serves as well.
+    folder.ok(&[&["bundle", &platform, "-o", "again.tar"], &here[..]].concat());
+    assert_eq!(folder.read("again.tar"), folder.read("all.tar"));
+    let from_files = folder.ok(&["inspect", &platform, "-o", "json", "--packages", "."]);
+    let (from_files, remote): (Value, Value) =
+        (serde_json::from_str(&from_files).unwrap(), serde_json::from_str(&remote).unwrap());
+    assert_eq!(from_files["digest"], remote["digest"]);
+    let absent = folder.error(&[&["inspect", &format!("{host}/team/other:v1")], &here[..]].concat(), 1);
+    assert!(absent.contains("--packages holds"), "{absent}");
+    assert!(folder.error(&["inspect", &platform, "--packages", "nowhere"], 1).contains("an OCI layout"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_that_cannot_be_together_are_named() {
+    let server = Server::start().await;
+    let folder = Folder::new();
+    let host = server.host.clone();
+    push(
+        &folder,
+        &host,
+        &[
+            ("team/platform", "v1.0.0", &[("team/base", ">=v2.0.0"), ("team/net", "*")]),
+            ("team/net", "v1.0.0", &[("team/base", "<v2.0.0")]),
+            ("team/base", "v1.0.0", &[]),
+            ("team/base", "v2.0.0", &[]),
+        ],
+    );
+    let platform = format!("{host}/team/platform:v1.0.0");
+    let error = folder.error(&["bundle", &platform, "-o", "all.tar"], 1);
+    for expected in ["team/base", "team/platform:v1.0.0 needs >=v2.0.0", "team/net:v1.0.0 needs <v2.0.0"] {
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    assert!(!folder.path("all.tar").exists());
+    let fixed = folder.error(&["bundle", &platform, &format!("{host}/team/base:v1.0.0"), "-o", "all.tar"], 1);
+    assert!(fixed.contains("needs") && fixed.contains("in version >=v2.0.0"), "{fixed}");
+}

@@ -1,0 +1,83 @@
+//! `transom xpkg`: packages are built, pushed to a registry in this process, looked at, bundled and installed.
+
+mod build;
+mod bundle;
+mod install;
+mod registry;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use tempfile::TempDir;
+use transom_testkit::process::transom;
+
+pub const META: &str =
+    "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: platform\n";
+pub const COMPOSITION: &str = "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata:\n  name: apps\n\
+    spec:\n  compositeTypeRef: {apiVersion: example.org/v1, kind: App}\n  mode: Pipeline\n  pipeline: []\n";
+
+/// A folder to run commands in. No configuration of the user is used.
+pub struct Folder(TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> &Self {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+        self
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {
+        std::fs::read(self.0.path().join(name)).expect("a file")
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = transom(&["xpkg"]);
+        for variable in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "KUBECONFIG"] {
+            command.env_remove(variable);
+        }
+        command.args(arguments).current_dir(self.0.path()).env("DOCKER_CONFIG", self.0.path());
+        command.output().expect("the binary runs")
+    }
+
+    /// What a command that succeeds prints, without the end of the line.
+    pub fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+        String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
+    }
+
+    /// What a command says that fails in this way. It prints nothing else.
+    pub fn error(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.run(arguments);
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+        stderr
+    }
+
+    /// Builds a package of some files.
+    pub fn build(&self, package: &str, files: &[(&str, &str)]) -> String {
+        for (name, text) in files {
+            self.write(&format!("{package}-files/{name}"), text);
+        }
+        let (root, file) = (format!("{package}-files"), format!("{package}.xpkg"));
+        self.ok(&["build", "-f", &root, "-o", &file])
+    }
+}
+
+/// The content of a file that `xpkg extract` wrote.
+pub fn gunzip(bytes: &[u8]) -> String {
+    use std::io::Read;
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(bytes).read_to_string(&mut text).expect("gzip");
+    text
+}
