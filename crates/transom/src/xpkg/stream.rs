@@ -185,7 +185,8 @@ mod tests {
     const META: &str = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: c}\n";
 
     fn stream(files: &[(&str, &str)]) -> Stream {
-        let text = |(name, text): &(&str, &str)| FileText { path: PathBuf::from(name), bytes: (*text).into() };
+        let text =
+            |(name, text): &(&str, &str)| FileText { path: PathBuf::from(name), bytes: (*text).into() };
         Stream::join(Path::new("root"), files.iter().map(text).collect())
     }
 

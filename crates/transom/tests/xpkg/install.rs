@@ -1,15 +1,24 @@
 //! Installing in a control plane.
 
 use super::Folder;
-use transom_testkit::process::{Home, Plane};
+use transom_testkit::process::{Home, Plane, wait_until};
 
 const FUNCTION: &str = "xpkg.crossplane.io/crossplane-contrib/function-auto-ready";
 const FUNCTIONS: &str = "/apis/pkg.crossplane.io/v1/functions";
 
+/// A plane that serves the kinds of packages.
+async fn plane(home: &Home) -> Plane {
+    let plane = Plane::start_with(home, &["--with-controllers"]);
+    let client = plane.client().await;
+    wait_until("Functions are served", async || client.get(FUNCTIONS).await.is_ok_and(|reply| reply.ok()))
+        .await;
+    plane
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_is_installed_and_updated() {
     let home = Home::new();
-    let plane = Plane::start(&home);
+    let plane = plane(&home).await;
     let client = plane.client().await;
     let folder = Folder::new();
     let kubeconfig = home.data().join("kubeconfig").display().to_string();
@@ -40,7 +49,7 @@ async fn a_function_is_installed_and_updated() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_installed_is_explained() {
     let home = Home::new();
-    let plane = Plane::start(&home);
+    let plane = plane(&home).await;
     let folder = Folder::new();
     let kubeconfig = home.data().join("kubeconfig").display().to_string();
     let with = ["--kubeconfig", &kubeconfig];
