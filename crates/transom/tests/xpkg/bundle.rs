@@ -15,8 +15,11 @@ fn meta(name: &str, dependencies: &[(&str, &str)]) -> String {
     text
 }
 
-/// Builds and pushes packages: repository, tag, dependencies in the same registry.
-fn push(folder: &Folder, host: &str, packages: &[(&str, &str, &[(&str, &str)])]) {
+/// A package: repository, tag, and what it depends on in the same registry.
+type Pushed<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// Builds and pushes packages.
+fn push(folder: &Folder, host: &str, packages: &[Pushed<'_>]) {
     for (repository, tag, dependencies) in packages {
         let dependencies: Vec<(String, &str)> =
             dependencies.iter().map(|(name, version)| (format!("{host}/{name}"), *version)).collect();
