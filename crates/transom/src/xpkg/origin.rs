@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 use transom_oci::credentials::{DockerConfig, HelperOptions};
 use transom_oci::layer::LayerLimits;
 use transom_oci::layout::LocalRegistry;
@@ -104,11 +103,10 @@ pub(super) fn remote(trust: &Trust) -> Result<(RemoteRegistry, DockerConfig), Fa
         Failure::new(e.to_string()).remedy("see HTTP_PROXY and HTTPS_PROXY in the environment")
     })?;
     // Attempts of several processes must not coincide; nothing secret depends on it.
-    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map(|t| u64::from(t.subsec_nanos()));
     let options = RemoteOptions {
         insecure_skip_tls_verify: trust.insecure_skip_tls_verify,
         proxies,
-        jitter_seed: nanos.unwrap_or_default() ^ u64::from(std::process::id()),
+        jitter_seed: u64::from(std::process::id()),
         ..RemoteOptions::default()
     };
     let registry = RemoteRegistry::new(options).map_err(|e| explain(&e))?;
