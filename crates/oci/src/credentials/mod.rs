@@ -1,14 +1,14 @@
 //! Credentials for registries: from Kubernetes' pull secrets, from Docker's configuration file, from its credential
 //! helpers. Which of them a reference gets is decided here. Messages never contain what was read.
 
-mod helper;
+mod credential_program;
 
 use base64::Engine as _;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use transom_packages::{Credentials, Reference};
 
-pub use helper::HelperOptions;
+pub use credential_program::HelperOptions;
 
 /// The type of a Secret with the field [`DOCKER_CONFIG_JSON_KEY`].
 pub const DOCKER_CONFIG_JSON_TYPE: &str = "kubernetes.io/dockerconfigjson";
@@ -84,12 +84,12 @@ impl DockerConfig {
     ) -> Result<Vec<Credentials>, CredentialsError> {
         let host = canonical_host(&reference.registry);
         if let Some(name) = self.helpers.get(host) {
-            return Ok(helper::get(name, host, options).await?.into_iter().collect());
+            return Ok(credential_program::get(name, host, options).await?.into_iter().collect());
         }
         let in_file: Vec<Credentials> = matching(&self.credentials, reference).into_iter().cloned().collect();
         match &self.store {
             Some(name) if in_file.is_empty() => {
-                Ok(helper::get(name, host, options).await?.into_iter().collect())
+                Ok(credential_program::get(name, host, options).await?.into_iter().collect())
             }
             _ => Ok(in_file),
         }

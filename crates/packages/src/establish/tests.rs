@@ -1,3 +1,5 @@
+//! Tests of how objects pass into and out of the control of a revision.
+
 use super::*;
 
 fn owner(kind: &str, name: &str) -> Owner {

@@ -1,3 +1,5 @@
+//! Tests of what is installed or changed so that dependencies are satisfied.
+
 use super::*;
 use crate::lock::graph::Mirrors;
 use crate::lock::{LockDependency, LockPackage};

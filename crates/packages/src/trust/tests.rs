@@ -1,3 +1,5 @@
+//! Tests of whether signatures make an image trusted.
+
 use super::*;
 use serde_json::json;
 use transom_go::encoding::base64_encode;
