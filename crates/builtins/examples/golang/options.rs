@@ -4,7 +4,8 @@ use crate::Case;
 use crate::dice::Dice;
 use crate::template;
 use serde_json::{Value, json};
-use transom_builtins::{Builtin, GoTemplating};
+use transom_builtins::GoTemplating;
+use transom_function::Function;
 use transom_function::testing::RequestBuilder;
 
 /// A manifest around what a template renders.
@@ -75,7 +76,15 @@ fn answer(text: &str, options: Option<&Vec<String>>, defaults: &str, resource: &
         input["options"] = json!(options);
     }
     let function = GoTemplating::default().with_default_options(defaults);
-    let response = function.answer(&mut RequestBuilder::new(resource.clone()).input(input).build());
+    let request = RequestBuilder::new(resource.clone()).input(input).build();
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let response = runtime
+        .map_err(|error| error.to_string())
+        .and_then(|runtime| runtime.block_on(function.run(request)).map_err(|error| error.to_string()));
+    let response = match response {
+        Ok(response) => response,
+        Err(error) => return format!("no response: {error}"),
+    };
     let Some(result) = response.results.first() else {
         let response = serde_json::to_value(&response).unwrap_or_default();
         let rendered = &response["desired"]["resources"]["t"]["resource"]["rendered"];

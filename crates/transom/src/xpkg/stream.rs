@@ -1,7 +1,7 @@
 //! The files of a package as one stream, so that what is wrong in the stream can be shown in the files.
 
 use super::files::FileText;
-use crate::failure::{Failure, Place};
+use crate::failure::{Failure, SourceLocation};
 use std::path::Path;
 use transom_object::{meta, yaml};
 use transom_packages::lint::{Violation, lint};
@@ -62,11 +62,11 @@ impl Stream {
     }
 
     /// Where a line of the stream stands in the files.
-    fn place(&self, line: usize, column: usize) -> Option<Place> {
+    fn place(&self, line: usize, column: usize) -> Option<SourceLocation> {
         let part = self.files.iter().rfind(|part| part.lines_before < line)?;
         let line = line - part.lines_before;
         let text = part.text.lines().nth(line - 1).unwrap_or_default().to_owned();
-        Some(Place { file: part.name.clone(), line, column, text })
+        Some(SourceLocation { file: part.name.clone(), line, column, text })
     }
 
     fn at(&self, failure: Failure, line: usize, column: usize) -> Failure {
@@ -142,7 +142,7 @@ impl Stream {
     }
 
     /// Where a field of the meta object is, or the object.
-    fn meta_place(&self, field: &str) -> Option<Place> {
+    fn meta_place(&self, field: &str) -> Option<SourceLocation> {
         for part in &self.files {
             for document in yaml::read_documents(&part.text).unwrap_or_default() {
                 if meta::gvk(&document.value).is_none() || Meta::read(&document.value).is_none() {
@@ -168,7 +168,7 @@ pub(super) fn examples(files: Vec<FileText>) -> Result<Vec<u8>, Failure> {
             .map_err(|_| Failure::new(format!("{name} is not UTF-8")).remedy("save the file as UTF-8"))?;
         yaml::read_documents(text).map_err(|e| {
             let text = text.lines().nth(e.line.saturating_sub(1)).unwrap_or_default().to_owned();
-            let place = Place { file: name.clone(), line: e.line, column: e.column, text };
+            let place = SourceLocation { file: name.clone(), line: e.line, column: e.column, text };
             Failure::new(format!("this example is not YAML: {}", e.message)).at(place)
         })?;
         stream.extend_from_slice(&file.bytes);
