@@ -103,7 +103,8 @@ async fn a_failure_shows_the_whole_composite_resource() {
     let said: Vec<String> = so_far.events.iter().map(transom_compose::Event::text).collect();
     assert_eq!(said, ["Successfully selected composition: comp", text, r#"Pipeline step "a": careful"#]);
     let broken = run(&xr(), Layout::Modern, &[], &Script::new().then_fail("gone")).await.unwrap_err();
-    assert!(broken.to_string().starts_with("reconcile failed: cannot compose resources: "), "{broken}");
+    let broken = chain(&broken);
+    assert!(broken.starts_with("reconcile failed: cannot compose resources: "), "{broken}");
     let mut other = xr();
     other["kind"] = "Other".into();
     let error = run(&other, Layout::Modern, &[], &wanting_a()).await.unwrap_err();

@@ -52,27 +52,27 @@ async fn lack_of_rights() {
     );
 }
 
-/// Lets the controllers do everything but read LimitRanges; everyone else may do everything.
-struct NoLimitRanges;
+/// Lets the controllers do everything but read Services; everyone else may do everything.
+struct NoServices;
 
 #[async_trait]
-impl Authorizer for NoLimitRanges {
+impl Authorizer for NoServices {
     async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
         let reads = matches!(attributes.verb, "get" | "list" | "watch" | "*");
         let controllers = attributes.user.user == "crossplane";
-        Decision::of(!(controllers && reads && attributes.resource == "limitranges"))
+        Decision::of(!(controllers && reads && attributes.resource == "services"))
     }
 }
 
 #[tokio::test]
 async fn lack_of_the_right_to_read() {
-    let mut plane = Plane::guarded(Box::new(NoLimitRanges)).await;
+    let mut plane = Plane::guarded(Box::new(NoServices)).await;
     plane.start().await;
     plane
         .function("reader", |mut request| {
             let mut response = request.start_response();
-            let selector = ResourceSelector::named("v1", "LimitRange", "limits").in_namespace("default");
-            response.requirements.get_or_insert_default().resources.insert("limits".to_owned(), selector);
+            let selector = ResourceSelector::named("v1", "Service", "shop").in_namespace("default");
+            response.requirements.get_or_insert_default().resources.insert("service".to_owned(), selector);
             Ok(response)
         })
         .await;
@@ -82,8 +82,7 @@ async fn lack_of_the_right_to_read() {
     plane.apply(&xr("one", "small")).await;
     let refused = plane.until(XR, "one", |o| message_of(o, "Synced").contains("fetching resources")).await;
     let why = message_of(&refused, "Synced");
-    let missing =
-        "crossplane is not allowed to [get, list, watch] resource limitranges/v1 in namespace default";
+    let missing = "crossplane is not allowed to [get, list, watch] resource services/v1 in namespace default";
     assert!(why.contains(missing), "{why}");
     assert!(why.contains("rbac.crossplane.io/aggregate-to-crossplane: \"true\""), "the remedy: {why}");
     assert_eq!(why.matches("cannot get resource").count(), 1, "no cause is printed twice: {why}");
