@@ -1,5 +1,5 @@
 //! A function that composes one ConfigMap per replica the composite resource asks for, named after a prefix in the
-//! step's input. Run it with `cargo run --example replicas -- --insecure --debug`.
+//! step's input. Run it with `cargo run -p transom-function --example replicas -- --insecure --debug`.
 
 use clap::Parser;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
 //! Times how a template file is parsed, and rendered over empty data, in microseconds of processor time:
-//! `cargo run --profile dist --example bench_template -- FILE`.
+//! `cargo run --profile dist -p transom-gotemplate --example bench_template -- FILE`.
 
 use std::io::{Error, Write};
 

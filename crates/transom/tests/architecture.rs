@@ -162,6 +162,17 @@ fn tests_use_exactly_what_the_table_allows() {
 
 /// A line of the map in ARCHITECTURE.md: `2  name   what it is → a, b`, where `everything` stands for all other crates.
 #[test]
+fn a_plain_cargo_run_runs_transom() {
+    // The README's first command is `cargo run --release -- up`, which cargo refuses if it has a choice of binaries.
+    let metadata = metadata();
+    let members = metadata["workspace_default_members"].as_array().unwrap();
+    let is_default = |p: &&Package| members.contains(&p["id"]);
+    let targets = packages(&metadata).filter(is_default).flat_map(|p| p["targets"].as_array().unwrap());
+    let binaries = targets.filter(|target| target["kind"][0] == "bin").map(|target| text(&target["name"]));
+    assert_eq!(binaries.collect::<Vec<_>>(), ["transom"]);
+}
+
+#[test]
 fn the_map_in_the_documentation_is_true() {
     let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let map = page.split("```").nth(1).unwrap();
