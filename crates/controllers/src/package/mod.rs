@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
 use transom_object::{GroupVersionKind, meta};
+use transom_packages::lock::LockPackage;
+use transom_packages::lock::affected::affected;
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
 use transom_runner::Installer;
 use transom_xapi::ImageConfig;
@@ -126,7 +128,8 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     };
     controller.watch(&kinds::function(), Depth::Whole, Arc::new(wake));
     let queue = controller.queue().clone();
-    let wake = move |change: &Change<'_>| wake_locked(&queue, of, change);
+    let locks = shared.clone();
+    let wake = move |change: &Change<'_>| locks.wake_locked(&queue, of, change);
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
     let established = controller.follow(|change| change.is_of_identity());
     controller.start(revision::Revisions::new(shared.clone(), of, name, established))
@@ -185,16 +188,21 @@ fn wake_package(queue: &Queue, change: &Change<'_>) {
     }
 }
 
-/// The Lock wakes the revisions in it when its packages change.
-fn wake_locked(queue: &Queue, of: PackageKind, change: &Change<'_>) {
-    let packages = |seen: &transom_engine::Seen| seen.object.clone();
-    if change.before.map(packages) == change.after.map(packages) && !change.gap {
-        return;
-    }
-    let entries = change.after.map(packages).unwrap_or_default();
-    for entry in entries.as_array().into_iter().flatten().filter(|entry| entry["kind"] == of.kind()) {
-        if let Some(name) = entry["name"].as_str() {
-            change.wake(queue, &Key::new("", name));
+impl Shared {
+    /// The Lock wakes the revisions in it that a change concerns.
+    fn wake_locked(&self, queue: &Queue, of: PackageKind, change: &Change<'_>) {
+        let packages = |seen: Option<&transom_engine::Seen>| -> Vec<LockPackage> {
+            seen.and_then(|seen| serde::Deserialize::deserialize(&*seen.object).ok()).unwrap_or_default()
+        };
+        // After a gap, what was there before is not known.
+        let before = if change.gap { Vec::new() } else { packages(change.before) };
+        let after = packages(change.after);
+        let mirrors = self.mirrors(dependencies::sources(&before).chain(dependencies::sources(&after)));
+        let affected = affected(&before, &after, &mirrors);
+        for entry in after.iter().filter(|entry| entry.kind.as_deref() == Some(of.kind())) {
+            if affected.contains(entry.name.as_str()) {
+                change.wake(queue, &Key::new("", entry.name.as_str()));
+            }
         }
     }
 }
