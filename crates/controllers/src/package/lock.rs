@@ -1,7 +1,9 @@
 //! The Lock: what packages depend on and is not installed gets installed.
 
 use super::dependencies::sources;
-use super::{Shared, set_status};
+use super::tags::TagLookups;
+use super::{Shared, bounded, set_status};
+use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,11 +18,26 @@ use transom_packages::solver::{self, Action, InstalledPackage, Mode, Need};
 use transom_runner::Source;
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::{finalizer, owner};
+use transom_xapi::package::{DEFAULT_RUNTIME_CONFIG, RuntimeConfigReference};
 use transom_xapi::{Condition, Function, Lock, Package, PackageRevision, conditions, metadata};
 
 pub(super) struct Locks {
     pub(super) shared: Arc<Shared>,
     pub(super) name: String,
+    /// What registries take long for.
+    pub(super) lookups: TagLookups,
+}
+
+/// How many needs are met at a time.
+const NEEDS_AT_A_TIME: usize = 100;
+
+/// What a package that is installed for others gets from them, beside its version.
+#[derive(Default)]
+struct Inherited {
+    /// The pull secrets of all.
+    secrets: Vec<NameReference>,
+    /// How it runs: as the first of them that says so.
+    runtime_config: Option<RuntimeConfigReference>,
 }
 
 /// What a run found wrong.
@@ -43,13 +60,14 @@ impl Reconciler for Locks {
         let before = object.get("status").cloned().unwrap_or_default();
         let condition = match problems.words.as_slice() {
             [] => Condition::resolution_succeeded(),
-            words => Condition::resolution_failed(&words.join("; ")),
+            words => Condition::resolution_failed(&bounded(words.join("; "))),
         };
         conditions::mark_observed(&mut object, [condition], self.shared.plane.clock.now());
         let written = self.shared.plane.write_status(log, &mut object, &before).await;
         written.context("cannot update status")?;
         if problems.retry {
-            tracing::warn!(controller = self.name, %key, problems = problems.words.join("; "), "cannot resolve dependencies");
+            let problems = bounded(problems.words.join("; "));
+            tracing::warn!(controller = self.name, %key, problems, "cannot resolve dependencies");
             return Ok(Next::Failed);
         }
         Ok(Next::Wait)
@@ -98,10 +116,22 @@ impl Locks {
                 return problems;
             }
         };
-        for need in solver::next_step(&packages, &installed, self.mode(), &mirrors) {
-            if let Err(error) = self.meet(log, lock, &need, &mut problems).await {
-                problems.retry |= !error.is_verdict();
-                problems.words.push(error.chain().to_string());
+        let needs = solver::next_step(&packages, &installed, self.mode(), &mirrors);
+        self.lookups.retain(&needs.iter().map(|need| need.source.as_str()).collect());
+        // Side by side: a registry that does not respond holds up nobody else's dependencies.
+        let mut meeting = Vec::new();
+        for (i, need) in needs.iter().enumerate() {
+            meeting.push(async move { (i, self.meet(log, lock, need).await) });
+        }
+        let mut met: Vec<_> = stream::iter(meeting).buffer_unordered(NEEDS_AT_A_TIME).collect().await;
+        met.sort_by_key(|(i, _)| *i);
+        for (_, outcome) in met {
+            match outcome {
+                Ok(unmet) => problems.words.extend(unmet),
+                Err(error) => {
+                    problems.retry |= !error.is_verdict();
+                    problems.words.push(error.chain().to_string());
+                }
             }
         }
         problems
@@ -127,35 +157,39 @@ impl Locks {
         Ok(all)
     }
 
-    async fn meet(&self, log: &RunLog, lock: &Lock, need: &Need, problems: &mut Problems) -> Result<()> {
+    /// Meets a need as far as possible. Returns what of it cannot be met.
+    async fn meet(&self, log: &RunLog, lock: &Lock, need: &Need) -> Result<Option<String>> {
         if let Some(action) = self.builtin(need) {
-            return self.take(log, action, &[]).await;
+            return self.take(log, action, &Inherited::default()).await.map(|()| None);
         }
-        let secrets = self.parents_secrets(lock, need).await?;
+        let inherited = self.inherited(lock, need).await?;
         let tags = if need.needs_tags() {
-            let tags = self.shared.tags(log, &need.source, &secrets).await;
-            tags.context(format!(
-                "cannot fetch dependency package tags of {}{}",
-                need.source,
-                wanted_by(need)
-            ))?
+            let attempted =
+                || format!("cannot fetch dependency package tags of {}{}", need.source, wanted_by(need));
+            let request =
+                self.shared.tags(log, &need.source, &inherited.secrets).await.context(attempted())?;
+            match self.lookups.tags(&need.source, request).await {
+                Some(tags) => tags.context(attempted())?,
+                None => {
+                    let (source, parents) = (&need.source, wanted_by(need));
+                    return Ok(Some(format!("waiting for the tags of {source}{parents}")));
+                }
+            }
         } else {
             Vec::new()
         };
         let choice = solver::choose(need, &tags, self.mode()).map_err(Error::unfit)?;
-        if !choice.unsatisfied.is_empty() {
-            let parents: Vec<String> = choice
-                .unsatisfied
-                .iter()
-                .map(|parent| format!("{} requires {}", parent.name, parent.constraint.trim()))
-                .collect();
-            problems.words.push(format!(
-                "dependency ({}) has no version that satisfies [{}]",
-                need.source,
-                parents.join(", ")
-            ));
+        self.take(log, choice.action, &inherited).await?;
+        if choice.unsatisfied.is_empty() {
+            return Ok(None);
         }
-        self.take(log, choice.action, &secrets).await
+        let parents: Vec<String> = choice
+            .unsatisfied
+            .iter()
+            .map(|parent| format!("{} requires {}", parent.name, parent.constraint.trim()))
+            .collect();
+        let (source, parents) = (&need.source, parents.join(", "));
+        Ok(Some(format!("dependency ({source}) has no version that satisfies [{parents}]")))
     }
 
     /// What meets a need for a function that is built in: no registry has to be asked which versions there are. The version
@@ -174,9 +208,9 @@ impl Locks {
         choice.unsatisfied.is_empty().then_some(choice.action)
     }
 
-    /// The pull secrets of the packages that depend on a package: they are its, too.
-    async fn parents_secrets(&self, lock: &Lock, need: &Need) -> Result<Vec<NameReference>> {
-        let mut all: Vec<NameReference> = Vec::new();
+    /// What a package gets from those that depend on it.
+    async fn inherited(&self, lock: &Lock, need: &Need) -> Result<Inherited> {
+        let mut all = Inherited::default();
         for parent in &need.parents {
             let entry = lock.packages.iter().find(|package| package.name == parent.name);
             let identity = entry.and_then(LockPackage::identity);
@@ -187,26 +221,35 @@ impl Locks {
             };
             let read = self.shared.plane.cluster.get(&of.revision_gvk(), "", &parent.name).await;
             let read = read.context("cannot get package revision")?;
-            let revision = read.and_then(|object| PackageRevision::deserialize(&object).ok());
-            for secret in
-                revision.into_iter().flat_map(|revision| revision.spec.installation.package_pull_secrets)
-            {
-                if !all.contains(&secret) {
-                    all.push(secret);
+            let Some(revision) = read.and_then(|object| PackageRevision::deserialize(&object).ok()) else {
+                continue;
+            };
+            let installation = revision.spec.installation;
+            for secret in installation.package_pull_secrets {
+                if !all.secrets.contains(&secret) {
+                    all.secrets.push(secret);
                 }
             }
+            let config = installation.runtime_config_ref;
+            all.runtime_config = all.runtime_config.or(config.filter(|c| c.name != DEFAULT_RUNTIME_CONFIG));
         }
         Ok(all)
     }
 
-    async fn take(&self, log: &RunLog, action: Action, secrets: &[NameReference]) -> Result<()> {
+    async fn take(&self, log: &RunLog, action: Action, inherited: &Inherited) -> Result<()> {
         let cluster = &self.shared.plane.cluster;
         match action {
             Action::Keep => Ok(()),
             Action::Create { api_version, kind, name, package } => {
                 let mut spec = json!({"package": package});
-                if !secrets.is_empty() {
-                    spec["packagePullSecrets"] = json!(secrets);
+                if !inherited.secrets.is_empty() {
+                    spec["packagePullSecrets"] = json!(inherited.secrets);
+                }
+                let of = PackageKind::of_package(&api_version, &kind);
+                if let Some(config) = &inherited.runtime_config
+                    && of.is_some_and(PackageKind::has_runtime)
+                {
+                    spec["runtimeConfigRef"] = json!(config);
                 }
                 let object = json!({
                     "apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec,

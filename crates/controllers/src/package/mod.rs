@@ -7,6 +7,7 @@
 //! | `establish` | how the objects of a revision are written and released |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
 //! | `lock` | the Lock: installs packages that others depend on |
+//! | `tags` | lists of tags that registries take long for |
 //! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
 //!
 //! All decisions are made by `transom_packages`; the controllers read, call it, and write. The registry is asked when the
@@ -18,6 +19,7 @@ mod lock;
 mod reconcile;
 mod revision;
 mod source;
+mod tags;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
@@ -54,10 +56,15 @@ struct Shared {
     functions: Installer,
     /// Held while the Lock is read and written: all active revisions write it, and would otherwise often conflict.
     lock: tokio::sync::Mutex<()>,
+    /// Held while a large package is read.
+    large: tokio::sync::Mutex<()>,
 }
 
 /// The kinds of packages that these controllers install. Functions are installed by `function`, without revisions.
 const KINDS: [PackageKind; 2] = [PackageKind::Configuration, PackageKind::Provider];
+
+/// The longest message of a condition.
+const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
 /// The running controllers of packages.
 pub(crate) struct PackageControllers(Vec<Controller>);
@@ -72,6 +79,7 @@ impl PackageControllers {
             read_pull_secret,
             functions,
             lock: tokio::sync::Mutex::default(),
+            large: tokio::sync::Mutex::default(),
         });
         let mut controllers = Vec::new();
         for of in KINDS {
@@ -153,7 +161,8 @@ fn start_lock(shared: &Arc<Shared>) -> Controller {
     let queue = controller.queue().clone();
     let wake = move |change: &Change<'_>| change.wake(&queue, &Key::new("", LOCK_NAME));
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    controller.start(lock::Locks { shared: shared.clone(), name })
+    let lookups = tags::TagLookups::new(controller.queue().clone());
+    controller.start(lock::Locks { shared: shared.clone(), name, lookups })
 }
 
 /// The image of a package, and where it is pulled from.
@@ -280,6 +289,16 @@ fn current_conditions(revision: &Value) -> Vec<Condition> {
         list.retain(|condition| condition["observedGeneration"].as_i64() == Some(generation));
     }
     conditions::of(&current)
+}
+
+/// A message as conditions and events have it. Packages and registries can put any text into one, and a condition that is
+/// too long cannot be written.
+fn bounded(message: String) -> String {
+    if message.len() <= MESSAGE_BYTES_MAX {
+        return message;
+    }
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    format!("{} … ({} more bytes)", &message[..end], message.len() - end)
 }
 
 /// Sets a field of the status; what is empty is removed.

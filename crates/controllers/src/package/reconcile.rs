@@ -1,7 +1,7 @@
 //! One run of one package: its image becomes a revision, and the conditions say what the revision says.
 
 use super::source::is_unchanged;
-use super::{Pause, Shared, current_conditions, pause, set_status};
+use super::{Pause, Shared, bounded, current_conditions, pause, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -246,7 +246,7 @@ impl Packages {
         if error.is_conflict() {
             return error;
         }
-        let words = error.chain().to_string();
+        let words = bounded(error.chain().to_string());
         plane.events.warning(&self.name, object, reason, words.clone());
         if reason == event::package::UNPACK {
             let unpacking = Condition::package_unpacking().with_message(words.clone());

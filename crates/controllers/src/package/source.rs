@@ -2,6 +2,8 @@
 //! registry does the rest. Secrets are read when the registry is asked, and nothing of them is part of an error.
 
 use super::{PullSecretReader, Shared};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::future::Future;
 use std::time::Duration;
 use transom_engine::{Error, ErrorContext, Result, RunLog};
@@ -9,7 +11,7 @@ use transom_object::GroupVersionKind;
 use transom_packages::image_config::{self, ImagePlan};
 use transom_packages::lock::graph::Mirrors;
 use transom_packages::stream::{self, Package as PackageContent};
-use transom_packages::{Credentials, Digest, PackageKind, Reference, RegistryError};
+use transom_packages::{Content, Credentials, Digest, PackageKind, Reference, RegistryError};
 use transom_xapi::composition::NameReference;
 use transom_xapi::connection;
 use transom_xapi::{ImageConfig, Package, PackageRevision};
@@ -20,6 +22,8 @@ use crate::catalog::kinds;
 const LOOKUP_WITHIN: Duration = Duration::from_secs(60);
 /// How long the registry may take to send a package.
 const FETCH_WITHIN: Duration = Duration::from_secs(180);
+/// The largest `package.yaml` that is read at once.
+const SMALL_BYTES: usize = 256 << 10;
 /// The service account whose image pull secrets are used for all packages.
 const SERVICE_ACCOUNT: &str = "crossplane";
 
@@ -78,25 +82,40 @@ impl Shared {
         let pinned = plan.resolved.at(digest.clone());
         let fetched = within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?;
         let invalid = |error: stream::StreamError| Error::unfit(format!("{pinned}: {error}"));
-        let content = stream::parse(&fetched.content).map_err(invalid)?;
+        let content = self.parse(fetched.content).await?.map_err(invalid)?;
         content.must_be(kind).map_err(invalid)?;
         Ok(content)
     }
 
-    /// The tags of a source.
+    /// Reads a package. A large one is read on a thread that may block, so that others go on, and one at a time, because
+    /// it takes much memory.
+    async fn parse(&self, content: Content) -> Result<Result<PackageContent, stream::StreamError>> {
+        if content.len() <= SMALL_BYTES {
+            return Ok(stream::parse(&content));
+        }
+        let _one = self.large.lock().await;
+        let parsed = tokio::task::spawn_blocking(move || stream::parse(&content)).await;
+        parsed.map_err(|error| Error::domain(format!("cannot read a package: {error}")))
+    }
+
+    /// A request for the tags of a source.
     pub(super) async fn tags(
         &self,
         log: &RunLog,
         source: &str,
         secrets: &[NameReference],
-    ) -> Result<Vec<String>> {
+    ) -> Result<BoxFuture<'static, Result<Vec<String>>>> {
         let reference = Reference::parse_source(source).map_err(Error::unfit)?;
         // Prefixes of ImageConfigs may end in the colon before a tag.
         let any = Reference { tag: Some("latest".to_owned()), ..reference };
         let plan = image_config::plan(&self.image_configs(), &any).map_err(Error::unfit)?;
         let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
-        let asked = self.registry.tags(&plan.resolved, &with);
-        within(LOOKUP_WITHIN, &plan.resolved, asked).await
+        let registry = self.registry.clone();
+        let asked = async move {
+            let asked = registry.tags(&plan.resolved, &with);
+            within(LOOKUP_WITHIN, &plan.resolved, asked).await
+        };
+        Ok(asked.boxed())
     }
 
     /// The credentials in the pull secret of an ImageConfig, those of the package, and those of the service account.
