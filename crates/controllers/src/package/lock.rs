@@ -1,20 +1,21 @@
 //! The Lock: what packages depend on and is not installed gets installed.
 
 use super::dependencies::sources;
-use super::tags::TagLookups;
+use super::tags::{TagLookups, Tags};
 use super::{Shared, bounded, set_status};
 use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
 use transom_object::{GroupVersion, GroupVersionKind};
 use transom_packages::PackageKind;
 use transom_packages::lock::LockPackage;
 use transom_packages::lock::graph::Graph;
 use transom_packages::lock::resolve::{Problem, resolve_revision};
-use transom_packages::solver::{self, Action, InstalledPackage, Mode, Need};
+use transom_packages::solver::{self, Action, InstalledPackage, Mode, Need, Parent};
 use transom_runner::Source;
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::{finalizer, owner};
@@ -47,6 +48,17 @@ struct Problems {
     words: Vec<String>,
     /// Whether another attempt may help.
     retry: bool,
+    /// When a registry is asked again that failed.
+    retry_after: Option<Duration>,
+}
+
+/// What of a need cannot be met.
+#[derive(Default)]
+struct Unmet {
+    /// What is wrong.
+    words: Option<String>,
+    /// When the registry is asked again, if that is what is wrong.
+    retry_after: Option<Duration>,
 }
 
 impl Reconciler for Locks {
@@ -65,12 +77,15 @@ impl Reconciler for Locks {
         conditions::mark_observed(&mut object, [condition], self.shared.plane.clock.now());
         let written = self.shared.plane.write_status(log, &mut object, &before).await;
         written.context("cannot update status")?;
-        if problems.retry {
-            let problems = bounded(problems.words.join("; "));
-            tracing::warn!(controller = self.name, %key, problems, "cannot resolve dependencies");
-            return Ok(Next::Failed);
+        if problems.retry || problems.retry_after.is_some() {
+            let words = bounded(problems.words.join("; "));
+            tracing::warn!(controller = self.name, %key, problems = words, "cannot resolve dependencies");
         }
-        Ok(Next::Wait)
+        Ok(match problems.retry_after {
+            _ if problems.retry => Next::Failed,
+            Some(after) => Next::After(after),
+            None => Next::Wait,
+        })
     }
 }
 
@@ -127,7 +142,11 @@ impl Locks {
         met.sort_by_key(|(i, _)| *i);
         for (_, outcome) in met {
             match outcome {
-                Ok(unmet) => problems.words.extend(unmet),
+                Ok(unmet) => {
+                    problems.words.extend(unmet.words);
+                    let after = problems.retry_after.into_iter().chain(unmet.retry_after).min();
+                    problems.retry_after = after;
+                }
                 Err(error) => {
                     problems.retry |= !error.is_verdict();
                     problems.words.push(error.chain().to_string());
@@ -158,21 +177,20 @@ impl Locks {
     }
 
     /// Meets a need as far as possible. Returns what of it cannot be met.
-    async fn meet(&self, log: &RunLog, lock: &Lock, need: &Need) -> Result<Option<String>> {
+    async fn meet(&self, log: &RunLog, lock: &Lock, need: &Need) -> Result<Unmet> {
         if let Some(action) = self.builtin(need) {
-            return self.take(log, action, &Inherited::default()).await.map(|()| None);
+            return self.take(log, action, &Inherited::default()).await.map(|()| Unmet::default());
         }
         let inherited = self.inherited(lock, need).await?;
         let tags = if need.needs_tags() {
-            let attempted =
-                || format!("cannot fetch dependency package tags of {}{}", need.source, wanted_by(need));
-            let request =
-                self.shared.tags(log, &need.source, &inherited.secrets).await.context(attempted())?;
-            match self.lookups.tags(&need.source, request).await {
-                Some(tags) => tags.context(attempted())?,
-                None => {
-                    let (source, parents) = (&need.source, wanted_by(need));
-                    return Ok(Some(format!("waiting for the tags of {source}{parents}")));
+            match self.tags(log, need, &inherited).await? {
+                Tags::Listed(tags) => tags,
+                Tags::Waiting => {
+                    let words = format!("waiting for the tags of {}{}", need.source, wanted_by(need));
+                    return Ok(Unmet { words: Some(words), retry_after: None });
+                }
+                Tags::Failed(words, after) => {
+                    return Ok(Unmet { words: Some(words), retry_after: Some(after) });
                 }
             }
         } else {
@@ -181,15 +199,22 @@ impl Locks {
         let choice = solver::choose(need, &tags, self.mode()).map_err(Error::unfit)?;
         self.take(log, choice.action, &inherited).await?;
         if choice.unsatisfied.is_empty() {
-            return Ok(None);
+            return Ok(Unmet::default());
         }
-        let parents: Vec<String> = choice
-            .unsatisfied
-            .iter()
-            .map(|parent| format!("{} requires {}", parent.name, parent.constraint.trim()))
-            .collect();
-        let (source, parents) = (&need.source, parents.join(", "));
-        Ok(Some(format!("dependency ({source}) has no version that satisfies [{parents}]")))
+        let (source, parents) = (&need.source, listed(&choice.unsatisfied));
+        let words = format!("dependency ({source}) has no version that satisfies [{parents}]");
+        Ok(Unmet { words: Some(words), retry_after: None })
+    }
+
+    async fn tags(&self, log: &RunLog, need: &Need, inherited: &Inherited) -> Result<Tags> {
+        let attempted =
+            || format!("cannot fetch dependency package tags of {}{}", need.source, wanted_by(need));
+        let request = self.shared.tags(log, &need.source, &inherited.secrets).await;
+        let (words, request) = request.context(attempted())?;
+        Ok(match self.lookups.tags(&need.source, words, request).await {
+            Tags::Failed(words, after) => Tags::Failed(format!("{}: {words}", attempted()), after),
+            tags => tags,
+        })
     }
 
     /// What meets a need for a function that is built in: no registry has to be asked which versions there are. The version
@@ -289,12 +314,12 @@ fn versions_in(constraint: &str) -> impl Iterator<Item = String> {
 }
 
 fn wanted_by(need: &Need) -> String {
-    let parents: Vec<String> = need
-        .parents
-        .iter()
-        .map(|parent| format!("{} requires {}", parent.name, parent.constraint.trim()))
-        .collect();
-    format!(" [{}]", parents.join(", "))
+    format!(" [{}]", listed(&need.parents))
+}
+
+fn listed(parents: &[Parent]) -> String {
+    let required = parents.iter().map(|p| format!("{} requires {}", p.name, p.constraint.trim()));
+    required.collect::<Vec<_>>().join(", ")
 }
 
 /// What stands in the way of entries of the Lock: packages that are there twice, cycles, and, where installed packages are

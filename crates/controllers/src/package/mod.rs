@@ -115,9 +115,9 @@ fn start_packages(shared: &Arc<Shared>, of: PackageKind) -> Controller {
         Depth::Header,
         Arc::new(move |change: &Change<'_>| wake_package(&queue, change)),
     );
-    let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
+    let wake = WakeConcerned { mirror: mirror.clone(), queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name })
+    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name, mirror })
 }
 
 fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {

@@ -98,24 +98,27 @@ impl Shared {
         parsed.map_err(|error| Error::domain(format!("cannot read a package: {error}")))
     }
 
-    /// A request for the tags of a source.
+    /// A request for the tags of a source, and words that tell it apart from requests to other places and with other
+    /// Secrets.
     pub(super) async fn tags(
         &self,
         log: &RunLog,
         source: &str,
         secrets: &[NameReference],
-    ) -> Result<BoxFuture<'static, Result<Vec<String>>>> {
+    ) -> Result<(String, BoxFuture<'static, Result<Vec<String>>>)> {
         let reference = Reference::parse_source(source).map_err(Error::unfit)?;
         // Prefixes of ImageConfigs may end in the colon before a tag.
         let any = Reference { tag: Some("latest".to_owned()), ..reference };
         let plan = image_config::plan(&self.image_configs(), &any).map_err(Error::unfit)?;
         let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
         let registry = self.registry.clone();
+        let names: Vec<&str> = secrets.iter().map(|secret| secret.name.as_str()).collect();
+        let words = format!("{} {:?} {names:?} {}", plan.resolved, plan.pull_secret, with.len());
         let asked = async move {
             let asked = registry.tags(&plan.resolved, &with);
             within(LOOKUP_WITHIN, &plan.resolved, asked).await
         };
-        Ok(asked.boxed())
+        Ok((words, asked.boxed()))
     }
 
     /// The credentials in the pull secret of an ImageConfig, those of the package, and those of the service account.

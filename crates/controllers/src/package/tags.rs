@@ -1,5 +1,5 @@
-//! Lists of tags that take long. The Lock is one object for all packages: while a registry is slow or does not respond, the
-//! dependencies that come from others are resolved without waiting for it.
+//! Lists of tags for the Lock. It is one object for all packages, so it waits for no registry: what takes long is asked for on
+//! the side, and what failed is asked for again after a while, however often the Lock changes until then.
 
 use super::Key;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,21 +7,45 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use transom_engine::{Queue, Result};
 use transom_xapi::constants::LOCK_NAME;
 
 /// How long a run of the Lock waits for a list of tags.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
+/// How long a source is left alone after its tags could not be listed for the first time. Doubled each time.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+/// The longest that it is left alone.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
-/// A list of tags that took longer than a run waits.
+/// What is known of the tags of a source.
+pub(super) enum Tags {
+    /// All of them.
+    Listed(Vec<String>),
+    /// The registry takes long. The Lock is woken when it has responded.
+    Waiting,
+    /// Why they could not be listed, and when that is tried again.
+    Failed(String, Duration),
+}
+
+/// The state of a list.
 enum Lookup {
     Asked,
     Answered(Result<Vec<String>>),
+    Failed(Failure),
+}
+
+struct Failure {
+    /// What was asked for: with other credentials or from another mirror it may succeed.
+    request: String,
+    words: String,
+    times: u32,
+    until: Instant,
 }
 
 type Lookups = Arc<Mutex<BTreeMap<String, Lookup>>>;
 
-/// The lists that registries take long for, by source. They end with this.
+/// The lists that registries take long for or refuse, by source. They end with this.
 pub(super) struct TagLookups {
     queue: Arc<Queue>,
     lookups: Lookups,
@@ -34,24 +58,40 @@ impl TagLookups {
         Self { queue, lookups: Arc::default(), tasks: Mutex::default() }
     }
 
-    /// The tags of a source, or nothing if the registry takes long: the Lock is woken when it has responded.
-    pub(super) async fn tags<F>(&self, source: &str, request: F) -> Option<Result<Vec<String>>>
+    /// The tags of a source. The words tell requests apart, and contain no credentials.
+    pub(super) async fn tags<F>(&self, source: &str, words: String, request: F) -> Tags
     where
         F: Future<Output = Result<Vec<String>>> + Send + Unpin + 'static,
     {
-        match locked(&self.lookups).get(source) {
-            Some(Lookup::Asked) => return None,
-            Some(Lookup::Answered(_)) | None => {}
-        }
-        if let Some(Lookup::Answered(answer)) = locked(&self.lookups).remove(source) {
-            return Some(answer);
-        }
+        let known = {
+            let mut lookups = locked(&self.lookups);
+            match lookups.get(source) {
+                Some(Lookup::Asked) => return Tags::Waiting,
+                Some(Lookup::Failed(failure)) if failure.request == words && !failure.is_over() => {
+                    return failure.tags();
+                }
+                _ => lookups.remove(source),
+            }
+        };
+        let times = match known {
+            Some(Lookup::Answered(answer)) => return self.note(source, words, answer, 0),
+            Some(Lookup::Failed(failure)) if failure.request == words => failure.times,
+            _ => 0,
+        };
         let mut request = request;
-        if let Ok(answer) = tokio::time::timeout(SLOW_AFTER, &mut request).await {
-            return Some(answer);
+        match tokio::time::timeout(SLOW_AFTER, &mut request).await {
+            Ok(answer) => self.note(source, words, answer, times),
+            Err(_) => self.wait(source.to_owned(), request),
         }
-        locked(&self.lookups).insert(source.to_owned(), Lookup::Asked);
-        let (lookups, queue, source) = (self.lookups.clone(), self.queue.clone(), source.to_owned());
+    }
+
+    /// Lets a request go on beside the runs of the Lock.
+    fn wait<F>(&self, source: String, request: F) -> Tags
+    where
+        F: Future<Output = Result<Vec<String>>> + Send + 'static,
+    {
+        locked(&self.lookups).insert(source.clone(), Lookup::Asked);
+        let (lookups, queue) = (self.lookups.clone(), self.queue.clone());
         let mut tasks = locked(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
@@ -59,13 +99,35 @@ impl TagLookups {
             locked(&lookups).insert(source, Lookup::Answered(answer));
             queue.wake(&Key::new("", LOCK_NAME));
         });
-        None
+        Tags::Waiting
     }
 
-    /// Forgets the answers about sources that nothing depends on any longer.
+    fn note(&self, source: &str, request: String, answer: Result<Vec<String>>, times: u32) -> Tags {
+        let words = match answer {
+            Ok(tags) => return Tags::Listed(tags),
+            Err(error) => error.chain().to_string(),
+        };
+        let backoff = FIRST_BACKOFF.saturating_mul(1 << times.min(16)).min(LONGEST_BACKOFF);
+        let failure = Failure { request, words, times: times + 1, until: Instant::now() + backoff };
+        let tags = failure.tags();
+        locked(&self.lookups).insert(source.to_owned(), Lookup::Failed(failure));
+        tags
+    }
+
+    /// Forgets sources that nothing depends on any longer.
     pub(super) fn retain(&self, sources: &BTreeSet<&str>) {
         let is_asked = |lookup: &Lookup| matches!(lookup, Lookup::Asked);
         locked(&self.lookups).retain(|source, lookup| is_asked(lookup) || sources.contains(source.as_str()));
+    }
+}
+
+impl Failure {
+    fn is_over(&self) -> bool {
+        self.until <= Instant::now()
+    }
+
+    fn tags(&self) -> Tags {
+        Tags::Failed(self.words.clone(), self.until.duration_since(Instant::now()))
     }
 }
 
