@@ -56,6 +56,8 @@ struct Shared {
     functions: Installer,
     /// Held while the Lock is read and written: all active revisions write it, and would otherwise often conflict.
     lock: tokio::sync::Mutex<()>,
+    /// The packages that are being fetched.
+    fetches: source::Fetches,
     /// Held while a large package is read.
     large: tokio::sync::Mutex<()>,
 }
@@ -79,6 +81,7 @@ impl PackageControllers {
             read_pull_secret,
             functions,
             lock: tokio::sync::Mutex::default(),
+            fetches: source::Fetches::default(),
             large: tokio::sync::Mutex::default(),
         });
         let mut controllers = Vec::new();

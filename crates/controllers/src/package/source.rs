@@ -4,8 +4,11 @@
 use super::{PullSecretReader, Shared};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use transom_engine::{Error, ErrorContext, Result, RunLog};
 use transom_object::GroupVersionKind;
 use transom_packages::image_config::{self, ImagePlan};
@@ -26,6 +29,26 @@ const FETCH_WITHIN: Duration = Duration::from_secs(180);
 const SMALL_BYTES: usize = 256 << 10;
 /// The service account whose image pull secrets are used for all packages.
 const SERVICE_ACCOUNT: &str = "crossplane";
+
+/// How many packages of one registry are fetched and read at a time.
+const FETCHES_OF_A_REGISTRY: usize = 8;
+
+/// The fetches under way, by registry: one that does not respond, or sends all that is allowed, takes the slots of its own
+/// packages only.
+#[derive(Default)]
+pub(super) struct Fetches(Mutex<BTreeMap<String, Arc<Semaphore>>>);
+
+impl Fetches {
+    async fn slot(&self, registry: &str) -> Result<OwnedSemaphorePermit> {
+        let slots = {
+            let mut registries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            registries.retain(|name, slots| name == registry || Arc::strong_count(slots) > 1);
+            let slots = registries.entry(registry.to_owned());
+            slots.or_insert_with(|| Arc::new(Semaphore::new(FETCHES_OF_A_REGISTRY))).clone()
+        };
+        slots.acquire_owned().await.map_err(Error::domain)
+    }
+}
 
 impl Shared {
     /// All ImageConfigs, in the order of their names.
@@ -80,6 +103,8 @@ impl Shared {
     ) -> Result<PackageContent> {
         let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
         let pinned = plan.resolved.at(digest.clone());
+        // Held until the content is read: as many packages of a registry are in memory at most.
+        let _slot = self.fetches.slot(&pinned.registry).await?;
         let fetched = within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?;
         let invalid = |error: stream::StreamError| Error::unfit(format!("{pinned}: {error}"));
         let content = self.parse(fetched.content).await?.map_err(invalid)?;

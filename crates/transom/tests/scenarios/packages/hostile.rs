@@ -178,7 +178,6 @@ async fn all_are_refused(user: &User, registry: &Registry, cases: Vec<Case>) {
     assert_eq!(revisions.len(), 2, "{revisions:?}");
     assert_eq!(user.names(COMPOSITION).await, ["app", "base"]);
     let peak = user.plane.peak_mib();
-    println!("{peak} MiB at most");
     assert!(peak < MEMORY_MAX_MIB, "{peak} MiB");
 }
 
@@ -327,4 +326,36 @@ async fn nobody_waits_for_a_registry_that_is_no_longer_asked() {
     user.apply(&install("deleted", &registry.at("good/a:v1.0.0"))).await;
     user.until_installed("deleted", &good).await;
     assert!(started.elapsed() < UNAFFECTED, "{:?}", started.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_fills_the_memory_with_a_few_packages_at_most() {
+    let (registry, other) = (Registry::start().await, Registry::start().await);
+    let user = User::of_packages(&[]).await;
+    registry.0.fault("/blobs/", Fault::HangWithinBody, None);
+    let names: Vec<String> = (0..20).map(|n| format!("large-{n}")).collect();
+    for name in &names {
+        registry.push_simple(&format!("evil/{name}:v1.0.0"), &[]);
+    }
+    // One package brings them all.
+    let dependencies: Vec<String> =
+        names.iter().map(|name| format!("configuration evil/{name} >=v1.0.0")).collect();
+    let dependencies: Vec<&str> = dependencies.iter().map(String::as_str).collect();
+    other.push("evil/all:v1.0.0", &registry.configuration("all", &dependencies, &[]));
+    user.apply(&install("all", &other.at("evil/all:v1.0.0"))).await;
+    let asked = |words: &str| {
+        let asked = registry.0.requests();
+        let found = asked.iter().filter(|request| request.contains(words));
+        found.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    transom_testkit::process::wait_until("all are known, and some are fetched", async || {
+        asked("HEAD ") == 20 && asked("/blobs/") >= 8
+    })
+    .await;
+    other.push_simple("good/app:v1.0.0", &[]);
+    let started = Instant::now();
+    user.apply(&install("app", &other.at("good/app:v1.0.0"))).await;
+    user.until_healthy("app").await;
+    assert!(started.elapsed() < UNAFFECTED, "{:?}", started.elapsed());
+    assert_eq!(asked("/blobs/"), 8);
 }
