@@ -1,11 +1,11 @@
 //! Hostile registries and packages: refused within bounded time and memory, with the reason.
 
-use crate::images::{CONFIG, INDEX, Image, MANIFEST, gzip, image, index, package_layer, tar};
+use crate::images::{CONFIG, INDEX, MANIFEST, gzip, image, index, package_layer, tar};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_oci::remote::{RemoteOptions, RemoteRegistry};
-use transom_oci::testing::{Fault, Server, client, hasty, options};
+use transom_oci::testing::{Access, Fault, Image, Server, client, hasty, options};
 use transom_packages::{Digest, Registry, RegistryErrorKind};
 
 /// Fetching an image with one fault fails: kind, text.
@@ -54,6 +54,32 @@ async fn a_server_that_hangs_is_given_up() {
     refused("/blobs/", Fault::HangBeforeHeaders, Unavailable, "no response within 0.4 s").await;
     refused("/blobs/", Fault::HangAfterHeaders, Unavailable, "paused for 0.4 s").await;
     refused("/blobs/", Fault::HangWithinBody, Unavailable, "paused for 0.4 s").await;
+}
+
+#[tokio::test]
+async fn a_token_realm_that_hangs_or_never_ends_is_given_up() {
+    use RegistryErrorKind::{Invalid, Unavailable};
+    let cases = [
+        (Fault::HangBeforeHeaders, Unavailable, "no response within 0.4 s"),
+        (Fault::HangAfterHeaders, Unavailable, "paused for 0.4 s"),
+        (Fault::HangWithinBody, Unavailable, "paused for 0.4 s"),
+        (Fault::Endless(100 << 20), Invalid, "more than"),
+        (Fault::RedirectToItself, Invalid, "redirects more than 10 times"),
+        (Fault::Replace(Bytes::from_static(b"[]")), Invalid, "token"),
+    ];
+    for (fault, kind, text) in cases {
+        let server = Server::start().await;
+        let stored = server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+        server.require(Access::Bearer { realm: format!("http://{}/token", server.host) });
+        server.fault("/token", fault.clone(), None);
+        let started = Instant::now();
+        let with = [server.credentials("user", "password")];
+        let error = hasty().fetch(&stored, &with).await.unwrap_err();
+        assert!(started.elapsed() < Duration::from_secs(30), "{fault:?} took {:?}", started.elapsed());
+        assert_eq!(error.kind, kind, "{fault:?}: {error}");
+        assert!(error.message.contains(text), "{fault:?}: {error}");
+        assert!(!error.message.contains("password"), "{fault:?}: {error}");
+    }
 }
 
 #[tokio::test]

@@ -5,10 +5,11 @@
 mod auth;
 mod cache;
 mod hostile;
-mod images;
 mod layout;
 mod push;
 mod remote;
 mod signature;
 mod tarball;
 mod tls;
+
+use transom_oci::testing::images;

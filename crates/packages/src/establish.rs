@@ -5,8 +5,8 @@
 //! from one revision of a package to the next in one write: there is no moment in which an object has no owner.
 //!
 //! Unlike the original, which replaces an existing object by the package's, labels, annotations and finalizers that others
-//! added stay: controllers keep their finalizers on definitions. And an object that has all that the package wants is not
-//! written again.
+//! added stay: controllers keep their finalizers on definitions. Those that an earlier version of the package brought go with
+//! it: a roll-back leaves nothing behind. And an object that has all that the package wants is not written again.
 
 mod objects;
 mod webhooks;
@@ -17,6 +17,7 @@ pub use webhooks::{NoCertificate, WebhookServer, with_webhooks};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use transom_object::{OwnerReference, meta};
+use transom_xapi::constants::owner;
 use transom_xapi::metadata::{AlreadyControlled, add_owner, controller_reference};
 use transom_xapi::package::ObjectReference;
 
@@ -106,7 +107,10 @@ pub fn updated(
     let references = take_control(current, owners)?;
     let is_owned = references_of(current) == references;
     meta::set(&mut object, "ownerReferences", Value::Array(references));
-    if is_owned && covers(current, &object) {
+    if is_owned
+        && covers(current, &object)
+        && MARKS.iter().all(|field| marks(current, field) == marks(&object, field))
+    {
         return Ok(None);
     }
     if let Some(status) = current.get("status") {
@@ -187,23 +191,50 @@ fn keep_metadata(current: &Value, object: &mut Value) {
     let Some(was) = current.get("metadata").and_then(Value::as_object) else { return };
     let Some(metadata) = meta::metadata_mut(object) else { return };
     for (field, value) in was {
-        match (metadata.get_mut(field), value) {
-            (Some(Value::Object(wanted)), Value::Object(there))
-                if field == "labels" || field == "annotations" =>
-            {
-                add_absent(wanted, there);
-            }
-            (Some(_), _) if field == "labels" || field == "annotations" || field == "name" => {}
+        match (field.as_str(), value) {
             // `managedFields` must not be sent back when the rest changes.
-            _ if field == "managedFields" => {}
+            ("managedFields", _) => {}
+            ("name", _) if metadata.contains_key(field) => {}
+            ("labels" | "annotations", Value::Object(there)) => {
+                let others = there.iter().filter(|(key, _)| is_of_others(current, field, key));
+                let others: Map<String, Value> =
+                    others.map(|(key, value)| (key.clone(), value.clone())).collect();
+                if !others.is_empty()
+                    && let Value::Object(wanted) = metadata.entry(field.clone()).or_insert_with(|| json!({}))
+                {
+                    for (key, value) in others {
+                        wanted.entry(key).or_insert(value);
+                    }
+                }
+            }
             _ => drop(metadata.insert(field.clone(), value.clone())),
         }
     }
 }
 
-fn add_absent(wanted: &mut Map<String, Value>, there: &Map<String, Value>) {
-    for (key, value) in there {
-        wanted.entry(key.clone()).or_insert_with(|| value.clone());
+/// The fields of the metadata that packages and others share.
+const MARKS: [&str; 2] = ["labels", "annotations"];
+
+fn marks<'o>(object: &'o Value, field: &str) -> Option<&'o Map<String, Value>> {
+    let marks = object.get("metadata")?.get(field)?.as_object()?;
+    Some(marks).filter(|marks| !marks.is_empty())
+}
+
+/// Whether a label or annotation is that of somebody else than the package: the control plane's own, or not set by updates of
+/// the package alone.
+fn is_of_others(current: &Value, field: &str, key: &str) -> bool {
+    if key.split_once('/').is_some_and(|(domain, _)| domain.ends_with("crossplane.io")) {
+        return true;
+    }
+    let (field, key) = (format!("f:{field}"), format!("f:{key}"));
+    let entries = current.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut managers = entries.into_iter().flatten().filter_map(|entry| {
+        entry.get("fieldsV1")?.get("f:metadata")?.get(&field)?.get(&key)?;
+        entry.get("manager")?.as_str()
+    });
+    match managers.next() {
+        Some(owner::DEFAULT) => managers.any(|manager| manager != owner::DEFAULT),
+        _ => true,
     }
 }
 

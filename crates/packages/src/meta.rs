@@ -50,6 +50,11 @@ pub enum Target {
     Type(PackageKind),
 }
 
+/// The most dependencies of a package. All of them are in the Lock, which is one object for all packages.
+const DEPENDENCIES_MAX: usize = 500;
+/// The longest package or version of a dependency, in bytes.
+const DEPENDENCY_BYTES_MAX: usize = 1024;
+
 /// Why a meta object cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetaError {
@@ -59,6 +64,18 @@ pub enum MetaError {
          type, or an explicit apiVersion, kind, and package"
     )]
     Dependency {
+        /// Its place in the list.
+        index: usize,
+    },
+    /// More dependencies than a package may have.
+    #[error("spec.dependsOn: it has {count} dependencies; at most {DEPENDENCIES_MAX} are allowed")]
+    TooManyDependencies {
+        /// How many.
+        count: usize,
+    },
+    /// A dependency that is longer than any that can be meant.
+    #[error("spec.dependsOn[{index}]: its package and version may have {DEPENDENCY_BYTES_MAX} bytes each")]
+    DependencyTooLong {
         /// Its place in the list.
         index: usize,
     },
@@ -141,6 +158,10 @@ impl Meta {
     fn of_kind(kind: PackageKind, object: &Value) -> Result<Self, MetaError> {
         let fields = Fields::deserialize(object)
             .map_err(|error| MetaError::Malformed { kind, problem: error.to_string() })?;
+        let count = fields.spec.depends_on.len();
+        if count > DEPENDENCIES_MAX {
+            return Err(MetaError::TooManyDependencies { count });
+        }
         let dependencies = fields.spec.depends_on.into_iter().enumerate();
         let dependencies =
             dependencies.map(|(index, depends)| depends.read(index)).collect::<Result<_, _>>()?;
@@ -159,6 +180,14 @@ impl Meta {
 impl DependsOn {
     /// The complete form wins; of several deprecated fields the first in Crossplane's order does.
     fn read(self, index: usize) -> Result<Dependency, MetaError> {
+        let dependency = self.target(index)?;
+        if dependency.package.len().max(dependency.version.len()) > DEPENDENCY_BYTES_MAX {
+            return Err(MetaError::DependencyTooLong { index });
+        }
+        Ok(dependency)
+    }
+
+    fn target(self, index: usize) -> Result<Dependency, MetaError> {
         let version = self.version;
         if let (Some(api_version), Some(kind), Some(package)) = (self.api_version, self.kind, self.package) {
             return Ok(Dependency { target: Target::Object { api_version, kind }, package, version });
@@ -238,6 +267,12 @@ mod tests {
         let error = read("v1", "Provider", &spec).unwrap().unwrap_err();
         assert_eq!(error, MetaError::Dependency { index: 1 });
         assert!(error.to_string().starts_with("spec.dependsOn[1]: encountered an invalid dependency"));
+        let many = json!({"dependsOn": vec![json!({"provider": "a.b/c"}); 501]});
+        let error = read("v1", "Provider", &many).unwrap().unwrap_err();
+        assert_eq!(error, MetaError::TooManyDependencies { count: 501 });
+        let long = json!({"dependsOn": [{"provider": "a.b/c", "version": "1".repeat(1025)}]});
+        let error = read("v1", "Provider", &long).unwrap().unwrap_err();
+        assert_eq!(error, MetaError::DependencyTooLong { index: 0 });
         let malformed = read("v1", "Provider", &json!({"dependsOn": "x"})).unwrap().unwrap_err();
         assert!(matches!(malformed, MetaError::Malformed { .. }), "{malformed}");
     }

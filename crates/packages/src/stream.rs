@@ -25,13 +25,21 @@ pub struct Limits {
     pub bytes: usize,
     /// How many documents that are not empty.
     pub documents: usize,
+    /// The size of one document. An API server stores no object that is nearly as large.
+    pub document_bytes: usize,
+    /// What all documents take in memory, about: their text, and a fixed weight for each value in them. A small text can
+    /// have many values, and aliases repeat them.
+    pub memory_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 200 << 20, documents: 10_000 }
+        Self { bytes: 200 << 20, documents: 10_000, document_bytes: 4 << 20, memory_bytes: 512 << 20 }
     }
 }
+
+/// What a value takes in memory, about.
+const VALUE_BYTES: usize = 64;
 
 /// A package.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +94,26 @@ pub enum StreamError {
     /// Too many documents.
     #[error("package.yaml has more than {limit} documents")]
     TooManyDocuments {
+        /// The limit.
+        limit: usize,
+    },
+    /// A document with too many bytes.
+    #[error("package.yaml, {at}: it has {bytes} bytes; at most {limit} are allowed for one object")]
+    DocumentTooLarge {
+        /// The document.
+        at: Place,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Too many values.
+    #[error(
+        "package.yaml, {at}: up to here, the documents take more than {limit} bytes of memory, which is refused"
+    )]
+    TooManyValues {
+        /// The document.
+        at: Place,
         /// The limit.
         limit: usize,
     },
@@ -177,10 +205,20 @@ pub fn parse_within(bytes: &[u8], limits: Limits) -> Result<Package, StreamError
         StreamError::NotText { line: 1 + before.iter().filter(|&&b| b == b'\n').count() }
     })?;
     let mut content = Content::default();
+    let mut memory = 0_usize;
     for (lines_before, chunk) in chunks(text) {
-        for document in read_chunk(chunk, lines_before, content.documents + 1)? {
+        let at = Place { document: content.documents + 1, line: lines_before + 1 };
+        if chunk.len() > limits.document_bytes {
+            let (bytes, limit) = (chunk.len(), limits.document_bytes);
+            return Err(StreamError::DocumentTooLarge { at, bytes, limit });
+        }
+        for document in read_chunk(chunk, at, lines_before)? {
             if content.documents == limits.documents {
                 return Err(StreamError::TooManyDocuments { limit: limits.documents });
+            }
+            memory = memory.saturating_add(memory_bytes(&document.value));
+            if memory > limits.memory_bytes {
+                return Err(StreamError::TooManyValues { at, limit: limits.memory_bytes });
             }
             content.documents += 1;
             content.add(document, lines_before)?;
@@ -223,12 +261,21 @@ fn is_empty_line(line: &str) -> bool {
     line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
 }
 
-fn read_chunk(chunk: &str, lines_before: usize, document: usize) -> Result<Vec<Document>, StreamError> {
+fn read_chunk(chunk: &str, at: Place, lines_before: usize) -> Result<Vec<Document>, StreamError> {
     yaml::read_documents(chunk).map_err(|error| {
         let line = lines_before + error.line;
-        let at = Place { document, line: lines_before + 1 };
         StreamError::Malformed { at, line, column: error.column, problem: error.message }
     })
+}
+
+fn memory_bytes(value: &Value) -> usize {
+    let inside: usize = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(memory_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + memory_bytes(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    VALUE_BYTES + inside
 }
 
 /// What was read so far.
@@ -246,8 +293,10 @@ impl Content {
         if let Some(read) = Meta::read(&document.value) {
             let read = read.map_err(|error| {
                 let field = match &error {
-                    MetaError::Dependency { index } => format!("spec.dependsOn[{index}]"),
-                    MetaError::Malformed { .. } => "spec".to_owned(),
+                    MetaError::Dependency { index } | MetaError::DependencyTooLong { index } => {
+                        format!("spec.dependsOn[{index}]")
+                    }
+                    MetaError::TooManyDependencies { .. } | MetaError::Malformed { .. } => "spec".to_owned(),
                 };
                 let line = document.span_of_field(&field).map_or(at.line, |span| lines_before + span.line);
                 StreamError::Meta { at: Place { line, ..at }, error }
@@ -364,7 +413,9 @@ mod tests {
     #[test]
     fn limits_hold() {
         let text = format!("{META}---\n{COMPOSITION}---\n{COMPOSITION}");
-        let within = |bytes, documents| parse_within(text.as_bytes(), Limits { bytes, documents });
+        let within = |bytes, documents| {
+            parse_within(text.as_bytes(), Limits { bytes, documents, ..Limits::default() })
+        };
         assert!(within(text.len(), 3).is_ok());
         assert!(matches!(within(text.len() - 1, 3), Err(StreamError::TooLarge { .. })));
         assert_eq!(within(text.len(), 2), Err(StreamError::TooManyDocuments { limit: 2 }));
@@ -372,6 +423,23 @@ mod tests {
         assert!(error(&deep).contains("limit exceeded"), "{}", error(&deep));
         let separators = "---\n".repeat(100_000);
         assert_eq!(parse(separators.as_bytes()), Err(StreamError::NoMeta));
+    }
+
+    #[test]
+    fn memory_is_limited_before_it_is_spent() {
+        let large = format!("{META}---\n{COMPOSITION}a: {}\n", "x".repeat(4 << 20));
+        assert!(error(&large).contains("document 2 (line 6): it has 4194"), "{}", error(&large));
+        // Short text, many values: numbers, and aliases of a list.
+        let numbers = format!("{COMPOSITION}a: [{}]\n", "0,".repeat(1_000));
+        let aliases = format!("{COMPOSITION}a: &a [{}]\nb: [{}]\n", "0,".repeat(99), "*a,".repeat(99));
+        for document in [numbers, aliases] {
+            let text = format!("{META}---\n{document}---\n{document}");
+            let within =
+                |memory_bytes| parse_within(text.as_bytes(), Limits { memory_bytes, ..Limits::default() });
+            assert!(within(2 << 20).is_ok());
+            let error = within(64 << 10).unwrap_err().to_string();
+            assert!(error.contains("more than 65536 bytes of memory"), "{error}");
+        }
     }
 
     #[test]

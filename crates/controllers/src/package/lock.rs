@@ -1,26 +1,44 @@
 //! The Lock: what packages depend on and is not installed gets installed.
 
 use super::dependencies::sources;
-use super::{Shared, set_status};
+use super::tags::{TagLookups, Tags};
+use super::{Shared, bounded, set_status};
+use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
 use transom_object::{GroupVersion, GroupVersionKind};
 use transom_packages::PackageKind;
 use transom_packages::lock::LockPackage;
 use transom_packages::lock::graph::Graph;
 use transom_packages::lock::resolve::{Problem, resolve_revision};
-use transom_packages::solver::{self, Action, InstalledPackage, Mode, Need};
+use transom_packages::solver::{self, Action, InstalledPackage, Mode, Need, Parent};
 use transom_runner::Source;
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::{finalizer, owner};
+use transom_xapi::package::{DEFAULT_RUNTIME_CONFIG, RuntimeConfigReference};
 use transom_xapi::{Condition, Function, Lock, Package, PackageRevision, conditions, metadata};
 
 pub(super) struct Locks {
     pub(super) shared: Arc<Shared>,
     pub(super) name: String,
+    /// What registries take long for.
+    pub(super) lookups: TagLookups,
+}
+
+/// How many needs are met at a time.
+const NEEDS_AT_A_TIME: usize = 100;
+
+/// What a package that is installed for others gets from them, beside its version.
+#[derive(Default)]
+struct Inherited {
+    /// The pull secrets of all.
+    secrets: Vec<NameReference>,
+    /// How it runs: as the first of them that says so.
+    runtime_config: Option<RuntimeConfigReference>,
 }
 
 /// What a run found wrong.
@@ -30,6 +48,17 @@ struct Problems {
     words: Vec<String>,
     /// Whether another attempt may help.
     retry: bool,
+    /// When a registry is asked again that failed.
+    retry_after: Option<Duration>,
+}
+
+/// What of a need cannot be met.
+#[derive(Default)]
+struct Unmet {
+    /// What is wrong.
+    words: Option<String>,
+    /// When the registry is asked again, if that is what is wrong.
+    retry_after: Option<Duration>,
 }
 
 impl Reconciler for Locks {
@@ -43,16 +72,20 @@ impl Reconciler for Locks {
         let before = object.get("status").cloned().unwrap_or_default();
         let condition = match problems.words.as_slice() {
             [] => Condition::resolution_succeeded(),
-            words => Condition::resolution_failed(&words.join("; ")),
+            words => Condition::resolution_failed(&bounded(words.join("; "))),
         };
         conditions::mark_observed(&mut object, [condition], self.shared.plane.clock.now());
         let written = self.shared.plane.write_status(log, &mut object, &before).await;
         written.context("cannot update status")?;
-        if problems.retry {
-            tracing::warn!(controller = self.name, %key, problems = problems.words.join("; "), "cannot resolve dependencies");
-            return Ok(Next::Failed);
+        if problems.retry || problems.retry_after.is_some() {
+            let words = bounded(problems.words.join("; "));
+            tracing::warn!(controller = self.name, %key, problems = words, "cannot resolve dependencies");
         }
-        Ok(Next::Wait)
+        Ok(match problems.retry_after {
+            _ if problems.retry => Next::Failed,
+            Some(after) => Next::After(after),
+            None => Next::Wait,
+        })
     }
 }
 
@@ -98,10 +131,26 @@ impl Locks {
                 return problems;
             }
         };
-        for need in solver::next_step(&packages, &installed, self.mode(), &mirrors) {
-            if let Err(error) = self.meet(log, lock, &need, &mut problems).await {
-                problems.retry |= !error.is_verdict();
-                problems.words.push(error.chain().to_string());
+        let needs = solver::next_step(&packages, &installed, self.mode(), &mirrors);
+        self.lookups.retain(&needs.iter().map(|need| need.source.as_str()).collect());
+        // Side by side: a registry that does not respond holds up nobody else's dependencies.
+        let mut meeting = Vec::new();
+        for (i, need) in needs.iter().enumerate() {
+            meeting.push(async move { (i, self.meet(log, lock, need).await) });
+        }
+        let mut met: Vec<_> = stream::iter(meeting).buffer_unordered(NEEDS_AT_A_TIME).collect().await;
+        met.sort_by_key(|(i, _)| *i);
+        for (_, outcome) in met {
+            match outcome {
+                Ok(unmet) => {
+                    problems.words.extend(unmet.words);
+                    let after = problems.retry_after.into_iter().chain(unmet.retry_after).min();
+                    problems.retry_after = after;
+                }
+                Err(error) => {
+                    problems.retry |= !error.is_verdict();
+                    problems.words.push(error.chain().to_string());
+                }
             }
         }
         problems
@@ -127,35 +176,45 @@ impl Locks {
         Ok(all)
     }
 
-    async fn meet(&self, log: &RunLog, lock: &Lock, need: &Need, problems: &mut Problems) -> Result<()> {
+    /// Meets a need as far as possible. Returns what of it cannot be met.
+    async fn meet(&self, log: &RunLog, lock: &Lock, need: &Need) -> Result<Unmet> {
         if let Some(action) = self.builtin(need) {
-            return self.take(log, action, &[]).await;
+            return self.take(log, action, &Inherited::default()).await.map(|()| Unmet::default());
         }
-        let secrets = self.parents_secrets(lock, need).await?;
+        let inherited = self.inherited(lock, need).await?;
         let tags = if need.needs_tags() {
-            let tags = self.shared.tags(log, &need.source, &secrets).await;
-            tags.context(format!(
-                "cannot fetch dependency package tags of {}{}",
-                need.source,
-                wanted_by(need)
-            ))?
+            match self.tags(log, need, &inherited).await? {
+                Tags::Listed(tags) => tags,
+                Tags::Waiting => {
+                    let words = format!("waiting for the tags of {}{}", need.source, wanted_by(need));
+                    return Ok(Unmet { words: Some(words), retry_after: None });
+                }
+                Tags::Failed(words, after) => {
+                    return Ok(Unmet { words: Some(words), retry_after: Some(after) });
+                }
+            }
         } else {
             Vec::new()
         };
         let choice = solver::choose(need, &tags, self.mode()).map_err(Error::unfit)?;
-        if !choice.unsatisfied.is_empty() {
-            let parents: Vec<String> = choice
-                .unsatisfied
-                .iter()
-                .map(|parent| format!("{} requires {}", parent.name, parent.constraint.trim()))
-                .collect();
-            problems.words.push(format!(
-                "dependency ({}) has no version that satisfies [{}]",
-                need.source,
-                parents.join(", ")
-            ));
+        self.take(log, choice.action, &inherited).await?;
+        if choice.unsatisfied.is_empty() {
+            return Ok(Unmet::default());
         }
-        self.take(log, choice.action, &secrets).await
+        let (source, parents) = (&need.source, listed(&choice.unsatisfied));
+        let words = format!("dependency ({source}) has no version that satisfies [{parents}]");
+        Ok(Unmet { words: Some(words), retry_after: None })
+    }
+
+    async fn tags(&self, log: &RunLog, need: &Need, inherited: &Inherited) -> Result<Tags> {
+        let attempted =
+            || format!("cannot fetch dependency package tags of {}{}", need.source, wanted_by(need));
+        let request = self.shared.tags(log, &need.source, &inherited.secrets).await;
+        let (words, request) = request.context(attempted())?;
+        Ok(match self.lookups.tags(&need.source, words, request).await {
+            Tags::Failed(words, after) => Tags::Failed(format!("{}: {words}", attempted()), after),
+            tags => tags,
+        })
     }
 
     /// What meets a need for a function that is built in: no registry has to be asked which versions there are. The version
@@ -174,9 +233,9 @@ impl Locks {
         choice.unsatisfied.is_empty().then_some(choice.action)
     }
 
-    /// The pull secrets of the packages that depend on a package: they are its, too.
-    async fn parents_secrets(&self, lock: &Lock, need: &Need) -> Result<Vec<NameReference>> {
-        let mut all: Vec<NameReference> = Vec::new();
+    /// What a package gets from those that depend on it.
+    async fn inherited(&self, lock: &Lock, need: &Need) -> Result<Inherited> {
+        let mut all = Inherited::default();
         for parent in &need.parents {
             let entry = lock.packages.iter().find(|package| package.name == parent.name);
             let identity = entry.and_then(LockPackage::identity);
@@ -187,26 +246,35 @@ impl Locks {
             };
             let read = self.shared.plane.cluster.get(&of.revision_gvk(), "", &parent.name).await;
             let read = read.context("cannot get package revision")?;
-            let revision = read.and_then(|object| PackageRevision::deserialize(&object).ok());
-            for secret in
-                revision.into_iter().flat_map(|revision| revision.spec.installation.package_pull_secrets)
-            {
-                if !all.contains(&secret) {
-                    all.push(secret);
+            let Some(revision) = read.and_then(|object| PackageRevision::deserialize(&object).ok()) else {
+                continue;
+            };
+            let installation = revision.spec.installation;
+            for secret in installation.package_pull_secrets {
+                if !all.secrets.contains(&secret) {
+                    all.secrets.push(secret);
                 }
             }
+            let config = installation.runtime_config_ref;
+            all.runtime_config = all.runtime_config.or(config.filter(|c| c.name != DEFAULT_RUNTIME_CONFIG));
         }
         Ok(all)
     }
 
-    async fn take(&self, log: &RunLog, action: Action, secrets: &[NameReference]) -> Result<()> {
+    async fn take(&self, log: &RunLog, action: Action, inherited: &Inherited) -> Result<()> {
         let cluster = &self.shared.plane.cluster;
         match action {
             Action::Keep => Ok(()),
             Action::Create { api_version, kind, name, package } => {
                 let mut spec = json!({"package": package});
-                if !secrets.is_empty() {
-                    spec["packagePullSecrets"] = json!(secrets);
+                if !inherited.secrets.is_empty() {
+                    spec["packagePullSecrets"] = json!(inherited.secrets);
+                }
+                let of = PackageKind::of_package(&api_version, &kind);
+                if let Some(config) = &inherited.runtime_config
+                    && of.is_some_and(PackageKind::has_runtime)
+                {
+                    spec["runtimeConfigRef"] = json!(config);
                 }
                 let object = json!({
                     "apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec,
@@ -246,12 +314,12 @@ fn versions_in(constraint: &str) -> impl Iterator<Item = String> {
 }
 
 fn wanted_by(need: &Need) -> String {
-    let parents: Vec<String> = need
-        .parents
-        .iter()
-        .map(|parent| format!("{} requires {}", parent.name, parent.constraint.trim()))
-        .collect();
-    format!(" [{}]", parents.join(", "))
+    format!(" [{}]", listed(&need.parents))
+}
+
+fn listed(parents: &[Parent]) -> String {
+    let required = parents.iter().map(|p| format!("{} requires {}", p.name, p.constraint.trim()));
+    required.collect::<Vec<_>>().join(", ")
 }
 
 /// What stands in the way of entries of the Lock: packages that are there twice, cycles, and, where installed packages are

@@ -7,6 +7,7 @@
 //! | `establish` | how the objects of a revision are written and released |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
 //! | `lock` | the Lock: installs packages that others depend on |
+//! | `tags` | lists of tags that registries take long for |
 //! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
 //!
 //! All decisions are made by `transom_packages`; the controllers read, call it, and write. The registry is asked when the
@@ -18,6 +19,7 @@ mod lock;
 mod reconcile;
 mod revision;
 mod source;
+mod tags;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
@@ -26,6 +28,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
 use transom_object::{GroupVersionKind, meta};
+use transom_packages::lock::LockPackage;
+use transom_packages::lock::affected::affected;
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
 use transom_runner::Installer;
 use transom_xapi::ImageConfig;
@@ -52,10 +56,17 @@ struct Shared {
     functions: Installer,
     /// Held while the Lock is read and written: all active revisions write it, and would otherwise often conflict.
     lock: tokio::sync::Mutex<()>,
+    /// The packages that are being fetched.
+    fetches: source::Fetches,
+    /// Held while a large package is read.
+    large: tokio::sync::Mutex<()>,
 }
 
 /// The kinds of packages that these controllers install. Functions are installed by `function`, without revisions.
 const KINDS: [PackageKind; 2] = [PackageKind::Configuration, PackageKind::Provider];
+
+/// The longest message of a condition.
+const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
 /// The running controllers of packages.
 pub(crate) struct PackageControllers(Vec<Controller>);
@@ -70,6 +81,8 @@ impl PackageControllers {
             read_pull_secret,
             functions,
             lock: tokio::sync::Mutex::default(),
+            fetches: source::Fetches::default(),
+            large: tokio::sync::Mutex::default(),
         });
         let mut controllers = Vec::new();
         for of in KINDS {
@@ -105,9 +118,9 @@ fn start_packages(shared: &Arc<Shared>, of: PackageKind) -> Controller {
         Depth::Header,
         Arc::new(move |change: &Change<'_>| wake_package(&queue, change)),
     );
-    let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
+    let wake = WakeConcerned { mirror: mirror.clone(), queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name })
+    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name, mirror })
 }
 
 fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
@@ -126,7 +139,8 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     };
     controller.watch(&kinds::function(), Depth::Whole, Arc::new(wake));
     let queue = controller.queue().clone();
-    let wake = move |change: &Change<'_>| wake_locked(&queue, of, change);
+    let locks = shared.clone();
+    let wake = move |change: &Change<'_>| locks.wake_locked(&queue, of, change);
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
     let established = controller.follow(|change| change.is_of_identity());
     controller.start(revision::Revisions::new(shared.clone(), of, name, established))
@@ -150,7 +164,8 @@ fn start_lock(shared: &Arc<Shared>) -> Controller {
     let queue = controller.queue().clone();
     let wake = move |change: &Change<'_>| change.wake(&queue, &Key::new("", LOCK_NAME));
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    controller.start(lock::Locks { shared: shared.clone(), name })
+    let lookups = tags::TagLookups::new(controller.queue().clone());
+    controller.start(lock::Locks { shared: shared.clone(), name, lookups })
 }
 
 /// The image of a package, and where it is pulled from.
@@ -185,16 +200,21 @@ fn wake_package(queue: &Queue, change: &Change<'_>) {
     }
 }
 
-/// The Lock wakes the revisions in it when its packages change.
-fn wake_locked(queue: &Queue, of: PackageKind, change: &Change<'_>) {
-    let packages = |seen: &transom_engine::Seen| seen.object.clone();
-    if change.before.map(packages) == change.after.map(packages) && !change.gap {
-        return;
-    }
-    let entries = change.after.map(packages).unwrap_or_default();
-    for entry in entries.as_array().into_iter().flatten().filter(|entry| entry["kind"] == of.kind()) {
-        if let Some(name) = entry["name"].as_str() {
-            change.wake(queue, &Key::new("", name));
+impl Shared {
+    /// The Lock wakes the revisions in it that a change concerns.
+    fn wake_locked(&self, queue: &Queue, of: PackageKind, change: &Change<'_>) {
+        let packages = |seen: Option<&transom_engine::Seen>| -> Vec<LockPackage> {
+            seen.and_then(|seen| serde::Deserialize::deserialize(&*seen.object).ok()).unwrap_or_default()
+        };
+        // After a gap, what was there before is not known.
+        let before = if change.gap { Vec::new() } else { packages(change.before) };
+        let after = packages(change.after);
+        let mirrors = self.mirrors(dependencies::sources(&before).chain(dependencies::sources(&after)));
+        let affected = affected(&before, &after, &mirrors);
+        for entry in after.iter().filter(|entry| entry.kind.as_deref() == Some(of.kind())) {
+            if affected.contains(entry.name.as_str()) {
+                change.wake(queue, &Key::new("", entry.name.as_str()));
+            }
         }
     }
 }
@@ -272,6 +292,16 @@ fn current_conditions(revision: &Value) -> Vec<Condition> {
         list.retain(|condition| condition["observedGeneration"].as_i64() == Some(generation));
     }
     conditions::of(&current)
+}
+
+/// A message as conditions and events have it. Packages and registries can put any text into one, and a condition that is
+/// too long cannot be written.
+fn bounded(message: String) -> String {
+    if message.len() <= MESSAGE_BYTES_MAX {
+        return message;
+    }
+    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    format!("{} … ({} more bytes)", &message[..end], message.len() - end)
 }
 
 /// Sets a field of the status; what is empty is removed.

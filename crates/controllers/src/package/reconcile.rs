@@ -1,14 +1,15 @@
 //! One run of one package: its image becomes a revision, and the conditions say what the revision says.
 
 use super::source::is_unchanged;
-use super::{Pause, Shared, current_conditions, pause, set_status};
+use super::{Pause, Shared, bounded, current_conditions, pause, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use transom_engine::{
-    DeleteOptions, Error, ErrorContext, Key, Next, Reconciler, ReportedError, Result, RunLog, found,
+    DeleteOptions, Error, ErrorContext, Key, Mirror, Next, Reconciler, ReportedError, Result, RunLog, Seen,
+    found,
 };
 use transom_object::meta;
 use transom_packages::image_config::ImagePlan;
@@ -24,12 +25,17 @@ use transom_xapi::{Condition, Package, PackageRevision, conditions};
 /// How often the tag of a package that is always pulled is looked up.
 const ALWAYS_PULL_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How often a run that waits for a registry looks whether it still has to.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+
 type Step<T> = Result<T, ReportedError>;
 
 pub(super) struct Packages {
     pub(super) shared: Arc<Shared>,
     pub(super) kind: PackageKind,
     pub(super) name: String,
+    /// The packages of the kind, with their images.
+    pub(super) mirror: Arc<Mirror>,
 }
 
 /// Which image a package has.
@@ -67,7 +73,11 @@ impl Packages {
         let package = package.with_event_reason(event::package::UNPACK)?;
         let revisions =
             self.revisions(log, &package).await.with_event_reason(event::package::LIST_REVISION)?;
-        let image = self.image(log, &package, &revisions).await;
+        let image = tokio::select! {
+            biased;
+            image = self.image(log, &package, &revisions) => image,
+            () = self.superseded(object, &package) => return Ok(Next::Again),
+        };
         let image = image.context("cannot unpack package").with_event_reason(event::package::UNPACK)?;
         set_status(object, "resolvedPackage", image.plan.resolved.to_string().into());
         set_status(object, "appliedImageConfigRefs", json!(image.plan.applied));
@@ -89,6 +99,22 @@ impl Packages {
             PullPolicy::Always => Next::After(ALWAYS_PULL_INTERVAL),
             PullPolicy::IfNotPresent | PullPolicy::Never => Next::Wait,
         })
+    }
+
+    /// Ends when the package has another image than that of the run, or is gone: nobody waits any longer for what a registry
+    /// says about the old one.
+    async fn superseded(&self, object: &Value, package: &Package) {
+        let (key, read) = (Key::of(object), transom_engine::version(meta::resource_version(object)));
+        let is_current = |seen: &Seen| {
+            let same = *seen.uid == *package.metadata.uid && seen.object[0] == *package.spec.package;
+            seen.version < read || same
+        };
+        loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            if !self.mirror.get(&key).is_some_and(|seen| is_current(&seen)) {
+                return;
+            }
+        }
     }
 
     async fn revisions(&self, log: &RunLog, package: &Package) -> Result<Vec<Value>> {
@@ -246,7 +272,7 @@ impl Packages {
         if error.is_conflict() {
             return error;
         }
-        let words = error.chain().to_string();
+        let words = bounded(error.chain().to_string());
         plane.events.warning(&self.name, object, reason, words.clone());
         if reason == event::package::UNPACK {
             let unpacking = Condition::package_unpacking().with_message(words.clone());

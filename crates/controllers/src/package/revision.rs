@@ -2,7 +2,7 @@
 
 use super::establish::gvk_of;
 use super::source::is_recorded;
-use super::{Pause, Shared, mark_generation, pause, set_status};
+use super::{Pause, Shared, bounded, mark_generation, pause, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -257,7 +257,7 @@ impl Revisions {
             return;
         }
         let listed: Vec<String> = violations.iter().map(ToString::to_string).collect();
-        let words = format!("linting package contents failed: {}", listed.join("; "));
+        let words = bounded(format!("linting package contents failed: {}", listed.join("; ")));
         self.shared.plane.events.warning(&self.name, object, event::package_revision::LINT, words);
     }
 
@@ -379,6 +379,7 @@ impl Revisions {
             }
             Failure::Wait(reason, words) => (reason, words, Ok(Next::Wait)),
         };
+        let words = bounded(words);
         let unhealthy = Condition::revision_unhealthy(words.clone());
         if mark_generation(plane, object, vec![unhealthy]) || outcome.is_err() {
             plane.events.warning(&self.name, object, reason, words);

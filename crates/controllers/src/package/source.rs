@@ -2,14 +2,19 @@
 //! registry does the rest. Secrets are read when the registry is asked, and nothing of them is part of an error.
 
 use super::{PullSecretReader, Shared};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use transom_engine::{Error, ErrorContext, Result, RunLog};
 use transom_object::GroupVersionKind;
 use transom_packages::image_config::{self, ImagePlan};
 use transom_packages::lock::graph::Mirrors;
 use transom_packages::stream::{self, Package as PackageContent};
-use transom_packages::{Credentials, Digest, PackageKind, Reference, RegistryError};
+use transom_packages::{Content, Credentials, Digest, PackageKind, Reference, RegistryError};
 use transom_xapi::composition::NameReference;
 use transom_xapi::connection;
 use transom_xapi::{ImageConfig, Package, PackageRevision};
@@ -20,8 +25,30 @@ use crate::catalog::kinds;
 const LOOKUP_WITHIN: Duration = Duration::from_secs(60);
 /// How long the registry may take to send a package.
 const FETCH_WITHIN: Duration = Duration::from_secs(180);
+/// The largest `package.yaml` that is read at once.
+const SMALL_BYTES: usize = 256 << 10;
 /// The service account whose image pull secrets are used for all packages.
 const SERVICE_ACCOUNT: &str = "crossplane";
+
+/// How many packages of one registry are fetched and read at a time.
+const FETCHES_OF_A_REGISTRY: usize = 8;
+
+/// The fetches under way, by registry: one that does not respond, or sends all that is allowed, takes the slots of its own
+/// packages only.
+#[derive(Default)]
+pub(super) struct Fetches(Mutex<BTreeMap<String, Arc<Semaphore>>>);
+
+impl Fetches {
+    async fn slot(&self, registry: &str) -> Result<OwnedSemaphorePermit> {
+        let slots = {
+            let mut registries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            registries.retain(|name, slots| name == registry || Arc::strong_count(slots) > 1);
+            let slots = registries.entry(registry.to_owned());
+            slots.or_insert_with(|| Arc::new(Semaphore::new(FETCHES_OF_A_REGISTRY))).clone()
+        };
+        slots.acquire_owned().await.map_err(Error::domain)
+    }
+}
 
 impl Shared {
     /// All ImageConfigs, in the order of their names.
@@ -76,27 +103,47 @@ impl Shared {
     ) -> Result<PackageContent> {
         let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
         let pinned = plan.resolved.at(digest.clone());
+        // Held until the content is read: as many packages of a registry are in memory at most.
+        let _slot = self.fetches.slot(&pinned.registry).await?;
         let fetched = within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?;
         let invalid = |error: stream::StreamError| Error::unfit(format!("{pinned}: {error}"));
-        let content = stream::parse(&fetched.content).map_err(invalid)?;
+        let content = self.parse(fetched.content).await?.map_err(invalid)?;
         content.must_be(kind).map_err(invalid)?;
         Ok(content)
     }
 
-    /// The tags of a source.
+    /// Reads a package. A large one is read on a thread that may block, so that others go on, and one at a time, because
+    /// it takes much memory.
+    async fn parse(&self, content: Content) -> Result<Result<PackageContent, stream::StreamError>> {
+        if content.len() <= SMALL_BYTES {
+            return Ok(stream::parse(&content));
+        }
+        let _one = self.large.lock().await;
+        let parsed = tokio::task::spawn_blocking(move || stream::parse(&content)).await;
+        parsed.map_err(|error| Error::domain(format!("cannot read a package: {error}")))
+    }
+
+    /// A request for the tags of a source, and words that tell it apart from requests to other places and with other
+    /// Secrets.
     pub(super) async fn tags(
         &self,
         log: &RunLog,
         source: &str,
         secrets: &[NameReference],
-    ) -> Result<Vec<String>> {
+    ) -> Result<(String, BoxFuture<'static, Result<Vec<String>>>)> {
         let reference = Reference::parse_source(source).map_err(Error::unfit)?;
         // Prefixes of ImageConfigs may end in the colon before a tag.
         let any = Reference { tag: Some("latest".to_owned()), ..reference };
         let plan = image_config::plan(&self.image_configs(), &any).map_err(Error::unfit)?;
         let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
-        let asked = self.registry.tags(&plan.resolved, &with);
-        within(LOOKUP_WITHIN, &plan.resolved, asked).await
+        let registry = self.registry.clone();
+        let names: Vec<&str> = secrets.iter().map(|secret| secret.name.as_str()).collect();
+        let words = format!("{} {:?} {names:?} {}", plan.resolved, plan.pull_secret, with.len());
+        let asked = async move {
+            let asked = registry.tags(&plan.resolved, &with);
+            within(LOOKUP_WITHIN, &plan.resolved, asked).await
+        };
+        Ok((words, asked.boxed()))
     }
 
     /// The credentials in the pull secret of an ImageConfig, those of the package, and those of the service account.

@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test helper fails its test")]
 #![expect(missing_docs, reason = "what tests set and look at is named by its fields")]
 
+pub mod images;
 mod respond;
 
 use crate::image::media_type;
@@ -136,21 +137,32 @@ impl Server {
 
     /// Stores an image under a tag and its digest, and returns a reference by digest.
     pub fn store(&self, tag: &str, image: &Image) -> Reference {
+        self.reference(tag).at(self.push(REPOSITORY, tag, image))
+    }
+
+    pub fn store_manifest(&self, tag: &str, media_type: &str, bytes: &[u8]) -> Reference {
+        self.reference(tag).at(self.push_manifest(REPOSITORY, tag, media_type, bytes))
+    }
+
+    /// Stores an image of any repository under a tag and its digest, and returns the digest.
+    pub fn push(&self, repository: &str, tag: &str, image: &Image) -> Digest {
         let mut state = self.state.lock().unwrap();
         for blob in &image.blobs {
             state.blobs.insert(Digest::of(blob).to_string(), Bytes::copy_from_slice(blob));
         }
         drop(state);
-        self.store_manifest(tag, media_type::OCI_MANIFEST, &image.manifest)
+        self.push_manifest(repository, tag, media_type::OCI_MANIFEST, &image.manifest)
     }
 
-    pub fn store_manifest(&self, tag: &str, media_type: &str, bytes: &[u8]) -> Reference {
+    /// Stores a manifest of any repository under a tag and its digest, and returns the digest.
+    pub fn push_manifest(&self, repository: &str, tag: &str, media_type: &str, bytes: &[u8]) -> Digest {
         let digest = Digest::of(bytes);
         let mut state = self.state.lock().unwrap();
         for name in [tag, digest.as_str()] {
-            state.manifests.insert(name.to_owned(), (media_type.to_owned(), Bytes::copy_from_slice(bytes)));
+            let stored = (media_type.to_owned(), Bytes::copy_from_slice(bytes));
+            state.manifests.insert(respond::key(repository, name), stored);
         }
-        self.reference(tag).at(digest)
+        digest
     }
 
     pub fn fault(&self, matches: &'static str, fault: Fault, times: Option<u32>) {

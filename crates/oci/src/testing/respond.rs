@@ -38,13 +38,13 @@ pub async fn respond(state: &Mutex<State>, request: Request<Incoming>) -> Respon
         body: body.clone(),
     };
     state.lock().unwrap().seen.push(seen);
-    if path == "/token" {
-        return token(authorization.as_deref(), &body);
-    }
-    if let Some(refusal) = refuse(state, authorization.as_deref()) {
+    let ordinary = if path == "/token" {
+        token(authorization.as_deref(), &body)
+    } else if let Some(refusal) = refuse(state, authorization.as_deref()) {
         return refusal;
-    }
-    let ordinary = ordinary(state, &head.method, &path, &query, &body, header(CONTENT_TYPE));
+    } else {
+        ordinary(state, &head.method, &path, &query, &body, header(CONTENT_TYPE))
+    };
     match take_fault(state, &line) {
         None => ordinary,
         Some(fault) => faulty(state, fault, ordinary, &path).await,
@@ -154,15 +154,18 @@ fn split(path: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The key of a manifest.
-fn key(repository: &str, name: &str) -> String {
+pub fn key(repository: &str, name: &str) -> String {
     if repository == REPOSITORY { name.to_owned() } else { format!("{repository}:{name}") }
 }
 
-/// All tags of a repository, on one page.
+/// All tags of a repository, on one page. A repository without tags is not known.
 fn pushed_tags(state: &State, repository: &str) -> Response<Body> {
     let tag = |key: &String| key.strip_prefix(repository)?.strip_prefix(':').map(str::to_owned);
     let tags: Vec<String> =
         state.manifests.keys().filter_map(tag).filter(|tag| !tag.starts_with("sha256:")).collect();
+    if tags.is_empty() {
+        return full(404, r#"{"errors":[{"code":"NAME_UNKNOWN"}]}"#.into());
+    }
     full(200, serde_json::json!({"name": repository, "tags": tags}).to_string().into())
 }
 

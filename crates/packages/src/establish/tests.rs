@@ -100,6 +100,31 @@ fn metadata_of_others_stays() {
 }
 
 #[test]
+fn labels_of_an_earlier_version_go_with_it() {
+    let mut current = created(&existing(&[]), &owners());
+    current["metadata"]["labels"] =
+        json!({"old": "1", "theirs": "1", "shared": "1", "crossplane.io/in-use": "true", "unknown": "1"});
+    current["metadata"]["annotations"] = json!({"old": "1"});
+    let fields = |labels: Value| json!({"f:metadata": {"f:labels": labels, "f:annotations": {"f:old": {}}}});
+    let (old, shared) = (
+        json!({"f:old": {}, "f:shared": {}, "f:crossplane.io/in-use": {}}),
+        json!({"f:theirs": {}, "f:shared": {}}),
+    );
+    current["metadata"]["managedFields"] = json!([
+        {"manager": "crossplane", "operation": "Update", "fieldsV1": fields(old)},
+        {"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:metadata": {"f:labels": shared}}},
+    ]);
+    let desired = composition(&json!({"mode": "Pipeline"}));
+    let object = updated(&current, &desired, &owners()).unwrap().unwrap();
+    let kept = json!({"theirs": "1", "shared": "1", "crossplane.io/in-use": "true", "unknown": "1"});
+    assert_eq!(object["metadata"]["labels"], kept);
+    assert!(object["metadata"].get("annotations").is_none());
+    let mut current = object;
+    current["metadata"]["managedFields"] = json!([]);
+    assert_eq!(updated(&current, &desired, &owners()), Ok(None), "once is enough");
+}
+
+#[test]
 fn a_definition_stays_active() {
     let definition = |state: &str| json!({"kind": "ManagedResourceDefinition", "metadata": {"name": "m"}, "spec": {"state": state}});
     let state = |was: &str, wanted: &str| {

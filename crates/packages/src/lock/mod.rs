@@ -5,7 +5,9 @@
 //! | here | what an entry is, and how entries come and go |
 //! | [`graph`] | which entries a dependency leads to, and which entries stand in each other's way |
 //! | [`resolve`] | whether all that one revision depends on is there |
+//! | [`affected`] | which revisions a change concerns |
 
+pub mod affected;
 pub mod graph;
 pub mod resolve;
 

@@ -137,8 +137,17 @@ impl Plane {
 
     /// Resident memory, in MiB.
     pub fn resident_mib(&self) -> u64 {
+        self.memory_mib("VmRSS:")
+    }
+
+    /// The most memory that was ever resident, in MiB.
+    pub fn peak_mib(&self) -> u64 {
+        self.memory_mib("VmHWM:")
+    }
+
+    fn memory_mib(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("proc status");
-        let line = status.lines().find(|l| l.starts_with("VmRSS:")).expect("VmRSS");
+        let line = status.lines().find(|l| l.starts_with(field)).expect("the field of /proc/PID/status");
         let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number of kB");
         kib / 1024
     }

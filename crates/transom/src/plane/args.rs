@@ -99,6 +99,10 @@ pub(crate) struct ControllerArgs {
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     pub(crate) xfn_cache_max_size: usize,
 
+    /// How long a registry may take to begin a response, and to pause within one. For tests
+    #[arg(long, hide = true, value_parser = duration, value_name = "DURATION")]
+    pub(crate) registry_timeout: Option<Duration>,
+
     /// How often watches that no composite resource needs any longer are ended. For tests
     #[arg(long, hide = true, default_value = "1m", value_parser = duration, value_name = "DURATION")]
     pub(crate) sweep_interval: Duration,

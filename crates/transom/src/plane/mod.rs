@@ -117,7 +117,7 @@ mod tests {
         let (_, is_ready) = links.controllers_ready();
         assert!(!is_ready(), "no controllers have started");
         let (templates, runtime) = (location.templates_dir(), Handle::current());
-        let packages = package_sources(&location).await.unwrap();
+        let packages = package_sources(&location, None).await.unwrap();
         let starting = ControllerManager::start(
             api.client(),
             &flags.controllers,

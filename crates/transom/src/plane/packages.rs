@@ -3,6 +3,7 @@
 use super::data_location::DataLocation;
 use crate::failure::Failure;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_controllers::PackageSources;
 use transom_oci::cache::{Cache, Cached};
 use transom_oci::credentials::from_secret;
@@ -13,9 +14,16 @@ const CACHE_BYTES: u64 = 1 << 30;
 /// The file with certificate authorities that registries are verified by, besides those of the system.
 const CA_BUNDLE_VARIABLE: &str = "CA_BUNDLE_PATH";
 
-/// The registries that a plane installs packages from. A plane in memory keeps no packages on disk.
-pub(crate) async fn package_sources(location: &DataLocation) -> Result<PackageSources, Failure> {
-    let options = RemoteOptions { jitter_seed: u64::from(std::process::id()), ..remote_options()? };
+/// The registries that a plane installs packages from. A plane in memory keeps no packages on disk. The timeout is that of
+/// the beginning of a response, and of a pause within one.
+pub(crate) async fn package_sources(
+    location: &DataLocation,
+    timeout: Option<Duration>,
+) -> Result<PackageSources, Failure> {
+    let mut options = RemoteOptions { jitter_seed: u64::from(std::process::id()), ..remote_options()? };
+    if let Some(timeout) = timeout {
+        (options.response_timeout, options.idle_timeout) = (timeout, timeout);
+    }
     let remote = Arc::new(RemoteRegistry::new(options).map_err(|e| Failure::new(e.to_string()))?);
     let read_pull_secret = Arc::new(|data: &std::collections::BTreeMap<String, Vec<u8>>| {
         from_secret(|field| data.get(field).map(Vec::as_slice)).map_err(|e| e.to_string())

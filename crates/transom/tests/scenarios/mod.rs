@@ -11,6 +11,7 @@ mod guide;
 mod managed;
 mod manifests;
 mod mutual_tls;
+mod packages;
 mod required;
 mod usages;
 mod user;

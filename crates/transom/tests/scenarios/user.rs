@@ -9,7 +9,7 @@ use transom_engine::{Cluster, DeleteOptions};
 use transom_function::testing::{Scripted, serve};
 use transom_function::{Error, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
-use transom_testkit::process::{Home, Plane, WAIT_LIMIT};
+use transom_testkit::process::{Client, Home, Plane, WAIT_LIMIT, up};
 
 pub const XRD: &str = "apiextensions.crossplane.io/v1/CompositeResourceDefinition";
 pub const MAP: &str = "v1/ConfigMap";
@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 pub struct User {
     pub home: Home,
-    plane: Plane,
+    pub plane: Plane,
     pub cluster: Cluster,
 }
 
@@ -38,19 +38,29 @@ impl User {
 
     /// A user of a plane with more flags than it takes to have controllers.
     pub async fn with(flags: &[&str]) -> Self {
-        let home = Home::new();
-        let (plane, cluster) = start(&home, flags).await;
-        let user = Self { home, plane, cluster };
+        let user = Self::without_functions(flags, &[]).await;
         for name in FUNCTIONS {
             user.apply(&function(name, "")).await;
         }
         user
     }
 
+    /// A user of a plane with these flags and variables, and without any function.
+    pub async fn without_functions(flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        let home = Home::new();
+        let (plane, cluster) = start(&home, flags, variables).await;
+        Self { home, plane, cluster }
+    }
+
+    /// A connection for requests that the cluster has no method for.
+    pub async fn client(&self) -> Client {
+        self.plane.client().await
+    }
+
     /// Ends the plane without warning and starts it again with these flags.
     pub async fn restart(&mut self, flags: &[&str]) {
         self.plane.kill();
-        (self.plane, self.cluster) = start(&self.home, flags).await;
+        (self.plane, self.cluster) = start(&self.home, flags, &[]).await;
     }
 
     /// What the plane counts under a name, summed up over the labels that contain some words.
@@ -213,9 +223,12 @@ impl User {
     }
 }
 
-async fn start(home: &Home, flags: &[&str]) -> (Plane, Cluster) {
+async fn start(home: &Home, flags: &[&str], variables: &[(&str, &str)]) -> (Plane, Cluster) {
     let flags = [&["--with-controllers"], flags].concat();
-    let plane = tokio::task::block_in_place(|| Plane::start_with(home, &flags));
+    let mut command = up(home, &flags);
+    command.envs(variables.iter().copied());
+    let plane = tokio::task::block_in_place(|| Plane::launch(home, &mut command));
+    let plane = plane.expect("the plane starts");
     let config = Kubeconfig::read_from(home.data().join("kubeconfig")).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
     let client = kube::Client::try_from(config.expect("a usable kubeconfig")).expect("a client");

@@ -4,6 +4,7 @@ mod dependencies;
 mod install;
 mod lifecycle;
 mod registry;
+mod scale;
 mod sources;
 
 pub use registry::MemoryRegistry;

@@ -1,5 +1,6 @@
-//! Small images for tests.
+//! Small images for tests: archives, layers, manifests, indexes.
 
+use super::Image;
 use std::io::Write;
 use transom_packages::Digest;
 
@@ -35,8 +36,6 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 pub fn package_layer(content: &str) -> Vec<u8> {
     gzip(&tar(&[("package.yaml", b'0', content.as_bytes())]))
 }
-
-pub use transom_oci::testing::Image;
 
 pub const CONFIG: &str = r#"{"architecture":"amd64","os":"linux","config":{}}"#;
 

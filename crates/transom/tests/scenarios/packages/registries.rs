@@ -1,0 +1,241 @@
+//! Complaints about registries, their certificates, and stale conditions. Names begin with the number of the complaint in
+//! the tracker of Crossplane.
+
+use super::*;
+use rustls::pki_types::PrivateKeyDer;
+use serde_json::json;
+use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
+use transom_oci::testing::{Access, Fault};
+
+/// The server's side of TLS for 127.0.0.1, and the private certificate authority of its certificate.
+fn private_authority() -> (TlsAcceptor, String) {
+    let names = || rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let (key, authority_key) = (rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap());
+    let mut parameters = names();
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = parameters.self_signed(&authority_key).unwrap();
+    let issuer = rcgen::Issuer::from_params(&parameters, &authority_key);
+    let leaf = names().signed_by(&key, &issuer).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap());
+    (TlsAcceptor::from(Arc::new(config.unwrap())), authority.pem())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i6767_a_registry_with_a_private_authority() {
+    let (acceptor, pem) = private_authority();
+    let registry = Registry(Server::start_with(Some(acceptor)).await);
+    registry.push_simple("acme/a:v1.0.0", &["configuration acme/b >=v1.0.0"]);
+    registry.push_simple("acme/b:v1.0.0", &[]);
+    // Without the authority, the condition says what to do.
+    let user = User::of_packages(&[]).await;
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    let refused = user.until(CONFIGURATION, "a", is_unpacking).await;
+    let message = message_of(&refused, "Installed");
+    for part in [registry.0.host.as_str(), "is not trusted", "certificate authority", "CA bundle"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.pem");
+    std::fs::write(&path, pem).unwrap();
+    let user = User::without_functions(&[], &[("CA_BUNDLE_PATH", &path.display().to_string())]).await;
+    user.until_served().await;
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    user.until_healthy("a").await;
+    user.until_healthy("acme-b").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i4299_i6428_i4529_a_mirror_stands_in_for_all_registries() {
+    let registry = Registry::start().await;
+    let user = User::of_packages(&[]).await;
+    registry.push_simple("mirror/one/acme/a:v1.0.0", &["configuration two.invalid/acme/b >=v1.0.0"]);
+    registry.push_simple("mirror/two/acme/b:v1.0.0", &[]);
+    // The package comes first: it is installed when there is a mirror for it.
+    user.apply(&install("a", "one.invalid/acme/a:v1.0.0")).await;
+    user.until(CONFIGURATION, "a", is_unpacking).await;
+    for name in ["one", "two"] {
+        let rewrite = format!("rewriteImage: {{prefix: '{}'}}", registry.at(&format!("mirror/{name}/")));
+        user.apply(&image_config(name, &format!("{name}.invalid/"), &rewrite)).await;
+    }
+    user.until_healthy("a").await;
+    let b = user.until_healthy("acme-b").await;
+    assert_eq!(b["spec"]["package"], "two.invalid/acme/b:v1.0.0");
+    assert_eq!(b["status"]["resolvedPackage"], registry.at("mirror/two/acme/b:v1.0.0"));
+}
+
+/// The pull secret of a registry.
+fn pull_secret(registry: &Registry, password: &str) -> String {
+    json!({"auths": {&registry.0.host: {"username": "user", "password": password}}}).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i5785_i6137_i6235_private_registries_by_basic_and_token_authentication() {
+    let (basic, bearer, storage) =
+        (Registry::start().await, Registry::start().await, Registry::start().await);
+    basic.0.require(Access::Basic);
+    bearer.0.require(Access::Bearer { realm: format!("http://{}/token", bearer.0.host) });
+    let user = User::of_packages(&[]).await;
+    for (name, registry) in [("basic", &basic), ("bearer", &bearer)] {
+        registry.push_simple(&format!("acme/{name}:v1.0.0"), &[]);
+        user.apply(&install(name, &registry.at(&format!("acme/{name}:v1.0.0")))).await;
+        let refused = user.until(CONFIGURATION, name, is_unpacking).await;
+        assert!(message_of(&refused, "Installed").contains("pull secret"), "{refused:#}");
+    }
+    // One by an ImageConfig, the other by the service account. A wrong password is not repeated in any message.
+    user.secret("wrong", ".dockerconfigjson", &pull_secret(&basic, "guess-4711")).await;
+    user.secret("basic", ".dockerconfigjson", &pull_secret(&basic, "password")).await;
+    user.secret("bearer", ".dockerconfigjson", &pull_secret(&bearer, "password")).await;
+    let with = |secret: &str| format!("registry: {{authentication: {{pullSecretRef: {{name: {secret}}}}}}}");
+    user.apply(&image_config("auth", &basic.at(""), &with("wrong"))).await;
+    let refused = |p: &Value| is_unpacking(p) && message_of(p, "Installed").contains("check the credentials");
+    user.until(CONFIGURATION, "basic", refused).await;
+    user.apply(&image_config("auth", &basic.at(""), &with("basic"))).await;
+    user.until_healthy("basic").await;
+    user.apply(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: crossplane, namespace: crossplane-system}\n\
+         imagePullSecrets: [{name: bearer}]\n",
+    )
+    .await;
+    user.until_healthy("bearer").await;
+    // A blob that is stored elsewhere is fetched without credentials.
+    for registry in [&bearer, &storage] {
+        registry.push_simple("acme/elsewhere:v1.0.0", &[]);
+    }
+    let to =
+        format!("http://{}/v2/acme/elsewhere/blobs/{}?signature=4711", storage.0.host, layer_of(&storage));
+    bearer.0.fault("acme/elsewhere/blobs/", Fault::Redirect(to), None);
+    user.apply(&install("elsewhere", &bearer.at("acme/elsewhere:v1.0.0"))).await;
+    user.until_healthy("elsewhere").await;
+    assert!(storage.0.seen().iter().all(|seen| seen.authorization.is_none()));
+    for kind in [CONFIGURATION, CONFIGURATION_REVISION, "v1/Event"] {
+        let all = json!(user.list(kind).await).to_string();
+        assert!(!all.contains("4711") && !all.contains("token-of-the-realm"), "{kind}");
+    }
+    assert!(!user.home.log().contains("4711"));
+}
+
+/// The digest of the only layer in a registry with one package.
+fn layer_of(registry: &Registry) -> String {
+    let state = registry.0.state.lock().unwrap();
+    let (_, manifest) = state.manifests.values().next().unwrap();
+    let manifest: Value = serde_json::from_slice(manifest).unwrap();
+    manifest["layers"][0]["digest"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i3942_inactive_revisions_do_not_pull() {
+    let registry = Registry::start().await;
+    let mut user = User::of_packages(&[]).await;
+    registry.push_simple("acme/a:v1.0.0", &[]);
+    registry.push_simple("acme/b:v1.0.0", &[]);
+    let things = composition("a", "Thing", &json!({"new": "yes"}), &[("nothing", Value::Null)]);
+    let new = registry.push("acme/a:v2.0.0", &registry.configuration("a", &[], &[things]));
+    // A revision that was active once, and one that never was.
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    user.until_healthy("a").await;
+    user.set_package("a", &registry.at("acme/a:v2.0.0")).await;
+    user.until_installed("a", &new).await;
+    let manual = ", revisionActivationPolicy: Manual";
+    user.apply(&install_with("b", &registry.at("acme/b:v1.0.0"), manual)).await;
+    user.until(CONFIGURATION, "b", |p| reason_of(p, "Installed") == "InactivePackageRevision").await;
+    user.until_idle().await;
+    registry.take_requests();
+    registry.0.fault("", Fault::Status(500, vec![]), None);
+    for revision in user.list(CONFIGURATION_REVISION).await {
+        if revision["spec"]["desiredState"] == "Inactive" {
+            let name = transom_object::meta::name(&revision);
+            user.patch(CONFIGURATION_REVISION, name, json!({"metadata": {"labels": {"touched": "yes"}}}))
+                .await;
+        }
+    }
+    user.until_idle().await;
+    user.restart(&[]).await;
+    user.until_served().await;
+    user.until_idle().await;
+    for revision in user.list(CONFIGURATION_REVISION).await {
+        assert_eq!(status_of(&revision, "RevisionHealthy"), "True", "{revision:#}");
+    }
+    assert_eq!(registry.take_requests(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i2647_docs691_what_is_installed_needs_no_registry() {
+    let registry = Registry::start().await;
+    let mut user = User::of_packages(&[]).await;
+    let old = registry.push_simple("acme/a:v1.0.0", &[]);
+    let things = composition("a", "Thing", &json!({"new": "yes"}), &[("nothing", Value::Null)]);
+    let new = registry.push("acme/a:v2.0.0", &registry.configuration("a", &[], &[things]));
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    user.until_installed("a", &old).await;
+    user.set_package("a", &registry.at("acme/a:v2.0.0")).await;
+    user.until_installed("a", &new).await;
+    let by_digest = registry.at(&format!("acme/a@{old}"));
+    drop(registry);
+    // A restart, an object that was deleted, and a roll-back to what is in the cache.
+    user.restart(&[]).await;
+    user.until_served().await;
+    user.delete(COMPOSITION, "a", None).await;
+    user.until(COMPOSITION, "a", |c| c["metadata"]["labels"]["new"] == "yes").await;
+    user.until_installed("a", &new).await;
+    user.set_package("a", &by_digest).await;
+    user.until_installed("a", &old).await;
+    user.until(COMPOSITION, "a", |c| c["metadata"]["labels"]["new"].is_null()).await;
+    // Under another name, too: the cache knows content, not names.
+    user.delete(CONFIGURATION, "a", None).await;
+    user.until_gone(COMPOSITION, "a").await;
+    user.apply(&install("again", &by_digest)).await;
+    user.until_installed("again", &old).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i5580_i4980_docs754_a_package_without_annotations_is_read() {
+    use transom_oci::testing::images::{gzip, tar};
+    let registry = Registry::start().await;
+    let user = User::of_packages(&[]).await;
+    let things = |name: &str| composition(name, "Thing", &json!({}), &[("nothing", Value::Null)]);
+    // After `docker pull` and `docker push`: a layer of a runtime, and no annotation on that of the package.
+    let runtime = gzip(&tar(&[("usr/bin/provider", b'0', b"binary"), ("other/package.yml", b'0', b"no")]));
+    let package = package_layer(&registry.configuration("scanned", &[], &[things("scanned")]));
+    registry.0.push("acme/scanned", "v1.0.0", &image(CONFIG, &[runtime.clone(), package], false));
+    // The label of the configuration says which layer it is, also where another has such a file.
+    let package = package_layer(&registry.configuration("labelled", &[], &[things("labelled")]));
+    let decoy = package_layer("kind: Nonsense\n");
+    let label = format!("io.crossplane.xpkg:{}", Digest::of(&package));
+    let config = json!({"architecture": "amd64", "os": "linux", "config": {"Labels": {label: "base"}}});
+    let labelled = image(&config.to_string(), &[runtime, package, decoy], false);
+    registry.0.push("acme/labelled", "v1.0.0", &labelled);
+    for name in ["scanned", "labelled"] {
+        user.apply(&install(name, &registry.at(&format!("acme/{name}:v1.0.0")))).await;
+        user.until_healthy(name).await;
+        assert!(user.get(COMPOSITION, name).await.is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docs1091_health_follows_what_happens_later() {
+    let registry = Registry::start().await;
+    let user = User::of_packages(&[]).await;
+    registry.push_simple("acme/a:v1.0.0", &["configuration acme/b >=v1.0.0"]);
+    registry.push_simple("acme/b:v1.0.0", &[]);
+    user.apply(&install("b", &registry.at("acme/b:v1.0.0"))).await;
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    user.until_healthy("a").await;
+    // What it depends on is pinned elsewhere, then removed while nothing can bring it back.
+    registry.0.fault("/tags/list", Fault::Status(503, vec![]), None);
+    user.delete(CONFIGURATION, "b", None).await;
+    let message = user.until_unhealthy("a", "missing dependencies").await;
+    assert!(message.contains("acme/b"), "{message}");
+    user.apply(&install("b", &registry.at("acme/b:v1.0.0"))).await;
+    user.until_healthy("a").await;
+    // A tag that does not exist makes both conditions false, and what is there again makes both true.
+    user.set_package("a", &registry.at("acme/a:v9.0.0")).await;
+    user.until(CONFIGURATION, "a", is_unpacking).await;
+    user.set_package("a", &registry.at("acme/a:v1.0.0")).await;
+    user.until_healthy("a").await;
+}

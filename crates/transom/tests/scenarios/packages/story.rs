@@ -1,0 +1,186 @@
+//! One user and one Configuration with dependencies: installed, used, upgraded, rolled back, broken in every way and
+//! repaired, and bundled for a place without a registry.
+
+use super::*;
+use crate::xpkg::Folder;
+use serde_json::json;
+use transom_object::meta;
+
+const GO_TEMPLATING: &str = "crossplane-contrib-function-go-templating";
+const AUTO_READY: &str = "crossplane-contrib-function-auto-ready";
+const APP: &str = "example.org/v1/App";
+const BUCKETS: &str = "buckets.storage.example.org";
+
+/// What the first version of the platform depends on.
+const DEPENDENCIES: [&str; 4] = [
+    "configuration acme/network >=v0.1.0",
+    "provider acme/provider-storage ^v1.0.0",
+    "function crossplane-contrib/function-go-templating >=v0.9.0",
+    "function crossplane-contrib/function-auto-ready >=v0.4.0",
+];
+
+/// A Composition that says its version in a ConfigMap.
+fn apps(version: &str) -> String {
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  namespace: default\n  annotations:\n    \
+         {{{{ setResourceNameAnnotation \"map\" }}}}\ndata: {{says: {version}}}\n"
+    );
+    composition("apps", "App", &json!({}), &[(GO_TEMPLATING, template(&text).1), (AUTO_READY, Value::Null)])
+}
+
+fn provider() -> String {
+    format!(
+        "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {{name: provider-storage}}\n---\n\
+         apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: {BUCKETS}}}\nspec:\n  \
+         group: storage.example.org\n  scope: Cluster\n  names: {{kind: Bucket, plural: buckets}}\n  versions:\n  \
+         - name: v1\n    served: true\n    storage: true\n    \
+         schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n"
+    )
+}
+
+fn function(name: &str) -> String {
+    format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\n")
+}
+
+/// Pushes the platform in two versions that work, and all that it depends on.
+fn push_platform(registry: &Registry) -> (Digest, Digest) {
+    registry.push_simple("acme/network:v0.1.0", &[]);
+    registry.push_simple("acme/network:v0.2.0", &[]);
+    registry.push("acme/provider-storage:v1.0.0", &provider());
+    for name in ["function-go-templating", "function-auto-ready"] {
+        registry.push(&format!("crossplane-contrib/{name}:v0.9.0"), &function(name));
+    }
+    let version = |version: &str| {
+        let documents = [definition("App", "Cluster", ""), apps(version)];
+        let image = format!("acme/platform:{version}");
+        registry.push(&image, &registry.configuration("platform", &DEPENDENCIES, &documents))
+    };
+    (version("v1.0.0"), version("v1.1.0"))
+}
+
+/// Waits until the App is ready and says a version.
+async fn until_app_says(user: &User, version: &str) {
+    user.until_any(MAP, |map| map["data"]["says"] == version).await;
+    user.until_ready(APP, "shop").await;
+}
+
+/// A user who installed the first version and uses it.
+async fn with_platform(registry: &Registry, first: &Digest) -> User {
+    let user = User::of_packages(&[]).await;
+    user.apply(&install("platform", &registry.at("acme/platform:v1.0.0"))).await;
+    user.until_installed("platform", first).await;
+    user.until_true(XRD, "apps.example.org", "Established").await;
+    user.apply(&object("App", "shop", "coolField: x")).await;
+    until_app_says(&user, "v1.0.0").await;
+    user
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_platform_is_installed_upgraded_and_rolled_back() {
+    let registry = Registry::start().await;
+    let (first, second) = push_platform(&registry);
+    let user = with_platform(&registry, &first).await;
+    let network = user.until_healthy("acme-network").await;
+    assert_eq!(network["spec"]["package"], registry.at("acme/network:v0.2.0"), "the highest version");
+    user.until_true(CRD, BUCKETS, "Established").await;
+    let provider = user.until_true(PROVIDER, "acme-provider-storage", "Installed").await;
+    assert_eq!(reason_of(&provider, "Installed"), "ActivePackageRevision");
+    for name in [GO_TEMPLATING, AUTO_READY] {
+        user.until_true(FUNCTION, name, "Healthy").await;
+    }
+    let asked = registry.take_requests();
+    assert!(!asked.iter().any(|request| request.contains("function-")), "built in: {asked:?}");
+    user.until_true(LOCK, "lock", "Resolved").await;
+    let xrd = user.get(XRD, "apps.example.org").await.unwrap();
+
+    user.set_package("platform", &registry.at("acme/platform:v1.1.0")).await;
+    user.until_installed("platform", &second).await;
+    until_app_says(&user, "v1.1.0").await;
+    user.set_package("platform", &registry.at("acme/platform:v1.0.0")).await;
+    user.until_installed("platform", &first).await;
+    until_app_says(&user, "v1.0.0").await;
+    let after = user.get(XRD, "apps.example.org").await.unwrap();
+    assert_eq!(meta::uid(&after), meta::uid(&xrd), "it was never deleted");
+    assert_eq!(user.list(CONFIGURATION_REVISION).await.len(), 3, "two of the platform, one of the network");
+
+    // A user who is done deletes the Configuration: what it brought goes, what it depended on stays.
+    user.delete(APP, "shop", None).await;
+    user.until_gone(APP, "shop").await;
+    user.delete(CONFIGURATION, "platform", None).await;
+    user.until_gone(XRD, "apps.example.org").await;
+    user.until_gone(COMPOSITION, "apps").await;
+    user.until(LOCK, "lock", |lock| !lock["packages"].to_string().contains("acme/platform")).await;
+    user.until_healthy("acme-network").await;
+}
+
+/// Versions of the platform that cannot be installed, and what the condition of the package says about each.
+fn push_broken(registry: &Registry) -> Vec<(&'static str, Vec<&'static str>)> {
+    let xrd = definition("App", "Cluster", "");
+    let push = |version: &str, dependencies: &[&str], documents: &[String]| {
+        let package = registry.configuration("platform", dependencies, documents);
+        registry.push(&format!("acme/platform:{version}"), &package);
+    };
+    push("v2.0.0", &["configuration acme/network >=v9.0.0"], &[xrd.clone(), apps("v2.0.0")]);
+    push("v2.1.0", &["configuration acme/nowhere >=v1.0.0"], &[xrd.clone(), apps("v2.1.0")]);
+    let taken = composition("taken", "App", &json!({}), &[(AUTO_READY, Value::Null)]);
+    push("v2.2.0", &DEPENDENCIES, &[xrd.clone(), apps("v2.2.0"), taken]);
+    let invalid = "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: wrong}\nspec: {mode: Pipeline}";
+    push("v2.3.0", &DEPENDENCIES, &[xrd.clone(), apps("v2.3.0"), invalid.to_owned()]);
+    push("v2.4.0", &DEPENDENCIES, &[xrd, "kind: Composition\nspec: [\n".to_owned()]);
+    vec![
+        ("v1.9.0", vec!["cannot unpack package", "acme/platform:v1.9.0", "has no such"]),
+        ("v2.0.0", vec!["acme/network@v0.2.0 is incompatible with constraint >=v9.0.0"]),
+        ("v2.1.0", vec!["missing dependencies", "acme/nowhere"]),
+        ("v2.2.0", vec!["Composition \"taken\"", "already controlled by Namespace default"]),
+        ("v2.3.0", vec!["Composition \"wrong\"", "spec.compositeTypeRef"]),
+        ("v2.4.0", vec!["cannot unpack package", "package.yaml, document 3 (line "]),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_platform_says_why_and_can_be_repaired() {
+    let registry = Registry::start().await;
+    let (first, second) = push_platform(&registry);
+    let user = with_platform(&registry, &first).await;
+    let namespace = user.get("v1/Namespace", "default").await.unwrap();
+    let mut taken =
+        documents(&composition("taken", "App", &json!({}), &[("nothing", Value::Null)])).remove(0);
+    taken["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": meta::uid(&namespace),
+        "controller": true,
+    }]);
+    user.cluster.create(&taken, "kubectl").await.unwrap();
+    for (version, words) in push_broken(&registry) {
+        user.set_package("platform", &registry.at(&format!("acme/platform:{version}"))).await;
+        let message = user.until_unhealthy("platform", words[0]).await;
+        for part in words {
+            assert!(message.contains(part), "{version}: {part}: {message}");
+        }
+        // What was installed before works as before.
+        until_app_says(&user, "v1.0.0").await;
+        assert_eq!(user.names(COMPOSITION).await, ["apps", "network", "taken"], "{version}");
+    }
+    user.set_package("platform", &registry.at("acme/platform:v1.1.0")).await;
+    user.until_installed("platform", &second).await;
+    until_app_says(&user, "v1.1.0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_platform_is_bundled_for_a_place_without_a_registry() {
+    let registry = Registry::start().await;
+    push_platform(&registry);
+    let folder = Folder::new();
+    let platform = registry.at("acme/platform:v1.0.0");
+    let bundled = folder.run(&["bundle", &platform, "-o", "platform.tar"]);
+    let said = String::from_utf8_lossy(&bundled.stderr).into_owned();
+    assert_eq!(bundled.status.code(), Some(0), "{said}");
+    let network = registry.at("acme/network:v0.2.0");
+    for image in [&platform, &network, &registry.at("acme/provider-storage:v1.0.0")] {
+        assert!(said.contains(image.as_str()), "{image}: {said}");
+    }
+    drop(registry);
+    let inspected = folder.ok(&["inspect", &platform, "--packages", "platform.tar", "-o", "json"]);
+    let inspected: Value = serde_json::from_str(&inspected).unwrap();
+    assert_eq!(inspected["dependencies"].as_array().map(Vec::len), Some(4), "{inspected:#}");
+    folder.ok(&["inspect", &network, "--packages", "platform.tar"]);
+}
