@@ -8,6 +8,7 @@
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
 //! | `lock` | the Lock: installs packages that others depend on |
 //! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
+//! | `verification` | whether an image is signed as its ImageConfig wants it |
 //!
 //! All decisions are made by `transom_packages`; the controllers read, call it, and write. The registry is asked when the
 //! image of a package, its ImageConfigs or its pull policy say so, and never because something else changed.
@@ -18,6 +19,7 @@ mod lock;
 mod reconcile;
 mod revision;
 mod source;
+mod verification;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
@@ -26,6 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
 use transom_object::{GroupVersionKind, meta};
+use transom_packages::trust::SignatureVerifier;
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
 use transom_runner::Installer;
 use transom_xapi::ImageConfig;
@@ -42,6 +45,8 @@ pub struct PackageSources {
     pub registry: Arc<dyn Registry>,
     /// Reads pull secrets.
     pub read_pull_secret: PullSecretReader,
+    /// Verifies signatures.
+    pub verifier: Arc<dyn SignatureVerifier>,
 }
 
 /// What the package controllers share.
@@ -49,6 +54,8 @@ struct Shared {
     plane: Arc<Plane>,
     registry: Arc<dyn Registry>,
     read_pull_secret: PullSecretReader,
+    verifier: Arc<dyn SignatureVerifier>,
+    verifications: verification::Verifications,
     functions: Installer,
     /// Held while the Lock is read and written: all active revisions write it, and would otherwise often conflict.
     lock: tokio::sync::Mutex<()>,
@@ -63,11 +70,13 @@ pub(crate) struct PackageControllers(Vec<Controller>);
 impl PackageControllers {
     /// Starts the controllers of packages, of their revisions, and of the Lock.
     pub(crate) fn start(plane: &Arc<Plane>, sources: PackageSources, functions: Installer) -> Self {
-        let PackageSources { registry, read_pull_secret } = sources;
+        let PackageSources { registry, read_pull_secret, verifier } = sources;
         let shared = Arc::new(Shared {
             plane: plane.clone(),
             registry,
             read_pull_secret,
+            verifier,
+            verifications: verification::Verifications::default(),
             functions,
             lock: tokio::sync::Mutex::default(),
         });
@@ -107,7 +116,8 @@ fn start_packages(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     );
     let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name })
+    let keys = controller.follow(|_| true);
+    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name, keys })
 }
 
 fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
@@ -129,7 +139,8 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     let wake = move |change: &Change<'_>| wake_locked(&queue, of, change);
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
     let established = controller.follow(|change| change.is_of_identity());
-    controller.start(revision::Revisions::new(shared.clone(), of, name, established))
+    let keys = controller.follow(|_| true);
+    controller.start(revision::Revisions::new(shared.clone(), of, name, established, keys))
 }
 
 fn start_lock(shared: &Arc<Shared>) -> Controller {

@@ -5,6 +5,7 @@ mod install;
 mod lifecycle;
 mod registry;
 mod sources;
+mod verification;
 
 pub use registry::MemoryRegistry;
 
