@@ -9,6 +9,10 @@ mod layout;
 mod push;
 mod remote;
 mod signature;
+mod signature_bundles;
+mod signature_keyless;
+mod signature_keys;
+mod sigstore;
 mod tarball;
 mod tls;
 

@@ -40,7 +40,7 @@ fn ed25519() -> Signer {
 }
 
 /// Stores an image whose layers are of a media type, each with annotations.
-fn store(server: &Server, tag: &str, media_type: &str, layers: &[(String, serde_json::Value)]) {
+pub fn store(server: &Server, tag: &str, media_type: &str, layers: &[(String, serde_json::Value)]) {
     let blobs: Vec<Vec<u8>> = layers.iter().map(|(content, _)| content.as_bytes().to_vec()).collect();
     let mut image = image(CONFIG, &blobs, false);
     let mut manifest: serde_json::Value = serde_json::from_slice(&image.manifest).unwrap();
@@ -100,7 +100,8 @@ async fn attestations_verify_with_their_type() {
     let key = PublicKey::from_pem(signer.pem.as_bytes()).unwrap();
     let verified: Vec<bool> =
         found.iter().map(|signed| signed.is_signed_by(&key, HashAlgorithm::Sha256).unwrap()).collect();
-    assert_eq!(verified, [true, false]);
+    // What is not a statement is no attestation.
+    assert_eq!(verified, [true]);
     assert_eq!(&found[0].payload[..], statement.as_bytes());
     // Without signatures there is nothing, which is no error.
     let none = find(&client(), &server.reference("v1"), &digest, SignedKind::Signature, &[]).await.unwrap();
@@ -169,9 +170,4 @@ fn keys_that_cannot_be_used_are_refused() {
         let error = PublicKey::from_pem(pem.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("public key cannot be used"), "{error}");
     }
-    let key = PublicKey::from_pem(ecdsa().pem.as_bytes()).unwrap();
-    let error = key.verifies(b"m", b"s", HashAlgorithm::Sha224).unwrap_err();
-    assert!(error.to_string().contains("P256 with Sha224 is not supported"), "{error}");
-    assert_eq!(HashAlgorithm::named("sha384"), Some(HashAlgorithm::Sha384));
-    assert_eq!(HashAlgorithm::named("md5"), None);
 }

@@ -139,12 +139,12 @@ pub fn mirrors<'s>(configs: &[ImageConfig], sources: impl IntoIterator<Item = &'
     rewritten.filter(|(_, place)| Reference::parse_source(place).is_ok()).collect()
 }
 
-/// Whether a change of a config can change what is pulled for an image: it rewrites or has a pull secret, and its prefix
-/// matches the original or resolved reference.
+/// Whether a change of a config can change what is pulled for an image, or whether it may be used: it rewrites, has a pull
+/// secret or asks for verification, and its prefix matches the original or resolved reference.
 pub fn concerns(config: &ImageConfig, original: &str, resolved: Option<&str>) -> bool {
     let matches = |image: &str| config.spec.match_images.iter().any(|m| image.starts_with(&m.prefix));
-    let relevant =
-        [Purpose::Rewrite, Purpose::PullSecret].into_iter().any(|purpose| purpose.is_of(&config.spec));
+    let purposes = [Purpose::Rewrite, Purpose::PullSecret, Purpose::Verify];
+    let relevant = purposes.into_iter().any(|purpose| purpose.is_of(&config.spec));
     relevant && (matches(original) || resolved.is_some_and(matches))
 }
 
@@ -277,9 +277,11 @@ mod tests {
     }
 
     #[test]
-    fn only_configs_that_change_the_pull_concern_a_package() {
+    fn only_configs_of_the_pull_and_of_verification_concern_a_package() {
         let verify = config("v", &["r.io/"], json!({"verification": {"provider": "Cosign"}}));
-        assert!(!concerns(&verify, "r.io/x:v1", None));
+        assert!(concerns(&verify, "r.io/x:v1", None));
+        let run = config("r", &["r.io/"], json!({"runtime": {"configRef": {"name": "special"}}}));
+        assert!(!concerns(&run, "r.io/x:v1", None));
         assert!(concerns(&secret("s", &["r.io/"]), "r.io/x:v1", None));
         assert!(concerns(&rewrite("s", &["m.io/"], "n.io/"), "r.io/x:v1", Some("m.io/x:v1")));
         assert!(!concerns(&secret("s", &["m.io/"]), "r.io/x:v1", None));

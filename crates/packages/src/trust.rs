@@ -5,11 +5,20 @@
 //! What is not known to be right is wrong: no authorities, no identities, a payload that cannot be read or speaks of another
 //! digest do not make an image trusted.
 
+mod policy;
+
 use crate::digest::Digest;
 use serde_json::Value;
-use transom_go::encoding::base64_decode;
 use transom_go::regexp::{self, Limits};
 use transom_xapi::image_config::{Attestation, CosignAuthority, CosignIdentity};
+
+pub use policy::{Authority, Policy, ReadKey, SignatureVerifier, is_record_of, key_secrets};
+
+/// The predicate type of a signature that is a statement, as in Sigstore's bundles.
+pub const SIGNATURE_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
+
+/// How many problems of an authority a message lists.
+const PROBLEMS_MAX: usize = 5;
 
 /// Cosign's names of predicate types.
 const PREDICATE_TYPES: [(&str, &str); 10] = [
@@ -34,8 +43,13 @@ pub fn predicate_uri(predicate_type: &str) -> &str {
 /// What was found for one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// Payloads whose signatures verify by its key, or by a certificate that its trust root issued.
-    Verified(Vec<Signed>),
+    /// What was found beside the image.
+    Found {
+        /// Payloads whose signatures verify by its key, or by a certificate that its trust root issued.
+        verified: Vec<Signed>,
+        /// Why others do not verify.
+        refused: Vec<String>,
+    },
     /// It could not be found out: a key is missing, the registry or the log does not respond.
     Unknown(String),
 }
@@ -43,7 +57,7 @@ pub enum Evidence {
 /// A payload whose signature verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// What was signed: a simple signing payload, or an in-toto statement, also in its envelope.
+    /// What was signed: a simple signing payload, or an in-toto statement without its envelope.
     pub payload: Vec<u8>,
     /// Whom the certificate was issued to; `None` for keys.
     pub signer: Option<Signer>,
@@ -60,45 +74,43 @@ pub struct Signer {
 
 /// An image is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{image} is not trusted: {}", reasons.join("; "))]
+#[error("no authority of ImageConfig {image_config:?} vouches for {image}: {}", reasons.join("; "))]
 pub struct Untrusted {
+    /// The ImageConfig that has the authorities.
+    pub image_config: String,
     /// The digest of the image.
     pub image: Digest,
     /// Why, for each authority.
     pub reasons: Vec<String>,
 }
 
-/// Whether one of the authorities vouches for an image: the name of the first that does. `evidence` has an entry for each
-/// authority, in the same order.
-pub fn decide<'a>(
-    authorities: &'a [CosignAuthority],
-    evidence: &[Evidence],
-    image: &Digest,
-) -> Result<&'a str, Untrusted> {
+/// Whether one of the authorities of a policy vouches for an image: the name of the first that does. `evidence` has an
+/// entry for each authority, in the same order.
+pub fn decide<'a>(policy: &'a Policy, evidence: &[Evidence], image: &Digest) -> Result<&'a str, Untrusted> {
     let mut reasons = Vec::new();
     let missing = Evidence::Unknown("signatures were not looked for".to_owned());
-    for (i, authority) in authorities.iter().enumerate() {
-        match vouches(authority, evidence.get(i).unwrap_or(&missing), image) {
-            Ok(()) => return Ok(&authority.name),
-            Err(reason) => reasons.push(format!("authority {:?}: {reason}", authority.name)),
+    for (i, Authority { config, .. }) in policy.authorities.iter().enumerate() {
+        match vouches(config, evidence.get(i).unwrap_or(&missing), image) {
+            Ok(()) => return Ok(&config.name),
+            Err(reason) => reasons.push(format!("authority {:?}: {reason}", config.name)),
         }
     }
-    if authorities.is_empty() {
+    if policy.authorities.is_empty() {
         reasons.push("verification is configured without authorities".to_owned());
     }
-    Err(Untrusted { image: image.clone(), reasons })
+    Err(Untrusted { image_config: policy.image_config.clone(), image: image.clone(), reasons })
 }
 
 fn vouches(authority: &CosignAuthority, evidence: &Evidence, image: &Digest) -> Result<(), String> {
-    let signed = match evidence {
-        Evidence::Verified(signed) => signed,
+    let (verified, refused) = match evidence {
+        Evidence::Found { verified, refused } => (verified, refused),
         Evidence::Unknown(problem) => return Err(format!("signature verification failed with {problem}")),
     };
     if authority.key.is_none() && authority.keyless.is_none() {
         return Err("it has neither a key nor keyless identities".to_owned());
     }
-    let mut problems = Vec::new();
-    for signed in signed {
+    let mut problems = refused.clone();
+    for signed in verified {
         let checked = check_signer(authority, signed.signer.as_ref())
             .and_then(|()| check_claim(authority, signed, image));
         match checked {
@@ -112,7 +124,10 @@ fn vouches(authority: &CosignAuthority, evidence: &Evidence, image: &Digest) -> 
         let what = if authority.attestations.is_empty() { "signature" } else { "attestation" };
         problems.push(format!("no {what} of it was found"));
     }
-    Err(problems.join(", "))
+    let hidden = problems.len().saturating_sub(PROBLEMS_MAX);
+    problems.truncate(PROBLEMS_MAX);
+    let more = if hidden == 0 { String::new() } else { format!(", and {hidden} more") };
+    Err(format!("{}{more}", problems.join(", ")))
 }
 
 /// A key vouches for itself; a certificate only for whom it was issued to.
@@ -138,7 +153,7 @@ fn matches(identity: &CosignIdentity, signer: &Signer) -> Result<bool, String> {
     Ok(agrees(issuer, issuer_reg_exp, issuers)? && agrees(subject, subject_reg_exp, &signer.subjects)?)
 }
 
-/// As in Cosign, an expression need not match all of the text.
+/// As in Cosign, an expression need not match all of the text: `^` and `$` say where it begins and ends.
 fn agrees(exact: &str, expression: &str, texts: &[String]) -> Result<bool, String> {
     if !expression.is_empty() {
         let expression = regexp::compile(expression, Limits::default()).map_err(|error| error.to_string())?;
@@ -153,8 +168,8 @@ fn check_claim(authority: &CosignAuthority, signed: &Signed, image: &Digest) -> 
     if authority.attestations.is_empty() {
         return check_signature(&payload, image);
     }
-    let statement = opened(payload)?;
-    check_subject(&statement, image)?;
+    check_subject(&payload, image)?;
+    let statement = payload;
     let found = statement.get("predicateType").and_then(Value::as_str).unwrap_or_default();
     let wanted = |attestation: &Attestation| {
         !attestation.predicate_type.is_empty() && predicate_uri(&attestation.predicate_type) == found
@@ -166,21 +181,20 @@ fn check_claim(authority: &CosignAuthority, signed: &Signed, image: &Digest) -> 
     Err(format!("no attestation of type {} found, but {found:?}", types.join(" or ")))
 }
 
-/// A simple signing payload names the digest of what was signed.
+/// A simple signing payload names the digest of what was signed. A statement is a signature only if it is of that type.
 fn check_signature(payload: &Value, image: &Digest) -> Result<(), String> {
+    if let Some(predicate_type) = payload.get("predicateType") {
+        if predicate_type != SIGNATURE_PREDICATE {
+            return Err("an attestation is not a signature".to_owned());
+        }
+        return check_subject(payload, image);
+    }
     let digest = payload.pointer("/critical/image/docker-manifest-digest").and_then(Value::as_str);
     match digest {
         Some(digest) if digest == image.as_str() => Ok(()),
         Some(digest) => Err(format!("a signature is for {digest}")),
         None => Err("a signature names no image".to_owned()),
     }
-}
-
-/// The statement inside an envelope, or the statement itself.
-fn opened(payload: Value) -> Result<Value, String> {
-    let Some(inside) = payload.get("payload").and_then(Value::as_str) else { return Ok(payload) };
-    let bytes = base64_decode(inside.as_bytes()).map_err(|_| "an envelope is not base64".to_owned())?;
-    serde_json::from_slice(&bytes).map_err(|_| "an attestation is not JSON".to_owned())
 }
 
 fn check_subject(statement: &Value, image: &Digest) -> Result<(), String> {
@@ -190,7 +204,7 @@ fn check_subject(statement: &Value, image: &Digest) -> Result<(), String> {
     if subjects.into_iter().flatten().any(is_image) {
         return Ok(());
     }
-    Err("an attestation is about another image".to_owned())
+    Err("a statement is about another image".to_owned())
 }
 
 #[cfg(test)]

@@ -90,6 +90,9 @@ pub mod annotation {
     pub const DELETION_ATTEMPT: &str = "usage.crossplane.io/deletion-attempt-with-policy";
     /// Ours, on package revisions: the digest of the image. A revision uses this image, even if the tag has moved since.
     pub const IMAGE_DIGEST: &str = "transom.io/image-digest";
+    /// Ours, on package revisions: the ImageConfig and authority that the image was verified by, and a hash of all that the
+    /// verification depended on. It is not repeated while the hash is the same.
+    pub const VERIFIED_BY: &str = "transom.io/verified-by";
 }
 
 /// Field owners of server-side apply.

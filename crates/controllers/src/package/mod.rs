@@ -9,6 +9,7 @@
 //! | `lock` | the Lock: installs packages that others depend on |
 //! | `tags` | lists of tags that registries take long for |
 //! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
+//! | `verification` | whether an image is signed as its ImageConfig wants it |
 //!
 //! All decisions are made by `transom_packages`; the controllers read, call it, and write. The registry is asked when the
 //! image of a package, its ImageConfigs or its pull policy say so, and never because something else changed.
@@ -20,6 +21,7 @@ mod reconcile;
 mod revision;
 mod source;
 mod tags;
+mod verification;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
@@ -30,6 +32,7 @@ use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Que
 use transom_object::{GroupVersionKind, meta};
 use transom_packages::lock::LockPackage;
 use transom_packages::lock::affected::affected;
+use transom_packages::trust::SignatureVerifier;
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
 use transom_runner::Installer;
 use transom_xapi::ImageConfig;
@@ -46,6 +49,8 @@ pub struct PackageSources {
     pub registry: Arc<dyn Registry>,
     /// Reads pull secrets.
     pub read_pull_secret: PullSecretReader,
+    /// Verifies signatures.
+    pub verifier: Arc<dyn SignatureVerifier>,
 }
 
 /// What the package controllers share.
@@ -53,6 +58,8 @@ struct Shared {
     plane: Arc<Plane>,
     registry: Arc<dyn Registry>,
     read_pull_secret: PullSecretReader,
+    verifier: Arc<dyn SignatureVerifier>,
+    verifications: verification::Verifications,
     functions: Installer,
     /// Held while the Lock is read and written: all active revisions write it, and would otherwise often conflict.
     lock: tokio::sync::Mutex<()>,
@@ -74,11 +81,13 @@ pub(crate) struct PackageControllers(Vec<Controller>);
 impl PackageControllers {
     /// Starts the controllers of packages, of their revisions, and of the Lock.
     pub(crate) fn start(plane: &Arc<Plane>, sources: PackageSources, functions: Installer) -> Self {
-        let PackageSources { registry, read_pull_secret } = sources;
+        let PackageSources { registry, read_pull_secret, verifier } = sources;
         let shared = Arc::new(Shared {
             plane: plane.clone(),
             registry,
             read_pull_secret,
+            verifier,
+            verifications: verification::Verifications::default(),
             functions,
             lock: tokio::sync::Mutex::default(),
             fetches: source::Fetches::default(),
@@ -120,7 +129,8 @@ fn start_packages(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     );
     let wake = WakeConcerned { mirror: mirror.clone(), queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name, mirror })
+    let keys = controller.follow(|_| true);
+    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name, mirror, keys })
 }
 
 fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
@@ -143,7 +153,8 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     let wake = move |change: &Change<'_>| locks.wake_locked(&queue, of, change);
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
     let established = controller.follow(|change| change.is_of_identity());
-    controller.start(revision::Revisions::new(shared.clone(), of, name, established))
+    let keys = controller.follow(|_| true);
+    controller.start(revision::Revisions::new(shared.clone(), of, name, established, keys))
 }
 
 fn start_lock(shared: &Arc<Shared>) -> Controller {

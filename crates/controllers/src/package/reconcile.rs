@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use transom_engine::{
-    DeleteOptions, Error, ErrorContext, Key, Mirror, Next, Reconciler, ReportedError, Result, RunLog, Seen,
-    found,
+    DeleteOptions, Error, ErrorContext, Following, Key, Mirror, Next, Reconciler, ReportedError, Result,
+    RunLog, Seen, found,
 };
 use transom_object::meta;
 use transom_packages::image_config::ImagePlan;
@@ -36,19 +36,26 @@ pub(super) struct Packages {
     pub(super) name: String,
     /// The packages of the kind, with their images.
     pub(super) mirror: Arc<Mirror>,
+    /// The Secrets with keys that images are verified with.
+    pub(super) keys: Arc<Following>,
 }
 
 /// Which image a package has.
 struct Image {
     plan: ImagePlan,
     digest: Digest,
+    /// By what it was verified, if it had to be.
+    verified: Option<String>,
 }
 
 impl Reconciler for Packages {
     async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let plane = &self.shared.plane;
         let read = plane.read(log, &self.kind.gvk(), "", &key.name).await;
-        let Some(mut object) = read.context("cannot get package")? else { return Ok(Next::Gone) };
+        let Some(mut object) = read.context("cannot get package")? else {
+            self.keys.forget(key);
+            return Ok(Next::Gone);
+        };
         let before = object.get("status").cloned().unwrap_or_default();
         let paused = pause(plane, &self.name, &mut object, event::package::PAUSED) == Pause::Paused;
         // What a package brought is deleted with it by the garbage collection of the server.
@@ -126,11 +133,14 @@ impl Packages {
     }
 
     /// The image of a package. The registry is asked only if the image, or what ImageConfigs say about it, is not what the
-    /// current revision was made from. The content of a new image is checked before there is a revision of it: a package
-    /// that cannot be used leaves the current one alone.
+    /// current revision was made from. A new image is verified and its content checked before there is a revision of it: a
+    /// package that cannot be used leaves the current one alone.
     async fn image(&self, log: &RunLog, package: &Package, revisions: &[Value]) -> Result<Image> {
         let plan = self.shared.plan_image(&package.spec.package)?;
+        self.keys.replace(&Key::new("", package.metadata.name.as_str()), &self.shared.key_secrets(&plan));
         let installation = &package.spec.installation;
+        let secrets = &installation.package_pull_secrets;
+        let verified_by = |revision| meta::annotation(revision, annotation::VERIFIED_BY);
         let current = find(revisions, &package.status.current_revision);
         let known = current.and_then(|revision| meta::annotation(revision, annotation::IMAGE_DIGEST));
         let known = known.and_then(|digest| Digest::parse(digest).ok());
@@ -138,14 +148,18 @@ impl Packages {
             && is_unchanged(package, &plan)
             && installation.pull_policy() != PullPolicy::Always
         {
-            return Ok(Image { plan, digest });
+            let recorded = current.and_then(verified_by);
+            let verified = self.shared.verify(log, &plan, &digest, recorded, secrets).await?;
+            return Ok(Image { plan, digest, verified });
         }
-        let secrets = &installation.package_pull_secrets;
         let digest = self.shared.resolve(log, &plan, secrets).await?;
-        if find(revisions, &revision_name(&package.metadata.name, &digest)).is_none() {
+        let existing = find(revisions, &revision_name(&package.metadata.name, &digest));
+        let recorded = existing.and_then(verified_by);
+        let verified = self.shared.verify(log, &plan, &digest, recorded, secrets).await?;
+        if existing.is_none() {
             self.shared.content(log, self.kind, &plan, &digest, secrets).await?;
         }
-        Ok(Image { plan, digest })
+        Ok(Image { plan, digest, verified })
     }
 
     async fn deactivate(&self, log: &RunLog, package: &Value, revisions: &[Value], name: &str) -> Step<()> {
@@ -213,6 +227,12 @@ impl Packages {
         }
         meta::set_label(&mut revision, label::PACKAGE, &typed.metadata.name);
         meta::set_annotation(&mut revision, annotation::IMAGE_DIGEST, image.digest.as_str());
+        match &image.verified {
+            Some(record) => meta::set_annotation(&mut revision, annotation::VERIFIED_BY, record),
+            None => {
+                metadata::remove_annotations(&mut revision, &[annotation::VERIFIED_BY]);
+            }
+        }
         add_controller(&mut revision, controller_reference_to(package)).map_err(Error::unfit)?;
         let spec = self.spec(typed, current);
         let same =

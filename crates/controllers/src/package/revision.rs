@@ -11,15 +11,14 @@ use transom_engine::{
     Dependency, Error, ErrorContext, Following, Key, Next, Reconciler, ReportedError, Result, RunLog,
 };
 use transom_object::meta;
+use transom_packages::PackageKind;
 use transom_packages::constraint::check_core;
 use transom_packages::establish::{self, Owner, Owners};
 use transom_packages::image_config::ImagePlan;
 use transom_packages::lint::lint;
 use transom_packages::lock::entry_for;
 use transom_packages::lock::resolve::Resolution;
-use transom_packages::names::revision_name;
 use transom_packages::stream::Package as Content;
-use transom_packages::{Digest, PackageKind};
 use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer, label};
 use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
@@ -50,6 +49,8 @@ pub(super) struct Revisions {
     name: String,
     /// The objects of the revisions: one that is deleted is made again.
     established: Arc<Following>,
+    /// The Secrets with keys that images are verified with.
+    keys: Arc<Following>,
     /// What this process established already, by uid and generation of the revision. When only the Lock changes, the
     /// content of these is not read again.
     settled: Mutex<HashMap<Key, (String, i64)>>,
@@ -61,6 +62,7 @@ impl Reconciler for Revisions {
         let read = plane.read(log, &self.kind.revision_gvk(), "", &key.name).await;
         let Some(mut object) = read.context("cannot get package revision")? else {
             self.forget(key);
+            self.keys.forget(key);
             return Ok(Next::Gone);
         };
         let before = object.get("status").cloned().unwrap_or_default();
@@ -89,8 +91,9 @@ impl Revisions {
         kind: PackageKind,
         name: String,
         established: Arc<Following>,
+        keys: Arc<Following>,
     ) -> Self {
-        Self { shared, kind, name, established, settled: Mutex::default() }
+        Self { shared, kind, name, established, keys, settled: Mutex::default() }
     }
 
     fn settled(&self) -> MutexGuard<'_, HashMap<Key, (String, i64)>> {
@@ -160,9 +163,13 @@ impl Revisions {
     ) -> Step<()> {
         let plan = self.shared.plan_image(&revision.spec.image).context("cannot get package");
         let plan = plan.with_event_reason(event::package_revision::PARSE)?;
-        if self.is_settled(key, revision, &plan)
-            && let Some(resolution) = self.locked(log, revision).await?
-        {
+        self.keys.replace(key, &self.shared.key_secrets(&plan));
+        let is_settled = self.is_settled(key, revision, &plan);
+        if is_settled && plan.verification.is_some() {
+            let verified = self.shared.verified_digest(log, object, revision, &plan).await;
+            verified.context("cannot get package").with_event_reason(event::package_revision::PARSE)?;
+        }
+        if is_settled && let Some(resolution) = self.locked(log, revision).await? {
             return dependencies(object, resolution.as_ref());
         }
         self.forget(key);
@@ -228,24 +235,8 @@ impl Revisions {
         revision: &PackageRevision,
         plan: &ImagePlan,
     ) -> Result<Content> {
+        let digest = self.shared.verified_digest(log, object, revision, plan).await?;
         let secrets = &revision.spec.installation.package_pull_secrets;
-        let digest = match meta::annotation(object, annotation::IMAGE_DIGEST) {
-            Some(digest) => Digest::parse(digest).map_err(Error::unfit)?,
-            // A revision that another program made: its name has the beginning of the digest.
-            None => {
-                let digest = self.shared.resolve(log, plan, secrets).await?;
-                let name = revision_name(revision.package(), &digest);
-                if name != revision.metadata.name {
-                    return Err(Error::domain(format!(
-                        "{} is now at {digest}, which is the image of revision {name:?}; this revision has no annotation \
-                         {} with the digest that it was made for",
-                        plan.resolved,
-                        annotation::IMAGE_DIGEST
-                    )));
-                }
-                digest
-            }
-        };
         self.shared.content(log, self.kind, plan, &digest, secrets).await
     }
 
@@ -278,7 +269,8 @@ impl Revisions {
             }
         }
         for (key, value) in annotations {
-            if meta::annotation(object, key).is_none() {
+            // What a package says about itself does not say that it was verified.
+            if meta::annotation(object, key).is_none() && key != annotation::VERIFIED_BY {
                 meta::set_annotation(object, key, value);
                 changed = true;
             }

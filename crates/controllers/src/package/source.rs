@@ -59,17 +59,7 @@ impl Shared {
     /// What the ImageConfigs say about a reference.
     pub(super) fn plan_image(&self, text: &str) -> Result<ImagePlan> {
         let reference = Reference::parse(text).map_err(Error::unfit)?;
-        let plan = image_config::plan(&self.image_configs(), &reference).map_err(Error::unfit)?;
-        if plan.verification.is_some() {
-            let by = plan.applied.iter().find(|applied| applied.reason == "VerifyImage");
-            let name = by.map(|applied| applied.name.as_str()).unwrap_or_default();
-            return Err(Error::unfit(format!(
-                "ImageConfig {name:?} requires signatures on {}, which cannot be verified yet; remove spec.verification \
-                 to install it unverified",
-                plan.resolved
-            )));
-        }
-        Ok(plan)
+        image_config::plan(&self.image_configs(), &reference).map_err(Error::unfit)
     }
 
     /// Where sources are pulled from, for those that an ImageConfig rewrites.
@@ -92,7 +82,7 @@ impl Shared {
         within(LOOKUP_WITHIN, &plan.resolved, asked).await
     }
 
-    /// The content of an image at a digest, as a package of a kind.
+    /// The content of an image at a digest, as a package of a kind. It must have been verified.
     pub(super) async fn content(
         &self,
         log: &RunLog,
@@ -147,7 +137,7 @@ impl Shared {
     }
 
     /// The credentials in the pull secret of an ImageConfig, those of the package, and those of the service account.
-    async fn credentials(
+    pub(super) async fn credentials(
         &self,
         log: &RunLog,
         configured: Option<&str>,
@@ -207,7 +197,7 @@ pub(super) fn is_recorded(revision: &PackageRevision, plan: &ImagePlan) -> bool 
 }
 
 /// The answer of the registry, unless it takes too long.
-async fn within<T>(
+pub(super) async fn within<T>(
     time: Duration,
     reference: &Reference,
     asked: impl Future<Output = Result<T, RegistryError>>,

@@ -270,6 +270,7 @@ impl Plane {
             packages: PackageSources {
                 registry: self.registry.clone(),
                 read_pull_secret: Arc::new(crate::life::packages::read_pull_secret),
+                verifier: self.registry.clone(),
             },
             clock: Clock::starting_at(transom_object::time::Timestamp::now()),
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),

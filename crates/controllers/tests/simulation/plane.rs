@@ -16,6 +16,7 @@ use transom_engine::Clock;
 use transom_engine::Cluster;
 use transom_function::async_trait;
 use transom_object::time::Timestamp;
+use transom_packages::trust::{Authority, Evidence, SignatureVerifier};
 use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 use transom_runner::{
     FunctionRuntime, InProcess, Installer, Instance, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
@@ -188,6 +189,7 @@ impl Keeper {
             packages: PackageSources {
                 registry: Arc::new(NoRegistry),
                 read_pull_secret: Arc::new(|_| Ok(Vec::new())),
+                verifier: Arc::new(NoRegistry),
             },
             clock: Clock::starting_at(now(self.began)),
             announce: Arc::new(|_: &Notice| {}),
@@ -218,5 +220,16 @@ impl Registry for NoRegistry {
 
     async fn tags(&self, _: &Reference, _: &[Credentials]) -> Result<Vec<String>, RegistryError> {
         unavailable()
+    }
+}
+
+#[async_trait]
+impl SignatureVerifier for NoRegistry {
+    fn trust_root(&self) -> &'static str {
+        ""
+    }
+
+    async fn evidence(&self, _: &Reference, _: &[Authority], _: &[Credentials]) -> Vec<Evidence> {
+        Vec::new()
     }
 }

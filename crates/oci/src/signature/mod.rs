@@ -1,33 +1,60 @@
 //! Signatures and attestations of cosign: found beside an image (at the tags `sha256-….sig` and `sha256-….att`, or as
-//! referrers in Sigstore's bundle format), verified by a public key.
+//! referrers in Sigstore's bundle format), verified by a public key or by the trust root of a Sigstore instance.
 //!
-//! This module says which payloads are signed by a key. Whether a payload speaks of the image, and whether that makes
-//! the image trusted, `transom_packages::trust` decides. Keyless signatures are returned with their certificates, but
-//! certificates, transparency logs and trust roots are not verified here.
+//! | module | what it holds |
+//! |---|---|
+//! | `key` | public keys and what verifies by them |
+//! | `trust_root` | authorities and logs that keyless signatures are trusted by |
+//! | `keyless` | all that must be right about a keyless signature, in order |
+//! | `certificate`, `sct` | the certificate of a signer, and its entry in a log of certificates |
+//! | `log`, `timestamp` | that and when a signature was made |
+//! | `bundle` | Sigstore's file format for all of this |
+//! | `verifier` | what the authorities of an ImageConfig signed of an image |
+//!
+//! This module says which payloads are signed, and by whom. Whether a payload speaks of the image, and whether that makes
+//! the image trusted, `transom_packages::trust` decides. Nothing is downloaded but what lies beside the image; what is
+//! malformed is no signature; sizes and numbers are bounded.
 
+mod bundle;
+mod certificate;
+mod der;
 mod key;
+mod keyless;
+mod log;
+mod sct;
+mod timestamp;
+mod trust_root;
+mod verifier;
 
 use crate::failure::invalid;
 use crate::image::{Descriptor, Document, Manifest, media_type};
 use crate::source::ImageSource;
 use base64::Engine as _;
+use bundle::Bundle;
 use bytes::Bytes;
+use keyless::Material;
 use serde::Deserialize;
+use transom_packages::trust::SIGNATURE_PREDICATE;
 use transom_packages::{Credentials, Digest, Reference, RegistryError, RegistryErrorKind};
 
 pub use key::{HashAlgorithm, KeyError, PublicKey};
+pub use trust_root::{TRUST_ROOT_BYTES_MAX, TrustRoot, TrustRootError};
+pub use verifier::{CosignVerifier, evidence};
 
 /// The most signatures of one image that are read.
 const SIGNATURES_MAX: usize = 100;
 /// The largest signed payload, in bytes: attestations hold whole lists of materials.
 const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
+/// The most bytes of all payloads of one image.
+const PAYLOADS_BYTES_MAX: u64 = 64 << 20;
 
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle";
-const SIGN_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
+const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 const CHAIN: &str = "dev.sigstore.cosign/chain";
-const BUNDLE: &str = "dev.sigstore.cosign/bundle";
+const LOG_ENTRY: &str = "dev.sigstore.cosign/bundle";
+const TIMESTAMP: &str = "dev.sigstore.cosign/rfc3161timestamp";
 
 /// What was signed, and its signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,13 +63,11 @@ pub struct SignedPayload {
     pub payload: Bytes,
     /// The bytes that are signed: the payload itself, or the encoding of it that DSSE prescribes.
     message: Bytes,
+    /// The envelope as it is stored, where it is stored by itself.
+    envelope: Option<Bytes>,
     signatures: Vec<Vec<u8>>,
-    /// The certificate of the signer in PEM, for keyless signatures. Not verified.
-    pub certificate: Option<String>,
-    /// The certificates that issued it, in PEM. Not verified.
-    pub chain: Option<String>,
-    /// The entry of the transparency log, in JSON. Not verified.
-    pub bundle: Option<String>,
+    /// What keyless signatures are verified with, or why it cannot be read.
+    material: Result<Material, String>,
 }
 
 impl SignedPayload {
@@ -114,26 +139,24 @@ async fn in_bundles(
     let artifact =
         |d: &Descriptor| d.other.get("artifactType").and_then(|v| v.as_str()).is_some_and(is_bundle);
     let mut all = Vec::new();
+    let mut budget = Budget::default();
     for referrer in referrers.iter().filter(|d| artifact(d)).take(SIGNATURES_MAX) {
         let beside = reference.at(referrer.digest.clone());
         let raw = source.manifest(&beside, with).await?;
         let manifest = image(&beside, &raw.bytes)?;
         let layers = manifest.layers.iter().filter(|layer| is_bundle(&layer.media_type));
         for layer in layers.take(SIGNATURES_MAX) {
+            budget.take(&beside, layer)?;
             let bytes = source.blob(&beside, layer, with).await?.bytes(PAYLOAD_BYTES_MAX).await?;
-            let bundle: Option<SigstoreBundle> = serde_json::from_slice(&bytes).ok();
-            let found = bundle.and_then(|bundle| opened(layer, &bundle.dsse_envelope));
+            let bundle: Option<Bundle> = serde_json::from_slice(&bytes).ok();
+            let found = bundle.and_then(|mut bundle| {
+                let material = bundle.material();
+                opened(&bundle.dsse_envelope, None, material)
+            });
             all.extend(found.filter(|found| kind_of(&found.payload) == kind));
         }
     }
     Ok(all)
-}
-
-/// A bundle of Sigstore. Its certificates and log entries are not read.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SigstoreBundle {
-    dsse_envelope: Envelope,
 }
 
 /// In bundles, a signature is a statement as well, of a type of its own.
@@ -144,7 +167,7 @@ fn kind_of(statement: &[u8]) -> SignedKind {
         predicate_type: String,
     }
     match serde_json::from_slice::<Statement>(statement) {
-        Ok(statement) if statement.predicate_type == SIGN_PREDICATE => SignedKind::Signature,
+        Ok(statement) if statement.predicate_type == SIGNATURE_PREDICATE => SignedKind::Signature,
         _ => SignedKind::Attestation,
     }
 }
@@ -174,11 +197,13 @@ async fn read(
         SignedKind::Attestation => media_type::DSSE_ENVELOPE,
     };
     let mut all = Vec::new();
+    let mut budget = Budget::default();
     for layer in manifest.layers.iter().filter(|layer| layer.media_type == expected) {
+        budget.take(beside, layer)?;
         let bytes = source.blob(beside, layer, with).await?.bytes(PAYLOAD_BYTES_MAX).await?;
         let found = match kind {
             SignedKind::Signature => simple(layer, bytes),
-            SignedKind::Attestation => envelope(layer, &bytes),
+            SignedKind::Attestation => envelope(layer, bytes),
         };
         // What cannot be read is not a signature; others may be.
         match found {
@@ -189,9 +214,25 @@ async fn read(
     Ok(all)
 }
 
+/// How much of the payloads of an image was read.
+#[derive(Default)]
+struct Budget(u64);
+
+impl Budget {
+    fn take(&mut self, beside: &Reference, layer: &Descriptor) -> Result<(), RegistryError> {
+        self.0 = self.0.saturating_add(layer.size);
+        if self.0 > PAYLOADS_BYTES_MAX {
+            let problem = format!("signatures have more than {PAYLOADS_BYTES_MAX} bytes together");
+            return Err(invalid(beside, problem));
+        }
+        Ok(())
+    }
+}
+
 fn simple(layer: &Descriptor, payload: Bytes) -> Option<SignedPayload> {
-    let signature = decode(layer.annotations.get(SIGNATURE)?)?;
-    Some(signed(layer, payload.clone(), payload, vec![signature]))
+    let signatures = vec![decode(layer.annotations.get(SIGNATURE)?)?];
+    let material = annotated(layer);
+    Some(SignedPayload { message: payload.clone(), payload, envelope: None, signatures, material })
 }
 
 #[derive(Deserialize)]
@@ -207,24 +248,44 @@ struct EnvelopeSignature {
     sig: String,
 }
 
-fn envelope(layer: &Descriptor, bytes: &[u8]) -> Option<SignedPayload> {
-    opened(layer, &serde_json::from_slice(bytes).ok()?)
+fn envelope(layer: &Descriptor, bytes: Bytes) -> Option<SignedPayload> {
+    let envelope: Envelope = serde_json::from_slice(&bytes).ok()?;
+    opened(&envelope, Some(bytes), annotated(layer))
 }
 
-/// DSSE: type and payload are signed together, each with its length.
-fn opened(layer: &Descriptor, envelope: &Envelope) -> Option<SignedPayload> {
+/// DSSE: type and payload are signed together, each with its length. Only statements are of interest.
+fn opened(
+    envelope: &Envelope,
+    stored: Option<Bytes>,
+    material: Result<Material, String>,
+) -> Option<SignedPayload> {
     let payload = decode(&envelope.payload)?;
     let kind = &envelope.payload_type;
+    if kind != STATEMENT_TYPE {
+        return None;
+    }
     let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
     message.extend_from_slice(&payload);
     let signatures = envelope.signatures.iter().take(SIGNATURES_MAX).filter_map(|s| decode(&s.sig)).collect();
-    Some(signed(layer, payload.into(), message.into(), signatures))
+    let (payload, message) = (payload.into(), message.into());
+    Some(SignedPayload { payload, message, envelope: stored, signatures, material })
 }
 
-fn signed(layer: &Descriptor, payload: Bytes, message: Bytes, signatures: Vec<Vec<u8>>) -> SignedPayload {
-    let annotation = |name: &str| layer.annotations.get(name).cloned();
-    let (certificate, chain, bundle) = (annotation(CERTIFICATE), annotation(CHAIN), annotation(BUNDLE));
-    SignedPayload { payload, message, signatures, certificate, chain, bundle }
+/// What the annotations of a layer say about a keyless signature.
+fn annotated(layer: &Descriptor) -> Result<Material, String> {
+    let annotation = |name: &str| layer.annotations.get(name).map(String::as_str).filter(|v| !v.is_empty());
+    let timestamp = annotation(TIMESTAMP).map(|text| {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Annotation {
+            #[serde(rename = "SignedRFC3161Timestamp")]
+            signed: String,
+        }
+        let parsed: Option<Annotation> = serde_json::from_str(text).ok();
+        parsed.and_then(|parsed| decode(&parsed.signed)).ok_or("the timestamp (RFC 3161) is malformed")
+    });
+    let timestamp = timestamp.transpose().map_err(str::to_owned)?;
+    Material::from_annotations(annotation(CERTIFICATE), annotation(CHAIN), annotation(LOG_ENTRY), timestamp)
 }
 
 fn decode(text: &str) -> Option<Vec<u8>> {

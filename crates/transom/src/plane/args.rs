@@ -65,7 +65,16 @@ pub(crate) struct ControllerArgs {
     #[arg(long)]
     pub(crate) disable_extra_resources: bool,
 
-    /// Namespace of the Secrets that packages are pulled with, and of the service account crossplane
+    /// The trust root that keyless signatures of packages are verified with, in the format of Sigstore's trusted_root.json [default: DIR/sigstore/trusted_root.json]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sigstore_trusted_root: Option<PathBuf>,
+
+    /// Accepted because Crossplane needs it: what an ImageConfig wants verified is always verified
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = always_verified, value_name = "BOOL")]
+    #[expect(dead_code, reason = "the flag has no effect")]
+    pub(crate) enable_signature_verification: Option<bool>,
+
+    /// Namespace of the Secrets that packages are pulled and verified with, and of the service account crossplane
     #[arg(
         long,
         short = 'n',
@@ -106,6 +115,17 @@ pub(crate) struct ControllerArgs {
     /// How often watches that no composite resource needs any longer are ended. For tests
     #[arg(long, hide = true, default_value = "1m", value_parser = duration, value_name = "DURATION")]
     pub(crate) sweep_interval: Duration,
+}
+
+/// Verification cannot be turned off for all packages at once.
+fn always_verified(text: &str) -> Result<bool, String> {
+    match text {
+        "true" => Ok(true),
+        _ => {
+            Err("what an ImageConfig wants verified is always verified; remove its spec.verification instead"
+                .to_owned())
+        }
+    }
 }
 
 impl ControllerArgs {

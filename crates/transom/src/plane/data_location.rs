@@ -51,6 +51,11 @@ impl DataLocation {
         self.data_dir.join("xpkg")
     }
 
+    /// The trust root of Sigstore, if there is a copy.
+    pub(super) fn trust_root_file(&self) -> PathBuf {
+        self.data_dir.join("sigstore").join("trusted_root.json")
+    }
+
     /// Functions read templates from files below this directory only.
     pub(super) fn templates_dir(&self) -> PathBuf {
         self.data_dir.join("templates")

@@ -49,7 +49,7 @@ impl EmbeddedPlane {
             None => None,
             Some(args) => {
                 let templates = location.templates_dir();
-                let packages = package_sources(location, args.registry_timeout).await?;
+                let packages = package_sources(location, args).await?;
                 let starting = ControllerManager::start(
                     api.client(),
                     args,

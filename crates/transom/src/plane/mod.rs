@@ -6,7 +6,7 @@
 //! | [`open_store`] | the location | the store |
 //! | [`ApiServer`](server::ApiServer) | the store, the location, `Links`(links::Links) | the API server, its certificates, its upkeep |
 //! | [`kube::Client`] | `ApiServer::client`; for controllers on a cluster, a kubeconfig | the API |
-//! | [`package_sources`](packages::package_sources) | the location, the environment | registries, and a cache of packages |
+//! | [`package_sources`](packages::package_sources) | the location, flags, the environment | registries, a cache of packages, and whom signatures are trusted by |
 //! | [`ControllerManager`](controllers::ControllerManager) | the client, `Links`, flags, package sources | running controllers and their functions |
 //! | [`Listener`](listener::Listener) | the API server, flags | an HTTPS endpoint |
 //!
@@ -31,6 +31,7 @@ mod runtimes;
 mod server;
 mod slow_headers;
 mod store;
+mod trust;
 mod usage_protection;
 
 pub(crate) use args::{ControllerArgs, DataArgs, ListenerArgs};
@@ -38,6 +39,7 @@ pub(crate) use data_location::{DataLocation, default_data_dir};
 pub(crate) use embedded::{EmbeddedOptions, EmbeddedPlane};
 pub(crate) use runtimes::Runtimes;
 pub(crate) use store::{explain, open_store};
+pub(crate) use trust::read as read_trust_root;
 
 #[cfg(test)]
 mod tests {
@@ -117,7 +119,7 @@ mod tests {
         let (_, is_ready) = links.controllers_ready();
         assert!(!is_ready(), "no controllers have started");
         let (templates, runtime) = (location.templates_dir(), Handle::current());
-        let packages = package_sources(&location, None).await.unwrap();
+        let packages = package_sources(&location, &flags.controllers).await.unwrap();
         let starting = ControllerManager::start(
             api.client(),
             &flags.controllers,

@@ -1,9 +1,10 @@
 //! Where packages come from: registries over HTTPS, behind a cache in the data directory.
 
+use super::args::ControllerArgs;
 use super::data_location::DataLocation;
+use super::trust;
 use crate::failure::Failure;
 use std::sync::Arc;
-use std::time::Duration;
 use transom_controllers::PackageSources;
 use transom_oci::cache::{Cache, Cached};
 use transom_oci::credentials::from_secret;
@@ -14,26 +15,28 @@ const CACHE_BYTES: u64 = 1 << 30;
 /// The file with certificate authorities that registries are verified by, besides those of the system.
 const CA_BUNDLE_VARIABLE: &str = "CA_BUNDLE_PATH";
 
-/// The registries that a plane installs packages from. A plane in memory keeps no packages on disk. The timeout is that of
-/// the beginning of a response, and of a pause within one.
+/// The registries that a plane installs packages from. A plane in memory keeps no packages on disk.
 pub(crate) async fn package_sources(
     location: &DataLocation,
-    timeout: Option<Duration>,
+    args: &ControllerArgs,
 ) -> Result<PackageSources, Failure> {
     let mut options = RemoteOptions { jitter_seed: u64::from(std::process::id()), ..remote_options()? };
-    if let Some(timeout) = timeout {
+    if let Some(timeout) = args.registry_timeout {
         (options.response_timeout, options.idle_timeout) = (timeout, timeout);
     }
     let remote = Arc::new(RemoteRegistry::new(options).map_err(|e| Failure::new(e.to_string()))?);
     let read_pull_secret = Arc::new(|data: &std::collections::BTreeMap<String, Vec<u8>>| {
         from_secret(|field| data.get(field).map(Vec::as_slice)).map_err(|e| e.to_string())
     });
+    // Signatures are read from where images are, not from the cache.
+    let verifier = trust::verifier(remote.clone(), args, location)?;
     if location.in_memory() {
-        return Ok(PackageSources { registry: remote, read_pull_secret });
+        return Ok(PackageSources { registry: remote, read_pull_secret, verifier });
     }
     let opened = Cache::open(&location.packages_dir(), CACHE_BYTES).await;
     let cache = opened.map_err(|e| Failure::new(format!("cannot open the cache of packages: {e}")))?;
-    Ok(PackageSources { registry: Arc::new(Cached::new(remote, Arc::new(cache))), read_pull_secret })
+    let registry = Arc::new(Cached::new(remote, Arc::new(cache)));
+    Ok(PackageSources { registry, read_pull_secret, verifier })
 }
 
 /// Proxies and certificate authorities by the variables that the original reads.

@@ -156,7 +156,7 @@ fn text(value: &Value) -> String {
     if let Some(range) = value["crossplane"].as_str() {
         line(format_args!("  crossplane    {range}"));
     }
-    let signed = "(not verified)";
+    let signed = "(not verified: see `transom xpkg verify`)";
     line(format_args!(
         "  signatures    {}, attestations {} {signed}",
         value["signatures"], value["attestations"]

@@ -5,6 +5,7 @@
 //! | `build`, `files`, `stream` | from the files of a folder to a package; mistakes are shown in those files |
 //! | `origin` | where a reference is read from: a registry, or a folder or file in place of it |
 //! | `inspect`, `extract` | what a package holds |
+//! | `verify` | who signed a package |
 //! | `push` | from a file to a registry |
 //! | `install` | the objects in a control plane that install packages |
 //! | `bundle` | a package and all that it depends on in one file |
@@ -21,6 +22,7 @@ mod install;
 mod origin;
 mod push;
 mod stream;
+mod verify;
 
 use crate::failure::Failure;
 use clap::Subcommand;
@@ -40,6 +42,7 @@ pub(crate) enum Xpkg {
     Push(push::Push),
     Inspect(inspect::Inspect),
     Extract(extract::Extract),
+    Verify(Box<verify::Verify>),
     Install(install::Install),
     Update(install::Update),
     Bundle(bundle::Bundle),
@@ -51,6 +54,7 @@ pub(crate) fn run(command: Xpkg) -> Result<ExitCode, Failure> {
         Xpkg::Push(options) => block_on(push::run(options)),
         Xpkg::Inspect(options) => block_on(inspect::run(options)),
         Xpkg::Extract(options) => block_on(extract::run(options)),
+        Xpkg::Verify(options) => block_on(verify::run(*options)),
         Xpkg::Install(options) => block_on(install::install(options)),
         Xpkg::Update(options) => block_on(install::update(options)),
         Xpkg::Bundle(options) => block_on(bundle::run(options)),

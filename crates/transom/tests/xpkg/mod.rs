@@ -4,6 +4,7 @@ mod build;
 mod bundle;
 mod install;
 mod registry;
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;

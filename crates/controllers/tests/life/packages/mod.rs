@@ -6,6 +6,7 @@ mod lifecycle;
 mod registry;
 mod scale;
 mod sources;
+mod verification;
 
 pub use registry::MemoryRegistry;
 

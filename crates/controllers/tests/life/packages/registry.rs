@@ -1,9 +1,12 @@
-//! A registry in memory that counts what it is asked for and can be made to fail.
+//! A registry in memory that counts what it is asked for and can be made to fail. A key of it is any text: what a key signed
+//! verifies by that text.
 
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transom_function::async_trait;
+use transom_packages::trust::{Authority, Evidence, SignatureVerifier, Signed};
 use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 
 #[derive(Default)]
@@ -12,6 +15,8 @@ pub struct MemoryRegistry {
     images: Mutex<BTreeMap<(String, String), String>>,
     /// What was asked for.
     requests: Mutex<Vec<String>>,
+    /// Keys and what they signed, by the digest that the registry returns it for.
+    signatures: Mutex<BTreeMap<Digest, Vec<(String, Vec<u8>)>>>,
     down: AtomicBool,
     /// The password without which nothing is served.
     password: Mutex<Option<String>>,
@@ -23,6 +28,23 @@ impl MemoryRegistry {
         let (source, tag) = reference.rsplit_once(':').expect("a tag");
         self.images.lock().unwrap().insert((source.to_owned(), tag.to_owned()), package.to_owned());
         Digest::of(package.as_bytes())
+    }
+
+    /// Signs an image by a key.
+    pub fn sign(&self, image: &Digest, key: &str) {
+        let payload = json!({"critical": {"image": {"docker-manifest-digest": image.as_str()}}});
+        self.add_signed(image, key, &payload);
+    }
+
+    /// Attests something of an image by a key.
+    pub fn attest(&self, image: &Digest, key: &str, predicate_type: &str) {
+        let subject = json!([{"digest": {"sha256": image.hex()}}]);
+        self.add_signed(image, key, &json!({"subject": subject, "predicateType": predicate_type}));
+    }
+
+    fn add_signed(&self, image: &Digest, key: &str, payload: &serde_json::Value) {
+        let signed = (key.to_owned(), payload.to_string().into_bytes());
+        self.signatures.lock().unwrap().entry(image.clone()).or_default().push(signed);
     }
 
     pub fn set_down(&self, down: bool) {
@@ -87,5 +109,35 @@ impl Registry for MemoryRegistry {
             return Err(error(RegistryErrorKind::NotFound, format!("{}: not found", reference.source())));
         }
         Ok(tags)
+    }
+}
+
+#[async_trait]
+impl SignatureVerifier for MemoryRegistry {
+    fn trust_root(&self) -> &'static str {
+        ""
+    }
+
+    async fn evidence(
+        &self,
+        image: &Reference,
+        authorities: &[Authority],
+        with: &[Credentials],
+    ) -> Vec<Evidence> {
+        let digest = image.digest.clone().expect("a digest");
+        if let Err(error) = self.ask(&format!("signatures {}", image.source()), with) {
+            return vec![Evidence::Unknown(error.message); authorities.len()];
+        }
+        let signatures = self.signatures.lock().unwrap().get(&digest).cloned().unwrap_or_default();
+        let of = |authority: &Authority| match &authority.key {
+            Some(Ok(key)) => {
+                let by = signatures.iter().filter(|(by, _)| by.as_bytes() == key);
+                let signed = by.map(|(_, payload)| Signed { payload: payload.clone(), signer: None });
+                Evidence::Found { verified: signed.collect(), refused: Vec::new() }
+            }
+            Some(Err(problem)) => Evidence::Unknown(problem.clone()),
+            None => Evidence::Unknown("keyless is not for these tests".to_owned()),
+        };
+        authorities.iter().map(of).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Mirrors, pull secrets and signatures.
+//! Mirrors and pull secrets.
 
 use super::install::platform;
 use super::*;
@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::time::Duration;
 
-fn image_config(name: &str, prefix: &str, spec: &str) -> String {
+pub fn image_config(name: &str, prefix: &str, spec: &str) -> String {
     format!(
         "apiVersion: pkg.crossplane.io/v1beta1\nkind: ImageConfig\nmetadata: {{name: {name}}}\nspec:\n  \
          matchImages: [{{type: Prefix, prefix: {prefix}}}]\n  {spec}\n"
@@ -17,12 +17,17 @@ fn image_config(name: &str, prefix: &str, spec: &str) -> String {
 
 /// A pull secret where the controllers look for it.
 async fn secret(plane: &Plane, name: &str, password: &str) {
+    secret_with(plane, name, "password", password).await;
+}
+
+/// A Secret with one key where the controllers look for it.
+pub async fn secret_with(plane: &Plane, name: &str, key: &str, value: &str) {
     if plane.get("v1/Namespace", "crossplane-system").await.is_none() {
         plane.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: crossplane-system}\n").await;
     }
-    let password = STANDARD.encode(password);
+    let value = STANDARD.encode(value);
     let manifest = format!(
-        "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: crossplane-system}}\ndata: {{password: {password}}}\n"
+        "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: crossplane-system}}\ndata: {{{key}: {value}}}\n"
     );
     plane.apply(&manifest).await;
 }
@@ -107,24 +112,6 @@ async fn secrets_of_image_configs_and_of_the_service_account_are_used() {
         plane.apply(&install("platform", "r.io/acme/platform:v1.0.0")).await;
         until_installed(&plane, "platform", &digest).await;
     }
-}
-
-#[tokio::test]
-async fn what_must_be_verified_and_cannot_be_is_not_installed() {
-    let plane = Plane::new().await;
-    plane.registry.push("r.io/acme/platform:v1.0.0", &platform());
-    let spec = "verification: {provider: Cosign, cosign: {authorities: [{name: k, key: {secretRef: {name: s, key: k}, hashAlgorithm: sha256}}]}}";
-    plane.apply(&image_config("signed", "r.io/", spec)).await;
-    plane.until("pkg.crossplane.io/v1beta1/ImageConfig", "signed", |_| true).await;
-    plane.until_idle().await;
-    plane.apply(&install("platform", "r.io/acme/platform:v1.0.0")).await;
-    let package =
-        plane.until(CONFIGURATION, "platform", |p| reason_of(p, "Installed") == "UnpackingPackage").await;
-    assert!(
-        message_of(&package, "Installed").contains("ImageConfig \"signed\" requires signatures"),
-        "{package:#}"
-    );
-    assert!(plane.list(CONFIGURATION_REVISION).await.is_empty());
 }
 
 #[tokio::test]

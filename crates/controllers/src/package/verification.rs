@@ -1,0 +1,140 @@
+//! Whether an image is what an ImageConfig wants it to be signed as. Images are verified by digest before their content is
+//! fetched, in the cache or not. What was verified is recorded at the revision: while the policy, its keys and the trust
+//! root are the same, no registry is asked again.
+
+use super::Shared;
+use super::source::within;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use transom_engine::{Dependency, Error, ErrorContext, Result, RunLog};
+use transom_object::meta;
+use transom_packages::Digest;
+use transom_packages::image_config::ImagePlan;
+use transom_packages::names::revision_name;
+use transom_packages::trust::{self, Policy, is_record_of};
+use transom_xapi::composition::NameReference;
+use transom_xapi::constants::annotation;
+use transom_xapi::{PackageRevision, connection};
+
+use crate::catalog::kinds;
+
+/// How long the registry may take to send signatures.
+const VERIFY_WITHIN: Duration = Duration::from_secs(120);
+/// How many verifications are remembered.
+const REMEMBERED_MAX: usize = 1000;
+
+/// The latest verifications of this process by their fingerprints: a package and its revision need the same one.
+#[derive(Default)]
+pub(super) struct Verifications(Mutex<VecDeque<(Digest, String)>>);
+
+impl Verifications {
+    fn get(&self, fingerprint: &Digest) -> Option<String> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|(of, _)| of == fingerprint).map(|(_, record)| record.clone())
+    }
+
+    fn add(&self, fingerprint: Digest, record: String) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED_MAX {
+            known.pop_front();
+        }
+        known.push_back((fingerprint, record));
+    }
+}
+
+impl Shared {
+    /// The Secrets whose keys images are verified with. To be followed before they are read.
+    pub(super) fn key_secrets(&self, plan: &ImagePlan) -> BTreeSet<Dependency> {
+        let namespace = &self.plane.options.namespace;
+        let named = |name: &str| Dependency::Named {
+            gvk: kinds::secret(),
+            namespace: namespace.clone(),
+            name: name.to_owned(),
+        };
+        trust::key_secrets(plan).into_iter().map(named).collect()
+    }
+
+    /// Makes sure that an image may be used: what an ImageConfig wants verified is verified, unless `recorded` says that it
+    /// was. Returns what to record at the revision; nothing for an image that need not be verified.
+    pub(super) async fn verify(
+        &self,
+        log: &RunLog,
+        plan: &ImagePlan,
+        image: &Digest,
+        recorded: Option<&str>,
+        secrets: &[NameReference],
+    ) -> Result<Option<String>> {
+        let Some(policy) = self.policy(log, plan).await? else { return Ok(None) };
+        let fingerprint = policy.fingerprint(image, self.verifier.trust_root());
+        if let Some(recorded) = recorded.filter(|recorded| is_record_of(recorded, &fingerprint)) {
+            return Ok(Some(recorded.to_owned()));
+        }
+        if let Some(record) = self.verifications.get(&fingerprint) {
+            return Ok(Some(record));
+        }
+        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+        let pinned = plan.resolved.at(image.clone());
+        let asked = async { Ok(self.verifier.evidence(&pinned, &policy.authorities, &with).await) };
+        let evidence = within(VERIFY_WITHIN, &pinned, asked).await?;
+        let decided = trust::decide(&policy, &evidence, image);
+        let authority =
+            decided.map_err(|untrusted| Error::domain(format!("{}: {untrusted}", plan.resolved)))?;
+        let record = policy.record(authority, &fingerprint);
+        self.verifications.add(fingerprint, record.clone());
+        Ok(Some(record))
+    }
+
+    /// The digest of the image of a revision, which is verified if it must be.
+    pub(super) async fn verified_digest(
+        &self,
+        log: &RunLog,
+        object: &Value,
+        revision: &PackageRevision,
+        plan: &ImagePlan,
+    ) -> Result<Digest> {
+        let secrets = &revision.spec.installation.package_pull_secrets;
+        let digest = match meta::annotation(object, annotation::IMAGE_DIGEST) {
+            Some(digest) => Digest::parse(digest).map_err(Error::unfit)?,
+            // A revision that another program made: its name has the beginning of the digest.
+            None => {
+                let digest = self.resolve(log, plan, secrets).await?;
+                let name = revision_name(revision.package(), &digest);
+                if name != revision.metadata.name {
+                    return Err(Error::domain(format!(
+                        "{} is now at {digest}, which is the image of revision {name:?}; this revision has no annotation \
+                         {} with the digest that it was made for",
+                        plan.resolved,
+                        annotation::IMAGE_DIGEST
+                    )));
+                }
+                digest
+            }
+        };
+        let recorded = meta::annotation(object, annotation::VERIFIED_BY);
+        self.verify(log, plan, &digest, recorded, secrets).await?;
+        Ok(digest)
+    }
+
+    /// What must vouch for an image, with the keys from their Secrets. A key that is missing is a reason of its authority
+    /// alone: another may vouch.
+    async fn policy(&self, log: &RunLog, plan: &ImagePlan) -> Result<Option<Policy>> {
+        let mut data = BTreeMap::new();
+        for name in trust::key_secrets(plan) {
+            let namespace = &self.plane.options.namespace;
+            let read = self.plane.read(log, &kinds::secret(), namespace, name).await;
+            let read = read.context(format!("cannot get Secret {name:?} with the key of an authority"))?;
+            data.insert(name, read.map(|secret| connection::details(&secret)));
+        }
+        let namespace = &self.plane.options.namespace;
+        let key = |name: &str, key: &str| match data.get(name) {
+            Some(Some(found)) => match found.get(key).filter(|value| !value.is_empty()) {
+                Some(value) => Ok(value.clone()),
+                None => Err(format!("Secret {name:?} in namespace {namespace:?} has no key {key:?}")),
+            },
+            _ => Err(format!("there is no Secret {name:?} in namespace {namespace:?} with its public key")),
+        };
+        Ok(Policy::of(plan, &key))
+    }
+}
