@@ -1,5 +1,6 @@
 //! One run of one revision: an active one is in the Lock and controls its objects, an inactive one does neither.
 
+use super::activation::{self, Activation};
 use super::establish::gvk_of;
 use super::source::is_recorded;
 use super::{Pause, Shared, mark_generation, pause, set_status};
@@ -24,10 +25,6 @@ use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, 
 use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
 
-/// Whether the CRDs of managed resources are installed by way of ManagedResourceDefinitions: not while nothing makes CRDs
-/// of these.
-const MANAGED_DEFINITIONS: bool = false;
-
 /// Why a run ends without a healthy revision.
 enum Failure {
     /// Another attempt may succeed.
@@ -50,6 +47,7 @@ pub(super) struct Revisions {
     name: String,
     /// The objects of the revisions: one that is deleted is made again.
     established: Arc<Following>,
+    activation: Activation,
     /// What this process established already, by uid and generation of the revision. When only the Lock changes, the
     /// content of these is not read again.
     settled: Mutex<HashMap<Key, (String, i64)>>,
@@ -89,8 +87,9 @@ impl Revisions {
         kind: PackageKind,
         name: String,
         established: Arc<Following>,
+        activation: Activation,
     ) -> Self {
-        Self { shared, kind, name, established, settled: Mutex::default() }
+        Self { shared, kind, name, established, activation, settled: Mutex::default() }
     }
 
     fn settled(&self) -> MutexGuard<'_, HashMap<Key, (String, i64)>> {
@@ -163,6 +162,11 @@ impl Revisions {
         if self.is_settled(key, revision, &plan)
             && let Some(resolution) = self.locked(log, revision).await?
         {
+            self.activation.mark(
+                &self.shared.plane,
+                object,
+                self.activation.seen(&revision.status.object_refs),
+            );
             return dependencies(object, resolution.as_ref());
         }
         self.forget(key);
@@ -189,10 +193,11 @@ impl Revisions {
                 resolution.with_event_reason(event::package_revision::RESOLVE_DEPENDENCIES)?.as_ref(),
             )?;
         }
-        let references = self.establish(key, log, object, revision, &content, &siblings).await;
-        let references = references.context("cannot establish control of object");
-        let references = references.with_event_reason(event::package_revision::SYNC)?;
-        set_status(object, "objectRefs", json!(references));
+        let established = self.establish(key, log, object, revision, &content, &siblings).await;
+        let established = established.context("cannot establish control of object");
+        let established = established.with_event_reason(event::package_revision::SYNC)?;
+        set_status(object, "objectRefs", json!(establish::object_references(&established)));
+        self.activation.mark(&self.shared.plane, object, establish::active_definitions(&established));
         self.settled().insert(key.clone(), (revision.metadata.uid.clone(), revision.metadata.generation));
         Ok(())
     }
@@ -329,13 +334,13 @@ impl Revisions {
         revision: &PackageRevision,
         content: &Content,
         siblings: &[Value],
-    ) -> Result<Vec<ObjectReference>> {
+    ) -> Result<Vec<Value>> {
         let owners = owners(object, siblings)?;
         let installation = &revision.spec.installation;
-        let mut objects = establish::objects(content, MANAGED_DEFINITIONS);
+        let mut objects = establish::objects(content);
         for object in &mut objects {
             establish::add_common(object, &installation.common_labels, &installation.common_annotations);
-            establish::with_webhooks(object, None).map_err(Error::unfit)?;
+            establish::with_webhooks(object, &owners.package, None).map_err(Error::unfit)?;
         }
         // Followed before they are read, so that no deletion is missed.
         let followed = objects.iter().filter_map(|object| {
@@ -356,9 +361,7 @@ impl Revisions {
         }
         let mut all = vec![Condition::revision_healthy()];
         if self.kind == PackageKind::Provider {
-            let words = "the controllers of a Provider are not run yet: its managed resources can be created, and nothing \
-                         acts on them";
-            all.push(Condition::runtime_unhealthy(words));
+            all.push(activation::runtime_health(object));
         }
         mark_generation(plane, object, all);
     }
