@@ -127,6 +127,14 @@ pub(crate) mod kinds {
         GroupVersionKind::new(group::PKG, "v1beta1", kind::IMAGE_CONFIG)
     }
 
+    pub(crate) fn managed_definition() -> GroupVersionKind {
+        GroupVersionKind::new(group::APIEXTENSIONS, "v1alpha1", kind::MRD)
+    }
+
+    pub(crate) fn activation_policy() -> GroupVersionKind {
+        GroupVersionKind::new(group::APIEXTENSIONS, "v1alpha1", kind::MRAP)
+    }
+
     pub(crate) fn crd() -> GroupVersionKind {
         GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
     }

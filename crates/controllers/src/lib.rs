@@ -13,6 +13,7 @@
 //! | `claim` | claims: synchronised with their composite resources |
 //! | `function` | Functions: which can be called |
 //! | `package` | packages from registries: revisions, their objects, dependencies |
+//! | `managed` | definitions of managed resources: CRDs, and policies that activate them |
 //! | `usage` | usages: objects that must not be deleted while they are used |
 //! | `nop` | NopResources, for trying out Compositions |
 //! | `connection_secret` | publishing connection details |
@@ -29,6 +30,7 @@ mod connection_secret;
 mod definition;
 mod function;
 mod install;
+mod managed;
 mod nop;
 mod openapi;
 mod package;
@@ -80,6 +82,7 @@ pub struct Controllers {
     _compositions: [Controller; 2],
     _functions: Controller,
     _packages: PackageControllers,
+    _managed: [Controller; 2],
     _nops: Controller,
     _usages: UsageControllers,
     _catalog: Vec<Subscription>,
@@ -92,6 +95,7 @@ impl Controllers {
     pub async fn start(context: Context) -> Result<Self> {
         let cluster = Cluster::new(context.client);
         install::install(&cluster, &transom_xapi::crds().collect::<Vec<_>>()).await?;
+        managed::ensure_default_policy(&cluster, &context.options.activations).await?;
         let plane = Arc::new(Plane {
             engine: Engine::start(cluster, context.clock, context.metrics, owner::DEFAULT)
                 .sweeping_every(context.options.sweep_interval),
@@ -115,13 +119,19 @@ impl Controllers {
         let packages = PackageControllers::start(&plane, context.packages, context.functions.clone());
         let functions = function::start(&plane, context.functions);
         let definitions = DefinitionControllers::start(&plane);
-        let queues =
-            definitions.queues().chain([functions.queue().clone()]).chain(packages.queues()).collect();
+        let managed = managed::start(&plane);
+        let queues = definitions
+            .queues()
+            .chain([functions.queue().clone()])
+            .chain(packages.queues())
+            .chain(managed.iter().map(|controller| controller.queue().clone()))
+            .collect();
         let readiness = Arc::new(Readiness::new(plane.watches.clone(), queues));
         Ok(Self {
             _compositions: compositions,
             _functions: functions,
             _packages: packages,
+            _managed: managed,
             _nops: nop::start(&plane),
             _usages: UsageControllers::start(&plane, &context.protection),
             _definitions: definitions,

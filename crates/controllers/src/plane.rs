@@ -34,6 +34,8 @@ pub struct Options {
     pub dependency_upgrades: bool,
     /// Whether they are changed to earlier versions, too, if no later one will do.
     pub dependency_downgrades: bool,
+    /// What the policy `default` activates, which is made at start if it does not exist; without any there is none.
+    pub activations: Vec<String>,
     /// The seed of random choices. Equal seeds on equal schedules lead to equal choices.
     pub seed: u64,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             namespace: "crossplane-system".to_owned(),
             dependency_upgrades: false,
             dependency_downgrades: false,
+            activations: Vec::new(),
             seed: 0x5eed,
         }
     }

@@ -8,11 +8,13 @@
 //! added stay: controllers keep their finalizers on definitions. Those that an earlier version of the package brought go with
 //! it: a roll-back leaves nothing behind. And an object that has all that the package wants is not written again.
 
+mod activation;
 mod objects;
 mod webhooks;
 
+pub use activation::{active_definitions, runtime_activity};
 pub use objects::{managed_definition, objects};
-pub use webhooks::{NoCertificate, WebhookServer, with_webhooks};
+pub use webhooks::{NoServer, WebhookServer, with_webhooks};
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

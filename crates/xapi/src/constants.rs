@@ -300,6 +300,8 @@ pub mod event {
 /// Fixed texts of conditions and events.
 pub mod message {
     pub const PAUSED: &str = "Reconciliation (including deletion) is paused via the pause annotation";
+    /// Of definitions of managed resources and their policies.
+    pub const MANAGED_PAUSED: &str = "Reconciliation is paused via the pause annotation";
     /// Server answers about invalid objects may hold unstable addresses, so the condition only points at the events.
     pub const INVALID_RESOURCES: &str = "some resources were invalid, check events";
     pub const CLAIM_WAITING: &str = "Claim is waiting for composite resource to become Ready";

@@ -4,7 +4,10 @@
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
+mod crd;
 mod pattern;
+
+pub use crd::{ControlledByAnother, InvalidSchema, adoption, crd};
 
 use crate::composition::{ConditionedStatus, nullable, omit};
 use crate::conditions::Condition;

@@ -67,12 +67,11 @@ fn watch_crds(plane: &Arc<Plane>, queues: Vec<Arc<Queue>>) -> Subscription {
             queues.iter().for_each(|queue| change.wake(queue, &key));
         }
     };
-    plane.watches.subscribe(
-        &kinds::crd(),
-        Depth::Part("definition", controlling_definition),
-        Arc::new(observer),
-    )
+    plane.watches.subscribe(&kinds::crd(), CRD_CONTROLLERS, Arc::new(observer))
 }
+
+/// What is kept of CRDs, wherever they are watched: the name of the definition that controls them.
+pub(crate) const CRD_CONTROLLERS: Depth = Depth::Part("definition", controlling_definition);
 
 /// The name of the definition that controls a CRD.
 fn controlling_definition(crd: &Value) -> Value {

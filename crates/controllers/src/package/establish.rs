@@ -1,13 +1,16 @@
 //! Writing the objects of a revision. All or nothing: the server checks every write before the first is made.
 
 use super::Shared;
+use crate::catalog::kinds;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use serde::Deserialize;
 use serde_json::Value;
 use transom_engine::{Error, ErrorContext, Result, RunLog, existing};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_packages::establish::{self, Owners};
-use transom_xapi::constants::owner;
+use transom_xapi::constants::{kind, owner};
 use transom_xapi::package::ObjectReference;
+use transom_xapi::{ManagedResourceDefinition, managed};
 
 /// How many objects are written at a time.
 const AT_A_TIME: usize = 10;
@@ -21,14 +24,14 @@ enum Write {
 }
 
 impl Shared {
-    /// Puts the objects of an active revision under its control, and returns references to them. If one of them cannot be
-    /// written, none is.
+    /// Puts the objects of an active revision under its control, and returns them as they are then. If one of them cannot
+    /// be written, none is.
     pub(super) async fn establish(
         &self,
         log: &RunLog,
         objects: &[Value],
         owners: &Owners,
-    ) -> Result<Vec<ObjectReference>> {
+    ) -> Result<Vec<Value>> {
         let mut checks = Vec::new();
         for object in objects {
             checks.push(self.check(log, object, owners));
@@ -38,8 +41,7 @@ impl Shared {
         for write in planned {
             writes.push(self.make(log, write));
         }
-        let written: Vec<Value> = stream::iter(writes).buffered(AT_A_TIME).try_collect().await?;
-        Ok(establish::object_references(&written))
+        stream::iter(writes).buffered(AT_A_TIME).try_collect().await
     }
 
     /// Decides about one object, and has the server check the write.
@@ -51,14 +53,40 @@ impl Shared {
         let current = self.plane.read(log, &gvk, "", meta::name(object)).await.context(attempted())?;
         let Some(current) = current else {
             let created = establish::created(object, owners);
-            cluster.try_create(&created, owner::DEFAULT).await.context(attempted())?;
+            let checked = cluster.try_create(&created, owner::DEFAULT).await.context(attempted())?;
+            self.check_definition(&checked).await.context(attempted())?;
             return Ok(Write::Create(created));
         };
         let updated =
             establish::updated(&current, object, owners).map_err(Error::unfit).context(attempted())?;
         let Some(updated) = updated else { return Ok(Write::Keep(current)) };
-        cluster.try_update(&updated, owner::DEFAULT).await.context(attempted())?;
+        let checked = cluster.try_update(&updated, owner::DEFAULT).await.context(attempted())?;
+        self.check_definition(&checked).await.context(attempted())?;
         Ok(Write::Update(updated))
+    }
+
+    /// Has the server check the CRD that a definition of managed resources becomes, now or when it is activated: a package
+    /// with a CRD that the server refuses is not installed.
+    async fn check_definition(&self, object: &Value) -> Result<()> {
+        if meta::kind(object) != kind::MRD {
+            return Ok(());
+        }
+        let cluster = &self.plane.cluster;
+        let definition = ManagedResourceDefinition::deserialize(object).map_err(Error::unfit)?;
+        let mut wanted = managed::crd(&definition).map_err(Error::unfit)?;
+        let checked = match cluster.get(&kinds::crd(), "", meta::name(object)).await? {
+            Some(mut live) => {
+                managed::adoption(&live, &definition).map_err(Error::unfit)?;
+                live["spec"]["versions"] = wanted["spec"]["versions"].take();
+                cluster.try_update(&live, owner::MANAGED).await
+            }
+            None => {
+                // The definition has no uid yet.
+                meta::set(&mut wanted, "ownerReferences", Value::Array(Vec::new()));
+                cluster.try_create(&wanted, owner::MANAGED).await
+            }
+        };
+        checked.map(drop)
     }
 
     async fn make(&self, log: &RunLog, write: Write) -> Result<Value> {

@@ -5,6 +5,7 @@
 //! | `reconcile` | packages: which image is current, and a revision for it |
 //! | `revision` | revisions: one run of one revision |
 //! | `establish` | how the objects of a revision are written and released |
+//! | `activation` | whether a provider is needed yet |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
 //! | `lock` | the Lock: installs packages that others depend on |
 //! | `tags` | lists of tags that registries take long for |
@@ -14,6 +15,7 @@
 //! All decisions are made by `transom_packages`; the controllers read, call it, and write. The registry is asked when the
 //! image of a package, its ImageConfigs or its pull policy say so, and never because something else changed.
 
+mod activation;
 mod dependencies;
 mod establish;
 mod lock;
@@ -36,7 +38,7 @@ use transom_packages::trust::SignatureVerifier;
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
 use transom_runner::Installer;
 use transom_xapi::ImageConfig;
-use transom_xapi::constants::{LOCK_NAME, group, kind, label};
+use transom_xapi::constants::{LOCK_NAME, condition, group, kind, label, reason};
 use transom_xapi::{Condition, conditions, metadata};
 
 /// Reads the credentials in the data of a pull secret. An error says what is wrong with it, and nothing of what is in it.
@@ -138,6 +140,7 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     let mut controller = shared.plane.controller(name.clone(), Pace::default());
     let mirror = controller.watch_own(&of.revision_gvk(), Depth::Part("image", revision_image));
     let all = mirror.clone();
+    let activation = activation::Activation::watch(&mut controller, of, mirror.clone());
     let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
     // The watch of the catalogue, so that the catalogue is up to date when a key is woken.
@@ -154,7 +157,8 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
     let established = controller.follow(|change| change.is_of_identity());
     let keys = controller.follow(|_| true);
-    controller.start(revision::Revisions::new(shared.clone(), of, name, established, keys))
+    let followed = revision::Followed { established, keys };
+    controller.start(revision::Revisions::new(shared.clone(), of, name, followed, activation))
 }
 
 fn start_lock(shared: &Arc<Shared>) -> Controller {
@@ -193,9 +197,20 @@ fn is_of_image(change: &Change<'_>) -> bool {
     change.gap || change.before.map(image) != change.after.map(image)
 }
 
-/// The image of a revision, and where it is pulled from.
+/// The image of a revision, where it is pulled from, and whether its runtime is active.
 fn revision_image(revision: &Value) -> Value {
-    json!([revision.pointer("/spec/image"), revision.pointer("/status/resolvedImage")])
+    let activity = conditions::get(&conditions::of(revision), condition::RUNTIME_ACTIVE);
+    json!([revision.pointer("/spec/image"), revision.pointer("/status/resolvedImage"), activity.reason])
+}
+
+/// What a watch keeps of a revision.
+struct KeptRevision<'r>(&'r Value);
+
+impl KeptRevision<'_> {
+    /// Whether its runtime is active.
+    fn runs(&self) -> bool {
+        self.0[2] == reason::ACTIVE_RUNTIME
+    }
 }
 
 fn locked_packages(lock: &Value) -> Value {
@@ -263,7 +278,7 @@ enum Pause {
 
 /// Marks an object that is paused. An object that was paused loses all its conditions: they are found out again.
 fn pause(plane: &Plane, controller: &str, object: &mut Value, event: &str) -> Pause {
-    use transom_xapi::constants::{condition, message, reason};
+    use transom_xapi::constants::message;
     let marked =
         conditions::get(&conditions::of(object), condition::SYNCED).reason == reason::RECONCILE_PAUSED;
     if metadata::is_paused(object) {

@@ -1,5 +1,6 @@
 //! One run of one revision: an active one is in the Lock and controls its objects, an inactive one does neither.
 
+use super::activation::{self, Activation};
 use super::establish::gvk_of;
 use super::source::is_recorded;
 use super::{Pause, Shared, bounded, mark_generation, pause, set_status};
@@ -23,10 +24,6 @@ use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, 
 use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
 
-/// Whether the CRDs of managed resources are installed by way of ManagedResourceDefinitions: not while nothing makes CRDs
-/// of these.
-const MANAGED_DEFINITIONS: bool = false;
-
 /// Why a run ends without a healthy revision.
 enum Failure {
     /// Another attempt may succeed.
@@ -43,14 +40,20 @@ impl From<ReportedError> for Failure {
 
 type Step<T> = Result<T, Failure>;
 
+/// The objects that revisions depend on.
+pub(super) struct Followed {
+    /// What the revisions established: an object that is deleted is made again.
+    pub(super) established: Arc<Following>,
+    /// The Secrets with keys that images are verified with.
+    pub(super) keys: Arc<Following>,
+}
+
 pub(super) struct Revisions {
     shared: Arc<Shared>,
     kind: PackageKind,
     name: String,
-    /// The objects of the revisions: one that is deleted is made again.
-    established: Arc<Following>,
-    /// The Secrets with keys that images are verified with.
-    keys: Arc<Following>,
+    followed: Followed,
+    activation: Activation,
     /// What this process established already, by uid and generation of the revision. When only the Lock changes, the
     /// content of these is not read again.
     settled: Mutex<HashMap<Key, (String, i64)>>,
@@ -62,7 +65,7 @@ impl Reconciler for Revisions {
         let read = plane.read(log, &self.kind.revision_gvk(), "", &key.name).await;
         let Some(mut object) = read.context("cannot get package revision")? else {
             self.forget(key);
-            self.keys.forget(key);
+            self.followed.keys.forget(key);
             return Ok(Next::Gone);
         };
         let before = object.get("status").cloned().unwrap_or_default();
@@ -90,10 +93,10 @@ impl Revisions {
         shared: Arc<Shared>,
         kind: PackageKind,
         name: String,
-        established: Arc<Following>,
-        keys: Arc<Following>,
+        followed: Followed,
+        activation: Activation,
     ) -> Self {
-        Self { shared, kind, name, established, keys, settled: Mutex::default() }
+        Self { shared, kind, name, followed, activation, settled: Mutex::default() }
     }
 
     fn settled(&self) -> MutexGuard<'_, HashMap<Key, (String, i64)>> {
@@ -102,7 +105,7 @@ impl Revisions {
 
     fn forget(&self, key: &Key) {
         self.settled().remove(key);
-        self.established.forget(key);
+        self.followed.established.forget(key);
     }
 
     /// Ends a revision. Its objects are deleted with their last owner, by the garbage collection of the server.
@@ -163,13 +166,18 @@ impl Revisions {
     ) -> Step<()> {
         let plan = self.shared.plan_image(&revision.spec.image).context("cannot get package");
         let plan = plan.with_event_reason(event::package_revision::PARSE)?;
-        self.keys.replace(key, &self.shared.key_secrets(&plan));
+        self.followed.keys.replace(key, &self.shared.key_secrets(&plan));
         let is_settled = self.is_settled(key, revision, &plan);
         if is_settled && plan.verification.is_some() {
             let verified = self.shared.verified_digest(log, object, revision, &plan).await;
             verified.context("cannot get package").with_event_reason(event::package_revision::PARSE)?;
         }
         if is_settled && let Some(resolution) = self.locked(log, revision).await? {
+            self.activation.mark(
+                &self.shared.plane,
+                object,
+                self.activation.seen(&revision.status.object_refs),
+            );
             return dependencies(object, resolution.as_ref());
         }
         self.forget(key);
@@ -196,10 +204,11 @@ impl Revisions {
                 resolution.with_event_reason(event::package_revision::RESOLVE_DEPENDENCIES)?.as_ref(),
             )?;
         }
-        let references = self.establish(key, log, object, revision, &content, &siblings).await;
-        let references = references.context("cannot establish control of object");
-        let references = references.with_event_reason(event::package_revision::SYNC)?;
-        set_status(object, "objectRefs", json!(references));
+        let established = self.establish(key, log, object, revision, &content, &siblings).await;
+        let established = established.context("cannot establish control of object");
+        let established = established.with_event_reason(event::package_revision::SYNC)?;
+        set_status(object, "objectRefs", json!(establish::object_references(&established)));
+        self.activation.mark(&self.shared.plane, object, establish::active_definitions(&established));
         self.settled().insert(key.clone(), (revision.metadata.uid.clone(), revision.metadata.generation));
         Ok(())
     }
@@ -208,7 +217,7 @@ impl Revisions {
     fn is_settled(&self, key: &Key, revision: &PackageRevision, plan: &ImagePlan) -> bool {
         let now = (revision.metadata.uid.clone(), revision.metadata.generation);
         let exists = |reference: &ObjectReference| {
-            let mirror = gvk_of(reference).and_then(|gvk| self.established.mirror(&gvk));
+            let mirror = gvk_of(reference).and_then(|gvk| self.followed.established.mirror(&gvk));
             let seen = mirror.and_then(|mirror| mirror.get(&Key::new("", reference.name.as_str())));
             seen.is_some_and(|seen| *seen.uid == *reference.uid && !seen.deleting)
         };
@@ -321,20 +330,20 @@ impl Revisions {
         revision: &PackageRevision,
         content: &Content,
         siblings: &[Value],
-    ) -> Result<Vec<ObjectReference>> {
+    ) -> Result<Vec<Value>> {
         let owners = owners(object, siblings)?;
         let installation = &revision.spec.installation;
-        let mut objects = establish::objects(content, MANAGED_DEFINITIONS);
+        let mut objects = establish::objects(content);
         for object in &mut objects {
             establish::add_common(object, &installation.common_labels, &installation.common_annotations);
-            establish::with_webhooks(object, None).map_err(Error::unfit)?;
+            establish::with_webhooks(object, &owners.package, None).map_err(Error::unfit)?;
         }
         // Followed before they are read, so that no deletion is missed.
         let followed = objects.iter().filter_map(|object| {
             let (gvk, name) = (meta::gvk(object)?, meta::name(object).to_owned());
             Some(Dependency::Named { gvk, namespace: String::new(), name })
         });
-        self.established.replace(key, &followed.collect::<BTreeSet<_>>());
+        self.followed.established.replace(key, &followed.collect::<BTreeSet<_>>());
         self.shared.establish(log, &objects, &owners).await
     }
 
@@ -348,9 +357,7 @@ impl Revisions {
         }
         let mut all = vec![Condition::revision_healthy()];
         if self.kind == PackageKind::Provider {
-            let words = "the controllers of a Provider are not run yet: its managed resources can be created, and nothing \
-                         acts on them";
-            all.push(Condition::runtime_unhealthy(words));
+            all.push(activation::runtime_health(object));
         }
         mark_generation(plane, object, all);
     }

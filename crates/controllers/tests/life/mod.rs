@@ -13,6 +13,7 @@ mod edges;
 mod environment;
 mod faults;
 mod fixture;
+mod managed;
 mod namespaced;
 mod overload;
 mod packages;

@@ -10,16 +10,15 @@ use transom_xapi::function::is_capable;
 use transom_xapi::package::ACTIVE;
 
 /// The capability of providers whose managed resources are defined when they are needed.
-const SAFE_START: &str = "safe-start";
+pub(super) const SAFE_START: &str = "safe-start";
 /// Kinds of providers that are no managed resources.
 const NOT_MANAGED: [&str; 4] =
     ["ProviderConfig", "ClusterProviderConfig", "ProviderConfigUsage", "ClusterProviderConfigUsage"];
 
-/// The objects that an active revision of a package controls, in the order of the package. With `managed`, the CRDs of a
-/// provider's managed resources become ManagedResourceDefinitions; they are active unless the provider is capable of
-/// starting without them.
-pub fn objects(package: &Package, managed: bool) -> Vec<Value> {
-    let converts = managed && package.kind == PackageKind::Provider;
+/// The objects that an active revision of a package controls, in the order of the package. The CRDs of a provider's managed
+/// resources become ManagedResourceDefinitions; they are active unless the provider is capable of starting without them.
+pub fn objects(package: &Package) -> Vec<Value> {
+    let converts = package.kind == PackageKind::Provider;
     let active = !is_capable(&package.meta.capabilities, SAFE_START);
     let ours = package.objects.iter().filter(|object| established(package.kind, &object.gvk.group_kind()));
     let object = |object: &PackageObject| {
@@ -77,18 +76,17 @@ mod tests {
     #[test]
     fn managed_resources_are_defined_by_their_own_kind() {
         let (crd, mrd) = ("CustomResourceDefinition", "ManagedResourceDefinition");
-        let converted = objects(&package("Provider", ""), true);
+        let converted = objects(&package("Provider", ""));
         assert_eq!(kinds(&converted), [(mrd, Some("Active")), (crd, None), (crd, None)]);
         assert_eq!(meta::api_version(&converted[0]), "apiextensions.crossplane.io/v1alpha1");
         assert!(converted[0].get("status").is_none() && converted[1].get("status").is_some());
-        let safe = objects(&package("Provider", "SafeStart"), true);
+        let safe = objects(&package("Provider", "SafeStart"));
         assert_eq!(kinds(&safe), [(mrd, None), (crd, None), (crd, None)]);
-        assert_eq!(kinds(&objects(&package("Provider", ""), false)), [(crd, None); 3]);
     }
 
     #[test]
     fn only_what_belongs_to_the_kind_of_package_is_established() {
-        assert_eq!(kinds(&objects(&package("Configuration", ""), true)), [("Composition", None)]);
-        assert!(objects(&package("Function", ""), true).is_empty());
+        assert_eq!(kinds(&objects(&package("Configuration", ""))), [("Composition", None)]);
+        assert!(objects(&package("Function", "")).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! Webhooks in packages: they lead to the package's own server.
 
+use super::Owner;
 use serde_json::{Value, json};
 use transom_object::meta;
 
@@ -13,57 +14,56 @@ pub struct WebhookServer {
     pub ca_bundle: String,
     /// The namespace of its Service.
     pub namespace: String,
-    /// The name of the package and of its Service.
-    pub package: String,
-    /// The kind of the package.
-    pub package_kind: String,
 }
 
-/// A definition whose versions are converted by a server that has no certificate yet.
+/// A CRD whose versions a server of the package converts, while there is no such server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cannot deploy a CRD with webhook conversion strategy without having a TLS bundle: {kind} {name}")]
-pub struct NoCertificate {
-    /// The kind of the definition.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
+#[error(
+    "cannot deploy a CRD with webhook conversion strategy without having a TLS bundle: the versions of {} are converted \
+     by the package's own server, which does not run",
+    transom_object::quote::quote(crd)
+)]
+pub struct NoServer {
+    /// The name of the CRD.
+    pub crd: String,
 }
 
-/// Points the webhooks of an object to a package's server. Configurations of webhooks are named after the package, because
-/// generators give all of them the same name; without a server they stay as they are.
-pub fn with_webhooks(object: &mut Value, server: Option<&WebhookServer>) -> Result<(), NoCertificate> {
+/// Points the webhooks of an object to the server of a package. Its Service is named after the package. So are
+/// configurations of webhooks, because generators give all of them the same name; without a server they are not changed
+/// otherwise.
+pub fn with_webhooks(
+    object: &mut Value,
+    package: &Owner,
+    server: Option<&WebhookServer>,
+) -> Result<(), NoServer> {
     match meta::kind(object) {
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
+            meta::set_name(object, &format!("crossplane-{}-{}", package.kind.to_lowercase(), package.name));
             if let Some(server) = server {
-                configure(object, server);
+                configure(object, package, server);
             }
             Ok(())
         }
-        "CustomResourceDefinition" | "ManagedResourceDefinition" => convert(object, server),
+        "CustomResourceDefinition" | "ManagedResourceDefinition" => convert(object, package, server),
         _ => Ok(()),
     }
 }
 
-fn configure(object: &mut Value, server: &WebhookServer) {
-    let name = format!("crossplane-{}-{}", server.package_kind.to_lowercase(), server.package);
-    meta::set_name(object, &name);
+fn configure(object: &mut Value, package: &Owner, server: &WebhookServer) {
     let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
     for webhook in webhooks.into_iter().flatten().filter(|webhook| webhook.is_object()) {
-        point(&mut webhook["clientConfig"], server);
+        point(&mut webhook["clientConfig"], package, server);
     }
 }
 
-fn convert(object: &mut Value, server: Option<&WebhookServer>) -> Result<(), NoCertificate> {
+fn convert(object: &mut Value, package: &Owner, server: Option<&WebhookServer>) -> Result<(), NoServer> {
     if object.pointer("/spec/conversion/strategy").and_then(Value::as_str) != Some("Webhook") {
         return Ok(());
     }
-    let Some(server) = server else {
-        let (kind, name) = (meta::kind(object).to_owned(), meta::name(object).to_owned());
-        return Err(NoCertificate { kind, name });
-    };
+    let server = server.ok_or_else(|| NoServer { crd: meta::name(object).to_owned() })?;
     let conversion = &mut object["spec"]["conversion"];
     let webhook = child(conversion, "webhook");
-    point(child(webhook, "clientConfig"), server);
+    point(child(webhook, "clientConfig"), package, server);
     Ok(())
 }
 
@@ -76,13 +76,13 @@ fn child<'v>(value: &'v mut Value, field: &str) -> &'v mut Value {
 }
 
 /// Fields of the Service beyond its name and port, such as the path, stay.
-fn point(config: &mut Value, server: &WebhookServer) {
+fn point(config: &mut Value, package: &Owner, server: &WebhookServer) {
     if !config.is_object() {
         *config = json!({});
     }
     config["caBundle"] = server.ca_bundle.clone().into();
     let service = child(config, "service");
-    service["name"] = server.package.clone().into();
+    service["name"] = package.name.clone().into();
     service["namespace"] = server.namespace.clone().into();
     service["port"] = PORT.into();
 }
@@ -92,12 +92,13 @@ mod tests {
     use super::*;
 
     fn server() -> WebhookServer {
-        WebhookServer {
-            ca_bundle: "Q0E=".to_owned(),
-            namespace: "crossplane-system".to_owned(),
-            package: "provider-x".to_owned(),
-            package_kind: "Provider".to_owned(),
-        }
+        WebhookServer { ca_bundle: "Q0E=".to_owned(), namespace: "crossplane-system".to_owned() }
+    }
+
+    fn package() -> Owner {
+        Owner::of(
+            &json!({"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": "provider-x"}}),
+        )
     }
 
     fn client(path: Option<&str>) -> Value {
@@ -114,28 +115,29 @@ mod tests {
             "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "webhook"},
             "webhooks": [{"name": "a", "clientConfig": {"service": {"name": "x", "path": "/p"}}}, {"name": "b"}],
         });
-        let untouched = object.clone();
-        with_webhooks(&mut object, None).unwrap();
-        assert_eq!(object, untouched);
-        with_webhooks(&mut object, Some(&server())).unwrap();
+        let webhooks = object["webhooks"].clone();
+        with_webhooks(&mut object, &package(), None).unwrap();
+        assert_eq!(meta::name(&object), "crossplane-provider-provider-x");
+        assert_eq!(object["webhooks"], webhooks);
+        with_webhooks(&mut object, &package(), Some(&server())).unwrap();
         assert_eq!(meta::name(&object), "crossplane-provider-provider-x");
         assert_eq!(object["webhooks"][0]["clientConfig"], client(Some("/p")));
         assert_eq!(object["webhooks"][1]["clientConfig"], client(None));
     }
 
     #[test]
-    fn conversions_need_a_certificate() {
+    fn conversions_need_a_server() {
         let definition = |strategy: &str| {
             let spec = json!({"conversion": {"strategy": strategy}});
             json!({"kind": "CustomResourceDefinition", "metadata": {"name": "c"}, "spec": spec})
         };
         let mut plain = definition("None");
-        with_webhooks(&mut plain, None).unwrap();
+        with_webhooks(&mut plain, &package(), None).unwrap();
         assert_eq!(plain, definition("None"));
         let mut converted = definition("Webhook");
-        let error = with_webhooks(&mut converted, None).unwrap_err().to_string();
-        assert!(error.ends_with("CustomResourceDefinition c"), "{error}");
-        with_webhooks(&mut converted, Some(&server())).unwrap();
+        let error = with_webhooks(&mut converted, &package(), None).unwrap_err().to_string();
+        assert!(error.contains("the versions of \"c\" are converted"), "{error}");
+        with_webhooks(&mut converted, &package(), Some(&server())).unwrap();
         assert_eq!(converted["spec"]["conversion"]["webhook"]["clientConfig"], client(None));
     }
 }

@@ -92,6 +92,11 @@ pub(crate) struct ControllerArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
     pub(crate) enable_dependency_version_downgrades: bool,
 
+    /// What the ManagedResourceActivationPolicy named default activates, which is made if it does not exist; may be
+    /// repeated, and empty for no such policy
+    #[arg(long = "activation", default_value = "*", value_name = "PATTERN")]
+    pub(crate) activations: Vec<String>,
+
     /// Certificates (tls.crt, tls.key, ca.crt) to call functions with over mutual TLS; plain text without
     #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
     pub(crate) tls_client_certs_dir: Option<PathBuf>,
@@ -146,6 +151,7 @@ impl ControllerArgs {
             namespace: self.namespace.clone(),
             dependency_upgrades: self.enable_dependency_version_upgrades,
             dependency_downgrades: self.enable_dependency_version_downgrades,
+            activations: self.activations.iter().filter(|pattern| !pattern.is_empty()).cloned().collect(),
             ..transom_controllers::Options::default()
         }
     }

@@ -2,6 +2,7 @@
 //! Crossplane's; `crates/controllers/tests/scenarios.txt` has the whole list, with reasons for those that are not here.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod activation;
 mod claims;
 mod composing;
 mod definitions;

@@ -130,6 +130,6 @@ async fn a_provider_brings_its_kinds_and_says_that_it_does_not_run() {
     assert_eq!(revision["spec"]["tlsServerSecretName"], "p-tls-server");
     let provider = plane.until(PROVIDER, "p", |p| message_of(p, "Healthy").contains("not run yet")).await;
     assert_eq!(reason_of(&provider, "Installed"), "ActivePackageRevision");
-    let crd = plane.get("apiextensions.k8s.io/v1/CustomResourceDefinition", "buckets.p.io").await.unwrap();
+    let crd = plane.until("apiextensions.k8s.io/v1/CustomResourceDefinition", "buckets.p.io", |_| true).await;
     assert_eq!(transom_object::meta::controller_of(&crd).unwrap().name, name);
 }

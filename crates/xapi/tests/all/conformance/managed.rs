@@ -1,10 +1,10 @@
-//! Policies that activate definitions of managed resources.
+//! Definitions of managed resources, and policies that activate them.
 
 use super::{Case, Check, Outcome, equal, flag};
 use serde::Deserialize;
 use serde_json::Value;
-use transom_xapi::ManagedResourceActivationPolicy;
-use transom_xapi::managed::{ActivationPolicyStatus, matches_pattern};
+use transom_xapi::managed::{ActivationPolicyStatus, crd, matches_pattern};
+use transom_xapi::{ManagedResourceActivationPolicy, ManagedResourceDefinition};
 
 pub const TABLES: &[(&str, Check)] = &[
     ("core/apis_apiextensions_v1alpha1/mrd_policy_types/TestActivationPolicyMatch", matches),
@@ -16,6 +16,7 @@ pub const TABLES: &[(&str, Check)] = &[
         "core/apis_apiextensions_v1alpha1/mrd_policy_types/TestManagedResourceActivationPolicyStatusAppendActivated",
         append_activated,
     ),
+    ("core/internal_controller_apiextensions_managed/crd/TestCRDAsUnstructured", as_crd),
 ];
 
 /// An absent text is the empty one.
@@ -36,4 +37,12 @@ fn append_activated(case: &Case<'_>) -> Outcome {
     let mut status = ActivationPolicyStatus::deserialize(case.input("status")).unwrap();
     status.append_activated(text(case.input("name")));
     equal(&status.activated, &transom_object::json::strings(&case.expected()["activated"]))
+}
+
+fn as_crd(case: &Case<'_>) -> Outcome {
+    let definition = ManagedResourceDefinition::deserialize(case.input("mrd")).unwrap();
+    match (crd(&definition), case.error()) {
+        (Ok(crd), None) => equal(&crd, &case.expected()["crd"]),
+        (made, error) => equal(&made.is_err(), &error.is_some()),
+    }
 }
