@@ -4,6 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`encoding`] | base64, base32, hexadecimal |
+//! | [`gzip`] | compress/gzip at its fastest level, byte for byte |
 //! | [`json`] | how encoding/json writes numbers and strings |
 //! | [`regexp`] | regular expressions (RE2's syntax), on the `regex` crate |
 //! | [`semver`] | versions and constraints by Masterminds/semver |
@@ -16,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod encoding;
+pub mod gzip;
 pub mod json;
 pub mod regexp;
 pub mod semver;

@@ -52,3 +52,16 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+/// The innermost cause of an error, without the number that the system has for it.
+pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    let text = cause.to_string();
+    match text.split_once(" (os error ") {
+        Some((words, _)) => words[..1].to_lowercase() + &words[1..],
+        None => text,
+    }
+}

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`remote`] | registries over HTTP: pulling, pushing, tags, authentication |
 //! | [`layout`] | OCI layouts, folders of `*.xpkg` files and bundle files in place of registries |
+//! | [`mounts`] | registries, of which folders and files stand in for some or all |
 //! | [`tarball`] | `docker save` archives: what `xpkg build` writes and `xpkg push` reads |
 //! | [`cache`] | packages on disk by digest |
 //! | [`credentials`] | pull secrets, Docker's configuration, credential helpers |
@@ -25,6 +26,7 @@ pub mod image;
 mod image_parts;
 pub mod layer;
 pub mod layout;
+pub mod mounts;
 pub mod package;
 pub mod remote;
 pub mod signature;

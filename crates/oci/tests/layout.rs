@@ -2,8 +2,10 @@
 
 use crate::images::{CONFIG, INDEX, MANIFEST, image, index, package_layer, tar};
 use std::path::Path;
+use std::sync::Arc;
 use transom_oci::layer::LayerLimits;
 use transom_oci::layout::{BundleWriter, LocalRegistry};
+use transom_oci::mounts::Mounts;
 use transom_oci::tarball::{Package, build, write};
 use transom_oci::testing::{Server, client};
 use transom_packages::{Digest, Reference, Registry, RegistryErrorKind};
@@ -182,4 +184,49 @@ async fn what_is_neither_is_refused_with_a_reason() {
     assert!(refused(&file).await.contains("no manifest.json"));
     std::fs::write(&file, tar(&[("index.json", b'0', b"[]")])).unwrap();
     assert!(refused(&file).await.contains("index.json"));
+}
+
+#[tokio::test]
+async fn a_file_stands_in_for_the_registries_below_a_prefix() {
+    let server = Server::start().await;
+    let stored = server.store("v1", &image(CONFIG, &[package_layer("content")], true));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bundle.tar");
+    let mut writer = BundleWriter::create(&path).await.unwrap();
+    writer.add(&client(), &server.reference("v1"), &[]).await.unwrap();
+    writer.mark_root(&server.reference("v1"));
+    writer.finish().await.unwrap();
+    let local = Arc::new(open(&path).await);
+    let packages = local.packages();
+    assert_eq!(packages.len(), 1);
+    assert!(packages[0].root && packages[0].reference == Some(server.reference("v1")), "{packages:?}");
+
+    let at = |source: &str, tag: &str| Reference {
+        tag: Some(tag.to_owned()),
+        ..Reference::parse_source(source).unwrap()
+    };
+    let mut mounts = Mounts::new();
+    mounts.add(Some("mirror.example.org/all/"), local.clone());
+    let inside = at("mirror.example.org/all/acme/package", "v1");
+    let digest = mounts.resolve(&inside, &[]).await.unwrap();
+    assert_eq!(Some(&digest), stored.digest.as_ref());
+    assert_eq!(mounts.fetch(&inside.at(digest), &[]).await.unwrap().content, "content");
+    assert_eq!(mounts.tags(&inside, &[]).await.unwrap(), ["v1"]);
+    for outside in ["mirror.example.org/aller/acme/package", "other.example.org/acme/package"] {
+        let error = mounts.resolve(&at(outside, "v1"), &[]).await.unwrap_err();
+        assert_eq!(error.kind, RegistryErrorKind::NotFound, "{error}");
+        assert!(error.message.contains("no registry may be asked"), "{error}");
+    }
+    let missing = mounts.resolve(&at("mirror.example.org/all/acme/other", "v1"), &[]).await.unwrap_err();
+    assert!(missing.message.contains("bundle.tar"), "{missing}");
+
+    // Registries answer for all else, and for nothing that something stands in for.
+    let mounts = mounts.over(Arc::new(client()));
+    assert!(mounts.resolve(&server.reference("v1"), &[]).await.is_ok());
+    drop(server);
+    assert!(mounts.resolve(&inside, &[]).await.is_ok());
+    let mut all = Mounts::new().over(Arc::new(client()));
+    all.add(None, local);
+    assert!(all.tags(&at("any.example.org/acme/package", "v1"), &[]).await.is_err());
+    assert_eq!(all.tags(&packages[0].reference.clone().unwrap(), &[]).await.unwrap(), ["v1"]);
 }

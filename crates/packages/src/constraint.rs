@@ -69,6 +69,13 @@ pub fn versions<S: AsRef<str>>(tags: &[S]) -> Vec<Version> {
     versions
 }
 
+/// The complete versions that a constraint names, as tags: what there is of a package that no registry has to be asked for.
+pub fn named_versions(constraint: &str) -> impl Iterator<Item = String> {
+    let words = constraint.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+')));
+    let versions = words.map(|word| word.trim_start_matches('v')).filter(|word| word.split('.').count() >= 3);
+    versions.map(|version| format!("v{version}"))
+}
+
 /// The highest version in all ranges: what is installed first.
 pub fn highest<'v>(versions: &'v [Version], all: &[&VersionConstraint]) -> Option<&'v Version> {
     versions.iter().rev().find(|version| all.iter().all(|constraint| constraint.covers(version)))

@@ -2,13 +2,14 @@
 
 use crate::db::Db;
 use crate::failure::Failure;
+use crate::former;
 use crate::function::Function;
 use crate::render::Render;
 use crate::up::Up;
 use crate::xpkg::Xpkg;
-use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -56,65 +57,32 @@ Examples:
 Examples:
   transom version")]
     Version,
-    #[command(subcommand, hide = true)]
-    Composition(Composition),
-    #[command(subcommand, hide = true)]
-    Beta(Beta),
-}
-
-/// Work with Compositions.
-#[derive(Subcommand)]
-pub(crate) enum Composition {
-    Render(Box<Render>),
-}
-
-/// The former names of commands that were in beta.
-#[derive(Subcommand)]
-pub(crate) enum Beta {
-    Render(Box<Render>),
 }
 
 /// The exit code for a wrong command line, as of Crossplane's own.
 const USAGE_ERROR: u8 = 80;
 
-/// Prints help to stdout, and errors of the command line to stderr.
-pub(crate) fn explain(mut usage: clap::Error) -> ExitCode {
-    remove_hidden_suggestions(&mut usage);
-    // If printing fails there is nowhere left to report that.
-    let _ = usage.print();
-    if usage.use_stderr() { ExitCode::from(USAGE_ERROR) } else { ExitCode::SUCCESS }
-}
-
-/// Removes commands that the help does not list from the suggestions of an error.
-fn remove_hidden_suggestions(usage: &mut clap::Error) {
-    let suggested = match usage.get(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(names)) => names.clone(),
-        Some(ContextValue::String(name)) => vec![name.clone()],
-        _ => return,
-    };
-    let hidden: Vec<String> = Cli::command()
-        .get_subcommands()
-        .filter(|command| command.is_hide_set())
-        .map(|command| command.get_name().to_owned())
-        .collect();
-    let listed: Vec<String> = suggested.into_iter().filter(|name| !hidden.contains(name)).collect();
-    match listed.is_empty() {
-        true => drop(usage.remove(ContextKind::SuggestedSubcommand)),
-        false => drop(usage.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(listed))),
+/// Reads the command line, whatever names its command had before. Otherwise the process ends with this code: help was
+/// printed to stdout, or an error of the command line to stderr.
+pub(crate) fn read(arguments: Vec<OsString>) -> Result<Cli, ExitCode> {
+    let (arguments, notice) = former::translate(arguments).map_err(|failure| {
+        failure.report();
+        ExitCode::from(USAGE_ERROR)
+    })?;
+    if let Some(notice) = notice {
+        anstream::eprintln!("notice: {notice}");
     }
+    Cli::try_parse_from(arguments).map_err(|usage| {
+        // If printing fails there is nowhere left to report that.
+        let _ = usage.print();
+        if usage.use_stderr() { ExitCode::from(USAGE_ERROR) } else { ExitCode::SUCCESS }
+    })
 }
 
 pub(crate) fn complete(shell: Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut without_hidden(), "transom", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), "transom", &mut script);
     print(&script)
-}
-
-/// The command line without commands that the help does not list.
-fn without_hidden() -> clap::Command {
-    let all = Cli::command();
-    let commands = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    clap::Command::new("transom").version(env!("CARGO_PKG_VERSION")).subcommands(commands)
 }
 
 pub(crate) fn print_version() -> Result<ExitCode, Failure> {
@@ -145,25 +113,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    /// The error for a wrong command line.
-    fn error(arguments: &[&str]) -> String {
-        let mut usage = match Cli::try_parse_from([&["transom"], arguments].concat()) {
-            Ok(_) => panic!("{arguments:?} is understood"),
-            Err(usage) => usage,
-        };
-        remove_hidden_suggestions(&mut usage);
-        usage.render().to_string()
-    }
-
-    #[test]
-    fn hidden_commands_are_not_suggested() {
-        assert!(error(&["rendr"]).contains("'render'"), "{}", error(&["rendr"]));
-        for hidden in ["compositon", "bets"] {
-            let error = error(&[hidden]);
-            assert!(!error.contains("'composition'") && !error.contains("'beta'"), "{error}");
-        }
     }
 
     fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, String)>) {

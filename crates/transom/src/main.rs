@@ -5,6 +5,7 @@
 mod cli;
 mod db;
 mod failure;
+mod former;
 mod function;
 mod logging;
 mod plane;
@@ -12,23 +13,20 @@ mod render;
 mod up;
 mod xpkg;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::read(std::env::args_os().collect()) {
         Ok(cli) => cli,
-        Err(usage) => return cli::explain(usage),
+        Err(code) => return code,
     };
     let outcome = match cli.command {
         cli::Command::Up(options) => up::run(&options),
         cli::Command::Db(command) => db::run(command),
-        cli::Command::Render(options)
-        | cli::Command::Composition(cli::Composition::Render(options))
-        | cli::Command::Beta(cli::Beta::Render(options)) => render::run(*options),
+        cli::Command::Render(options) => render::run(*options),
         cli::Command::Function(command) => function::run(command),
         cli::Command::Xpkg(command) => xpkg::run(command),
         cli::Command::Completion { shell } => cli::complete(shell),

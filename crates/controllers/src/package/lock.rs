@@ -12,6 +12,7 @@ use std::time::Duration;
 use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
 use transom_object::{GroupVersion, GroupVersionKind};
 use transom_packages::PackageKind;
+use transom_packages::constraint::named_versions;
 use transom_packages::lock::LockPackage;
 use transom_packages::lock::graph::Graph;
 use transom_packages::lock::resolve::{Problem, resolve_revision};
@@ -228,7 +229,7 @@ impl Locks {
             return None;
         }
         let named: Vec<String> =
-            need.parents.iter().flat_map(|parent| versions_in(&parent.constraint)).collect();
+            need.parents.iter().flat_map(|parent| named_versions(&parent.constraint)).collect();
         let choice = solver::choose(need, &named, self.mode()).ok()?;
         choice.unsatisfied.is_empty().then_some(choice.action)
     }
@@ -304,13 +305,6 @@ fn gvk(api_version: &str, kind: &str) -> Result<GroupVersionKind> {
     let version = GroupVersion::parse(api_version);
     let version = version.ok_or_else(|| Error::unfit(format!("{api_version:?} is not an apiVersion")))?;
     Ok(version.with_kind(kind))
-}
-
-/// The complete versions that a constraint names, as tags.
-fn versions_in(constraint: &str) -> impl Iterator<Item = String> {
-    let words = constraint.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+')));
-    let versions = words.map(|word| word.trim_start_matches('v')).filter(|word| word.split('.').count() >= 3);
-    versions.map(|version| format!("v{version}"))
 }
 
 fn wanted_by(need: &Need) -> String {

@@ -207,19 +207,31 @@ impl Cluster {
 
     /// Applies an intent by server-side apply, and takes fields from other managers.
     pub async fn apply(&self, intent: &Value, owner: &str) -> Result<Value> {
-        self.apply_to(intent, owner, "").await
+        self.apply_to(intent, owner, "", Persist::Yes).await
+    }
+
+    /// Has the server check an apply without making it. Returns the object as it would be stored.
+    pub async fn try_apply(&self, intent: &Value, owner: &str) -> Result<Value> {
+        self.apply_to(intent, owner, "", Persist::No).await
     }
 
     /// Applies the status of an intent by server-side apply, and takes fields from other managers.
     pub async fn apply_status(&self, intent: &Value, owner: &str) -> Result<Value> {
-        self.apply_to(intent, owner, "/status").await
+        self.apply_to(intent, owner, "/status", Persist::Yes).await
     }
 
-    async fn apply_to(&self, intent: &Value, owner: &str, subresource: &str) -> Result<Value> {
+    async fn apply_to(
+        &self,
+        intent: &Value,
+        owner: &str,
+        subresource: &str,
+        persist: Persist,
+    ) -> Result<Value> {
         let kind = self.kind(&gvk_of(intent)?).await?;
         let path = kind.object(meta::namespace(intent), meta::name(intent)) + subresource;
         let query = Query::default().with("fieldManager", owner).with("force", "true");
-        self.written(Persist::Yes, self.send("PATCH", query.on(path), APPLY, encode(intent)).await)
+        let query = query.with("dryRun", persist.dry_run());
+        self.written(persist, self.send("PATCH", query.on(path), APPLY, encode(intent)).await)
     }
 
     /// Changes an object by a JSON merge patch.

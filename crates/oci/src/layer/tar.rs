@@ -256,6 +256,10 @@ fn read_records(mut records: &[u8], extensions: &mut Extensions) -> io::Result<(
 /// The header that Go's `archive/tar` writes for a file with mode 0644 and nothing else set. Names have at most 100
 /// bytes: all names written here are digests and fixed names.
 pub(crate) fn go_header(name: &str, size: u64) -> io::Result<Block> {
+    go_header_of_mode(name, size, 0o644)
+}
+
+fn go_header_of_mode(name: &str, size: u64, mode: u32) -> io::Result<Block> {
     if name.len() > 100 || size >= 1 << 33 {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -265,7 +269,7 @@ pub(crate) fn go_header(name: &str, size: u64) -> io::Result<Block> {
     let mut block = [0; BLOCK_BYTES];
     let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, name.as_bytes());
-    put(100, b"0000644\x000000000\x000000000\0");
+    put(100, format!("{mode:07o}\x000000000\x000000000\0").as_bytes());
     put(124, format!("{size:011o}\x0000000000000\0").as_bytes());
     put(156, b"0");
     put(257, b"ustar\x0000");
@@ -282,8 +286,8 @@ pub(crate) fn padding(size: u64) -> &'static [u8] {
 }
 
 /// A tar archive of one file, as Go writes it.
-pub(crate) fn single_file(name: &str, content: &[u8]) -> io::Result<Vec<u8>> {
-    let mut archive = go_header(name, content.len() as u64)?.to_vec();
+pub(crate) fn single_file(name: &str, content: &[u8], mode: u32) -> io::Result<Vec<u8>> {
+    let mut archive = go_header_of_mode(name, content.len() as u64, mode)?.to_vec();
     archive.extend_from_slice(content);
     archive.extend_from_slice(padding(content.len() as u64));
     archive.extend_from_slice(&[0; 2 * BLOCK_BYTES]);
@@ -298,10 +302,10 @@ mod tests {
     #[test]
     fn an_archive_has_the_bytes_that_go_writes() {
         // From Go's archive/tar, through go-containerregistry v0.21.6.
-        let archive = single_file("package.yaml", b"---\nkind: <A&B>\n---\n").unwrap();
+        let archive = single_file("package.yaml", b"---\nkind: <A&B>\n---\n", 0o644).unwrap();
         let expected = "sha256:fdabcdbee555a6d0fab595356de57ecd216f620d385096f9b12c28f9099c9a50";
         assert_eq!(Digest::of(&archive).as_str(), expected);
-        let archive = single_file(".up/examples.yaml", b"example: 1\n").unwrap();
+        let archive = single_file(".up/examples.yaml", b"example: 1\n", 0o644).unwrap();
         let expected = "sha256:7ae98061d371025eb3f9a82ecf0fa50cb2b3ea3f16a07709cd7fe1849557a819";
         assert_eq!(Digest::of(&archive).as_str(), expected);
     }
@@ -310,9 +314,9 @@ mod tests {
     fn long_names_and_pax_records_are_read() {
         let long = "d/".repeat(80) + "package.yaml";
         let mut archive = extension(b'L', long.as_bytes());
-        archive.extend(single_file("short", b"one").unwrap()[..1024].to_vec());
+        archive.extend(single_file("short", b"one", 0o644).unwrap()[..1024].to_vec());
         archive.extend(extension(b'x', b"20 path=package.yaml\n".get(..).unwrap()));
-        archive.extend(single_file("other", b"two").unwrap());
+        archive.extend(single_file("other", b"two", 0o644).unwrap());
         let mut reader = TarReader::new(archive.as_slice());
         assert_eq!(reader.next().unwrap().unwrap().path, long);
         // The record's length is wrong by one: refused, not misread.

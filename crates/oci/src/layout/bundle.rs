@@ -1,7 +1,7 @@
 //! Writes a bundle: a tar archive of an OCI layout, so that other tools read it as well. Blobs come first, the index
 //! last; the file has its name only when it is complete.
 
-use super::{REF_NAME, full_name};
+use super::{REF_NAME, ROOT, full_name};
 use crate::failure::{file, invalid};
 use crate::image::{Descriptor, Document, Index, media_type};
 use crate::image_parts::references;
@@ -61,10 +61,7 @@ impl BundleWriter {
     ) -> Result<Digest, RegistryError> {
         let manifest = source.manifest(reference, with).await?;
         self.add_manifest(source, reference, &manifest, with).await?;
-        let name = match (&reference.tag, &reference.digest) {
-            (None, Some(digest)) => format!("{}@{digest}", reference.source()),
-            _ => full_name(reference),
-        };
+        let name = name_of(reference);
         // The media type in an index must be the one that the manifest has.
         let (declared, default) =
             match Document::parse(&manifest.bytes).map_err(|problem| invalid(reference, problem))? {
@@ -77,6 +74,14 @@ impl BundleWriter {
         descriptor.annotations.insert(REF_NAME.to_owned(), name.clone());
         self.index.insert(name, descriptor);
         Ok(manifest.digest)
+    }
+
+    /// Marks what was added under a reference as what the bundle is made for: this is installed from it, with what it
+    /// depends on.
+    pub fn mark_root(&mut self, reference: &Reference) {
+        if let Some(descriptor) = self.index.get_mut(&name_of(reference)) {
+            descriptor.annotations.insert(ROOT.to_owned(), "true".to_owned());
+        }
     }
 
     /// Adds the signatures and attestations of a digest, at tags and as referrers, where there are any. Returns how
@@ -212,6 +217,14 @@ fn index_of(manifests: Vec<Descriptor>) -> Index {
         manifests,
         annotations: BTreeMap::new(),
         other: BTreeMap::new(),
+    }
+}
+
+/// What an image is called in the index.
+fn name_of(reference: &Reference) -> String {
+    match (&reference.tag, &reference.digest) {
+        (None, Some(digest)) => format!("{}@{digest}", reference.source()),
+        _ => full_name(reference),
     }
 }
 

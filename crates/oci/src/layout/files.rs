@@ -1,6 +1,6 @@
 //! A folder of `*.xpkg` files.
 
-use super::{full_name, tag_of};
+use super::{LocalPackage, full_name, tag_of};
 use crate::failure::{file, invalid};
 use crate::image_parts::ImageParts;
 use crate::source::Part;
@@ -53,6 +53,16 @@ impl Files {
         self.images.iter().flat_map(label).collect()
     }
 
+    pub(super) fn packages(&self) -> Vec<LocalPackage> {
+        let package = |named: &Named| LocalPackage {
+            digest: named.image.digest.clone(),
+            reference: named.names.iter().find_map(|name| Reference::parse(name).ok()),
+            stem: named.stem.clone(),
+            root: false,
+        };
+        self.images.iter().map(package).collect()
+    }
+
     pub(super) fn find(&self, reference: &Reference) -> Option<&ImageParts> {
         let image = |named: &Named| match &reference.digest {
             Some(digest) => named.image.digest == *digest,
@@ -88,7 +98,7 @@ impl Files {
 
 /// The tag in `NAME-TAG`, if the name is the reference's. A version begins with a digit, perhaps after a `v`, so that
 /// `platform-aws-v1` is not a version of `platform`.
-fn stem_tag<'a>(stem: &'a str, reference: &Reference) -> Option<&'a str> {
+pub(super) fn stem_tag<'a>(stem: &'a str, reference: &Reference) -> Option<&'a str> {
     let last = reference.repository.rsplit('/').next().unwrap_or_default();
     let whole = reference.repository.replace('/', "-");
     [whole.as_str(), last].into_iter().find_map(|name| {

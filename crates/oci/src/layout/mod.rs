@@ -25,6 +25,28 @@ pub use bundle::BundleWriter;
 
 /// The annotation that names an image in `index.json`.
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
+/// The annotation in `index.json` of the packages that a bundle was made for; the others are their dependencies.
+const ROOT: &str = "transom.io/bundle-root";
+
+/// A package in a folder or file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalPackage {
+    /// The digest of its manifest or index.
+    pub digest: Digest,
+    /// Its reference, if the place knows it.
+    pub reference: Option<Reference>,
+    /// The name of its file without the ending. A file of several packages names none of them.
+    pub stem: Option<String>,
+    /// Whether the bundle was made for it.
+    pub root: bool,
+}
+
+impl LocalPackage {
+    /// The tag that the name of its file has, if the file is named after this source.
+    pub fn tag_for<'a>(&'a self, source: &Reference) -> Option<&'a str> {
+        self.stem.as_ref().and_then(|stem| files::stem_tag(stem, source))
+    }
+}
 
 /// A folder or file in place of a registry.
 pub struct LocalRegistry {
@@ -53,6 +75,19 @@ impl LocalRegistry {
             Content::Layout(layout) => layout.names(),
             Content::Files(files) => files.names(),
         }
+    }
+
+    /// All packages that are here. Signatures and attestations are none.
+    pub fn packages(&self) -> Vec<LocalPackage> {
+        match &self.content {
+            Content::Layout(layout) => layout.packages(),
+            Content::Files(files) => files.packages(),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn missing(&self, reference: &Reference) -> RegistryError {

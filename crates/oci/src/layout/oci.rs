@@ -1,6 +1,6 @@
 //! An OCI layout: a folder, or a tar archive of one, which is read in place.
 
-use super::{REF_NAME, full_name, tag_of};
+use super::{LocalPackage, REF_NAME, ROOT, full_name, tag_of};
 use crate::failure::{file, invalid};
 use crate::image::{Descriptor, Document, Index, MANIFEST_BYTES_MAX};
 use crate::layer::tar::{EntryKind, TarReader};
@@ -75,6 +75,19 @@ impl Layout {
 
     pub(super) fn names(&self) -> Vec<String> {
         self.index.manifests.iter().filter_map(name).map(str::to_owned).collect()
+    }
+
+    pub(super) fn packages(&self) -> Vec<LocalPackage> {
+        let package = |manifest: &Descriptor| {
+            let reference = name(manifest).and_then(|name| Reference::parse(name).ok());
+            let tag = reference.as_ref().and_then(|reference| reference.tag.as_deref());
+            // Signatures and attestations have tags that are made of the digest of what they are about.
+            let is_package = !tag.or(name(manifest)).is_some_and(|tag| tag.starts_with("sha256-"));
+            let root = manifest.annotations.contains_key(ROOT);
+            let digest = manifest.digest.clone();
+            is_package.then_some(LocalPackage { digest, reference, stem: None, root })
+        };
+        self.index.manifests.iter().filter_map(package).collect()
     }
 
     /// The manifest of a reference: by digest among the blobs, by tag in the index.

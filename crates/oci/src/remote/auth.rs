@@ -183,8 +183,9 @@ fn secret_header(value: &str, subject: &str) -> Result<HeaderValue, RegistryErro
 
 /// The address of a token realm, if credentials may go there.
 fn realm_of(http: &Http, subject: &str, registry: &Uri, realm: &str) -> Result<Uri, RegistryError> {
-    let uri: Uri =
-        realm.parse().map_err(|_| invalid(subject, "the registry names a token realm that is no address"))?;
+    let uri: Uri = realm
+        .parse()
+        .map_err(|_| invalid(subject, "the registry names a token realm that is not an address"))?;
     http.check_address(&format!("{subject}: token realm"), &uri)?;
     let named_over_tls = registry.scheme_str() == Some("https");
     let host = |uri: &Uri| uri.host().unwrap_or_default().to_ascii_lowercase();

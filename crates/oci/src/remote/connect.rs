@@ -1,6 +1,7 @@
 //! Connections to registries: TCP, through a proxy where one is set, and TLS.
 
 use super::proxy::{Proxies, Proxy};
+use crate::failure::innermost;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
@@ -76,7 +77,12 @@ async fn connect(settings: &Settings, uri: &Uri) -> io::Result<Stream> {
         let transport = if tls { secure(settings, transport, host).await? } else { transport };
         return Ok(Stream { transport, proxied: false });
     };
-    let mut transport: Box<dyn Transport> = Box::new(tcp(&proxy.host, proxy.port).await?);
+    let unreachable = |error: io::Error| {
+        let (host, port, cause) = (&proxy.host, proxy.port, innermost(&error));
+        io::Error::new(error.kind(), format!("the proxy {host}:{port} cannot be reached: {cause}"))
+    };
+    let mut transport: Box<dyn Transport> =
+        Box::new(tcp(&proxy.host, proxy.port).await.map_err(unreachable)?);
     if proxy.tls {
         transport = secure(settings, transport, &proxy.host).await?;
     }

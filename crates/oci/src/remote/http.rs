@@ -6,7 +6,7 @@
 
 use super::connect::Connector;
 use super::options::RemoteOptions;
-use crate::failure::{chain, invalid, unauthorized, unavailable};
+use crate::failure::{chain, innermost, invalid, unauthorized, unavailable};
 use crate::source::Chunks;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -210,7 +210,7 @@ impl Http {
         let response = tokio::time::timeout(timeout, self.client.request(request)).await;
         let response: Response<Incoming> = match response {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(unreachable(subject, uri, &chain(&error))),
+            Ok(Err(error)) => return Err(unreachable(subject, uri, &innermost(&error))),
             Err(_) => {
                 let problem = format!("no response within {} s", timeout.as_secs_f32());
                 return Err(unreachable(subject, uri, &problem));
@@ -227,7 +227,19 @@ fn unreachable(subject: &str, uri: &Uri, problem: &str) -> RegistryError {
         let remedy = "add its certificate authority to the CA bundle if it is to be trusted";
         return unavailable(subject, format_args!("{} {NOT_TRUSTED}: {problem}; {remedy}", host(uri)));
     }
-    unavailable(subject, format_args!("{} cannot be reached: {problem}", host(uri)))
+    let remedy = if problem.contains("lookup address") {
+        "check the name of the registry"
+    } else {
+        "check the name of the registry and its port, and that it runs"
+    };
+    unavailable(subject, format_args!("{} cannot be reached: {problem}; {remedy}", place(uri)))
+}
+
+/// Host and port of an address.
+fn place(uri: &Uri) -> String {
+    let tls = uri.scheme_str() == Some("https");
+    let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+    format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
 const NOT_TRUSTED: &str = "is not trusted";

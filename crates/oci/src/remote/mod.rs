@@ -11,6 +11,7 @@
 //! | `challenge`, `auth` | what a registry asks for, and the answer |
 //! | `tags` | lists of tags, page by page |
 //! | `upload` | pushing |
+//! | `transfer` | how far blobs are on their way |
 
 mod auth;
 mod challenge;
@@ -20,6 +21,7 @@ mod options;
 mod proxy;
 mod tags;
 mod tls;
+mod transfer;
 mod upload;
 
 use self::auth::{Access, Sessions};
@@ -41,6 +43,7 @@ use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, Regist
 
 pub use options::RemoteOptions;
 pub use proxy::{Proxies, ProxyError};
+pub use transfer::{Transfer, TransferListener};
 pub use upload::{Progress, ProgressListener};
 
 const MANIFEST_TYPES: &str = "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, \
@@ -282,7 +285,8 @@ impl ImageSource for RemoteRegistry {
             let problem = format!("blob {} has {length} bytes, not {}", descriptor.digest, descriptor.size);
             return Err(invalid(reference, problem));
         }
-        Ok(Blob::new(subject.clone(), descriptor, answer.chunks(subject)))
+        let chunks = self.options().transfers.download(descriptor, answer.chunks(subject.clone()));
+        Ok(Blob::new(subject, descriptor, chunks))
     }
 
     async fn referrers(

@@ -1,6 +1,7 @@
 //! What a client of registries may do. Everything comes from the caller: nothing is read from the environment.
 
 use super::proxy::Proxies;
+use super::transfer::TransferListener;
 use crate::layer::LayerLimits;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct RemoteOptions {
     pub tag_pages: u32,
     /// What layers may expand to.
     pub limits: LayerLimits,
+    /// Learns of the bytes of blobs on their way.
+    pub transfers: TransferListener,
 }
 
 impl Default for RemoteOptions {
@@ -64,6 +67,7 @@ impl Default for RemoteOptions {
             jitter_seed: 0,
             tag_pages: 200,
             limits: LayerLimits::default(),
+            transfers: TransferListener::default(),
         }
     }
 }

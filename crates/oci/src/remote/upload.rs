@@ -179,7 +179,9 @@ impl RemoteRegistry {
             call.authorization = self.sessions.current(&access, &matching(with, reference));
         }
         let blob = part.open(subject.clone(), descriptor).await?;
-        let (body, feed) = stream(blob, descriptor.size, self.options().idle_timeout, &subject);
+        let options = self.options();
+        let sent = options.transfers.upload(descriptor);
+        let (body, feed) = stream(blob, descriptor.size, options.idle_timeout, &subject, sent);
         let (answer, fed) = tokio::join!(self.http.send_body(&subject, &call, body), feed);
         match (answer, fed) {
             (_, Err(error)) => Err(error),
@@ -201,13 +203,15 @@ fn stream(
     size: u64,
     idle: std::time::Duration,
     subject: &str,
+    mut sent: impl FnMut(usize) + Send,
 ) -> (Body, impl Future<Output = Result<(), RegistryError>>) {
     let (sender, receiver) = mpsc::channel(4);
     let subject = subject.to_owned();
     let feed = async move {
         while let Some(piece) = blob.next().await? {
+            let length = piece.len();
             match tokio::time::timeout(idle, sender.send(piece)).await {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => sent(length),
                 // The request ended: its answer says why.
                 Ok(Err(_)) => return Ok(()),
                 Err(_) => {

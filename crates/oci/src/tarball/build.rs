@@ -9,12 +9,11 @@ use crate::image_parts::ImageParts;
 use crate::layer::PACKAGE_FILE;
 use crate::layer::tar::single_file;
 use crate::source::Part;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use transom_go::gzip::{self, GzipEncoder};
 use transom_packages::{Digest, RegistryError};
 
 const EXAMPLES_FILE: &str = ".up/examples.yaml";
@@ -30,10 +29,30 @@ pub struct Package<'a> {
     pub base: Option<&'a TarImage>,
 }
 
+/// A file that a package has besides its own, in a layer of its own above all others.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageFile<'a> {
+    /// Where it is in the image.
+    pub path: &'a str,
+    /// Its permissions.
+    pub mode: u32,
+    /// Its content.
+    pub content: &'a [u8],
+}
+
 /// Builds the image of a package: the layers of its runtime image, then its own, with labels in the configuration that
-/// say what they hold. The same package is the same image, byte for byte. Blocks. Layers of the runtime image that
+/// say what they hold. The same package is the same image, byte for byte, and the one that a program in Go makes. Blocks. Layers of the runtime image that
 /// are not compressed are compressed into the folder `scratch`, where they are needed until the image is written.
 pub fn build(package: Package<'_>, scratch: &Path) -> Result<ImageParts, RegistryError> {
+    build_with(package, &[], scratch)
+}
+
+/// The same with further files.
+pub fn build_with(
+    package: Package<'_>,
+    files: &[ImageFile<'_>],
+    scratch: &Path,
+) -> Result<ImageParts, RegistryError> {
     let failed = |error: &dyn std::fmt::Display| invalid(PACKAGE_FILE, error);
     let (mut config, mut layers) = match package.base {
         None => (GoConfigFile::default(), Vec::new()),
@@ -45,26 +64,26 @@ pub fn build(package: Package<'_>, scratch: &Path) -> Result<ImageParts, Registr
             (serde_json::from_slice(&base.config_bytes).map_err(wrong)?, layers)
         }
     };
-    let own =
-        [(PACKAGE_FILE, BASE_LAYER, Some(package.stream)), (EXAMPLES_FILE, EXAMPLES_LAYER, package.examples)];
-    for (name, label, content) in own {
-        let Some(content) = content else { continue };
-        let archive = single_file(name, content).map_err(|error| failed(&error))?;
-        let layer = gzip(&archive).map_err(|error| failed(&error))?;
+    let own = |path, content: Option<_>| content.map(|content| ImageFile { path, mode: 0o644, content });
+    let labelled = [
+        (own(PACKAGE_FILE, Some(package.stream)), Some(BASE_LAYER)),
+        (own(EXAMPLES_FILE, package.examples), Some(EXAMPLES_LAYER)),
+    ];
+    let others = files.iter().map(|file| (Some(*file), None));
+    for (file, label) in labelled.into_iter().chain(others) {
+        let Some(ImageFile { path, mode, content }) = file else { continue };
+        let archive = single_file(path, content, mode).map_err(|error| failed(&error))?;
+        let layer = gzip::compress(&archive);
         let descriptor = Descriptor::of(media_type::DOCKER_LAYER_GZIP, &layer);
         config.rootfs.diff_ids.push(Digest::of(&archive).to_string());
         config.history.push(History::default());
-        config.config.label(layer_label(&descriptor.digest), label);
+        if let Some(label) = label {
+            config.config.label(layer_label(&descriptor.digest), label);
+        }
         layers.push((descriptor, Part::Bytes(layer.into())));
     }
     let config = go_json(&config).map_err(|error| failed(&error))?.into();
     image_of(&config, layers, BTreeMap::new()).map_err(|error| failed(&error))
-}
-
-fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes)?;
-    encoder.finish()
 }
 
 /// A layer of the runtime image, compressed: archives written by Docker hold them uncompressed.
@@ -76,9 +95,7 @@ fn compressed(layer: &TarLayer, scratch: &Path) -> Result<(Descriptor, Part), Re
     let compress = || -> io::Result<(u64, Digest)> {
         let mut source = File::open(path)?;
         source.seek(SeekFrom::Start(*offset))?;
-        let mut encoder = GzEncoder::new(File::create(&target)?, Compression::fast());
-        io::copy(&mut source.take(*length), &mut encoder)?;
-        encoder.finish()?;
+        compress_to(&mut source.take(*length), &mut File::create(&target)?)?;
         let mut hasher = <sha2::Sha256 as sha2::Digest>::new();
         let size = io::copy(&mut File::open(&target)?, &mut hasher)?;
         Ok((size, Digest::finish(hasher)))
@@ -86,4 +103,19 @@ fn compressed(layer: &TarLayer, scratch: &Path) -> Result<(Descriptor, Part), Re
     let (size, digest) = compress().map_err(|error| file(&target, "be written", &error))?;
     let descriptor = Descriptor::new(media_type::DOCKER_LAYER_GZIP, size, digest);
     Ok((descriptor, Part::File { path: target, offset: 0, length: size }))
+}
+
+fn compress_to(source: &mut impl Read, target: &mut impl Write) -> io::Result<()> {
+    let (mut encoder, mut ready) = (GzipEncoder::new(), Vec::new());
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match source.read(&mut piece)? {
+            0 => break,
+            count => encoder.push(&piece[..count], &mut ready),
+        }
+        target.write_all(&ready)?;
+        ready.clear();
+    }
+    encoder.finish(&mut ready);
+    target.write_all(&ready)
 }

@@ -8,7 +8,7 @@ mod config;
 mod read;
 mod write;
 
-pub use build::{Package, build};
+pub use build::{ImageFile, Package, build, build_with};
 pub use read::{TarImage, TarLayer, Tarball};
 pub use write::write;
 

@@ -5,6 +5,7 @@ use crate::cli::duration;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::time::Duration;
+use transom_packages::Reference;
 use transom_runner::CacheOptions;
 
 /// Where data is kept.
@@ -133,6 +134,63 @@ fn always_verified(text: &str) -> Result<bool, String> {
     }
 }
 
+/// What is installed at the start, and what stands in for registries.
+#[derive(Args, Default)]
+#[command(next_help_heading = "Packages")]
+pub(crate) struct PackageArgs {
+    /// Install a package at the start, whatever its kind; may be repeated
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    pub(crate) package: Vec<Reference>,
+
+    /// Install a Provider at the start; may be repeated
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    pub(crate) provider: Vec<Reference>,
+
+    /// Install a Configuration at the start; may be repeated
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    pub(crate) configuration: Vec<Reference>,
+
+    /// Install a Function at the start; may be repeated
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    pub(crate) function: Vec<Reference>,
+
+    /// Install what a bundle, an OCI layout or a folder of *.xpkg files is made for. It stands in for all registries: no network is used
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "api_server_only")]
+    pub(crate) packages: Vec<PathBuf>,
+
+    /// Read packages from a bundle, an OCI layout or a folder instead of all registries, or of those below PREFIX; nothing is installed
+    #[arg(long, value_name = "[PREFIX=]FILE|DIR", value_parser = StandIn::parse, conflicts_with = "api_server_only")]
+    pub(crate) package_source: Vec<StandIn>,
+}
+
+/// A folder or file that stands in for registries.
+#[derive(Clone)]
+pub(crate) struct StandIn {
+    /// For which: those of references below it; without it, for all.
+    pub(crate) prefix: Option<String>,
+    pub(crate) path: PathBuf,
+}
+
+impl StandIn {
+    /// What is before `=` is a prefix if a reference can begin with it; else it is part of the path.
+    fn parse(text: &str) -> Result<Self, String> {
+        let prefix = text.split_once('=').filter(|(prefix, path)| {
+            let below = format!("{}/x", prefix.trim_end_matches('/'));
+            !path.is_empty() && Reference::parse_source(&below).is_ok()
+        });
+        Ok(match prefix {
+            Some((prefix, path)) => {
+                Self { prefix: Some(prefix.trim_end_matches('/').to_owned()), path: path.into() }
+            }
+            None => Self { prefix: None, path: text.into() },
+        })
+    }
+}
+
+fn reference(text: &str) -> Result<Reference, String> {
+    Reference::parse(text).map_err(|error| error.problem)
+}
+
 impl ControllerArgs {
     /// The cache of function responses, if there is to be one.
     pub(super) fn cache(&self) -> Option<CacheOptions> {
@@ -153,6 +211,27 @@ impl ControllerArgs {
             dependency_downgrades: self.enable_dependency_version_downgrades,
             activations: self.activations.iter().filter(|pattern| !pattern.is_empty()).cloned().collect(),
             ..transom_controllers::Options::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StandIn;
+
+    #[test]
+    fn a_stand_in_may_have_a_prefix() {
+        for (text, prefix, path) in [
+            ("all.tar", None, "all.tar"),
+            ("mirror.example.org=all.tar", Some("mirror.example.org"), "all.tar"),
+            ("mirror.example.org/x/=/srv/a=b", Some("mirror.example.org/x"), "/srv/a=b"),
+            ("localhost:5000=dir", Some("localhost:5000"), "dir"),
+            ("./a=b.tar", None, "./a=b.tar"),
+            ("/srv/a=b.tar", None, "/srv/a=b.tar"),
+            ("mirror.example.org=", None, "mirror.example.org="),
+        ] {
+            let parsed = StandIn::parse(text).unwrap();
+            assert_eq!((parsed.prefix.as_deref(), parsed.path.to_str().unwrap()), (prefix, path), "{text}");
         }
     }
 }

@@ -1,17 +1,18 @@
 //! A whole control plane in one process: every stage on one store.
 
-use super::args::{ControllerArgs, ListenerArgs};
+use super::args::{ControllerArgs, ListenerArgs, PackageArgs};
 use super::controllers::ControllerManager;
 use super::data_location::DataLocation;
+use super::initial::InitialContent;
 use super::kubeconfig;
 use super::links::Links;
 use super::listener::{Listener, Listening};
-use super::packages::package_sources;
+use super::packages;
 use super::server::ApiServer;
 use crate::failure::Failure;
 use std::net::SocketAddr;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use transom_apiserver::Server;
 use transom_controllers::Announce;
 use transom_store::Store;
@@ -20,6 +21,8 @@ use transom_store::Store;
 pub(crate) struct EmbeddedPlane {
     server: Server,
     controllers: Option<ControllerManager>,
+    /// Installs what could not be installed at once.
+    initial: Option<AbortHandle>,
     upkeep: JoinHandle<()>,
     listening: Listening,
 }
@@ -29,6 +32,7 @@ pub(crate) struct EmbeddedOptions<'a> {
     pub(crate) listener: &'a ListenerArgs,
     /// Without them only the API is served.
     pub(crate) controllers: Option<&'a ControllerArgs>,
+    pub(crate) packages: &'a PackageArgs,
     pub(crate) announce: Announce,
 }
 
@@ -45,26 +49,30 @@ impl EmbeddedPlane {
         // Before the controllers: a port in use is reported at once.
         let listener = Listener::bind(options.listener, &api.authority).await?;
         kubeconfig::write(&location.kubeconfig, listener.address(), &api.authority)?;
-        let controllers = match options.controllers {
-            None => None,
+        let (controllers, initial) = match options.controllers {
+            None => (None, None),
             Some(args) => {
+                let packages = packages::open(options.packages, args, location).await?;
+                let registry = packages.sources.registry.clone();
+                let wanted = InitialContent::of(options.packages, &packages.given).await?;
                 let templates = location.templates_dir();
-                let packages = package_sources(location, args).await?;
                 let starting = ControllerManager::start(
                     api.client(),
                     args,
                     &templates,
-                    packages,
+                    packages.sources,
                     &links,
-                    options.announce,
+                    options.announce.clone(),
                     working,
                 );
-                Some(starting.await?)
+                let manager = starting.await?;
+                let later = wanted.install(api.client(), registry, options.announce).await?;
+                (Some(manager), later.map(|later| working.spawn(later.run()).abort_handle()))
             }
         };
         let upkeep = api.start_upkeep(working);
         let listening = listener.serve(api.server.clone());
-        Ok(Self { server: api.server, controllers, upkeep, listening })
+        Ok(Self { server: api.server, controllers, initial, upkeep, listening })
     }
 
     /// The address that requests are served on.
@@ -75,6 +83,9 @@ impl EmbeddedPlane {
     /// Stops in the reverse order. Open requests may finish.
     pub(crate) async fn stop(self) {
         tracing::debug!("stopping");
+        if let Some(initial) = &self.initial {
+            initial.abort();
+        }
         drop(self.controllers);
         self.server.stop();
         self.listening.stop().await;

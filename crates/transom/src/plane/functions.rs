@@ -4,12 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 use transom_builtins::{Builtins, Settings, WithoutDefaultTtl};
 use transom_compose::{FunctionRunner, environment, resources_mode};
-use transom_runner::{Account, CacheOptions, Cached, Installer, LocalRuntime, Resolver, Router, Tls};
+use transom_packages::Reference;
+use transom_runner::{Account, CacheOptions, Cached, Installer, LocalRuntime, Resolver, Router, Source, Tls};
+use transom_xapi::Function;
 
 use crate::failure::Failure;
 
 /// Where the packages of the built-in functions are published. Nothing is downloaded: only the name is used.
 const PACKAGES: &str = "xpkg.crossplane.io/crossplane-contrib";
+
+/// Whether a function with this package runs in the process of a plane, which then needs no registry for it.
+pub(crate) fn is_builtin(package: &Reference) -> bool {
+    let mut function = Function::default();
+    function.spec.package = package.to_string();
+    matches!(Resolver::new(transom_builtins::names()).resolve(&function), Source::Builtin(_))
+}
 
 /// Makes Functions callable, and calls them.
 pub(super) struct Functions {

@@ -6,8 +6,9 @@
 //! | [`open_store`] | the location | the store |
 //! | [`ApiServer`](server::ApiServer) | the store, the location, `Links`(links::Links) | the API server, its certificates, its upkeep |
 //! | [`kube::Client`] | `ApiServer::client`; for controllers on a cluster, a kubeconfig | the API |
-//! | [`package_sources`](packages::package_sources) | the location, flags, the environment | registries, a cache of packages, and whom signatures are trusted by |
+//! | [`Packages`](packages::Packages) | flags, the location, the environment | registries or what stands in for them, a cache of packages, and whom signatures are trusted by |
 //! | [`ControllerManager`](controllers::ControllerManager) | the client, `Links`, flags, package sources | running controllers and their functions |
+//! | [`InitialContent`](initial::InitialContent) | the client, flags, packages | the packages that are installed at the start |
 //! | [`Listener`](listener::Listener) | the API server, flags | an HTTPS endpoint |
 //!
 //! [`EmbeddedPlane`] is all of them in one process. Controllers take a client and nothing else of the server, so the
@@ -21,6 +22,7 @@ mod crash_injection;
 mod data_location;
 mod embedded;
 mod functions;
+mod initial;
 mod kubeconfig;
 mod links;
 mod listen;
@@ -34,9 +36,10 @@ mod store;
 mod trust;
 mod usage_protection;
 
-pub(crate) use args::{ControllerArgs, DataArgs, ListenerArgs};
+pub(crate) use args::{ControllerArgs, DataArgs, ListenerArgs, PackageArgs};
 pub(crate) use data_location::{DataLocation, default_data_dir};
 pub(crate) use embedded::{EmbeddedOptions, EmbeddedPlane};
+pub(crate) use functions::is_builtin;
 pub(crate) use runtimes::Runtimes;
 pub(crate) use store::{explain, open_store};
 pub(crate) use trust::read as read_trust_root;
@@ -45,7 +48,6 @@ pub(crate) use trust::read as read_trust_root;
 mod tests {
     use super::controllers::ControllerManager;
     use super::links::Links;
-    use super::packages::package_sources;
     use super::server::ApiServer;
     use super::*;
     use clap::Parser;
@@ -119,7 +121,8 @@ mod tests {
         let (_, is_ready) = links.controllers_ready();
         assert!(!is_ready(), "no controllers have started");
         let (templates, runtime) = (location.templates_dir(), Handle::current());
-        let packages = package_sources(&location, &flags.controllers).await.unwrap();
+        let packages = packages::open(&PackageArgs::default(), &flags.controllers, &location).await.unwrap();
+        let packages = packages.sources;
         let starting = ControllerManager::start(
             api.client(),
             &flags.controllers,

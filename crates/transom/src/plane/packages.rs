@@ -1,13 +1,18 @@
-//! Where packages come from: registries over HTTPS, behind a cache in the data directory.
+//! Where packages come from: registries over HTTPS, or folders and files that stand in for them, behind a cache in the
+//! data directory.
 
-use super::args::ControllerArgs;
+use super::args::{ControllerArgs, PackageArgs};
 use super::data_location::DataLocation;
 use super::trust;
 use crate::failure::Failure;
+use std::path::Path;
 use std::sync::Arc;
 use transom_controllers::PackageSources;
 use transom_oci::cache::{Cache, Cached};
 use transom_oci::credentials::from_secret;
+use transom_oci::layer::LayerLimits;
+use transom_oci::layout::LocalRegistry;
+use transom_oci::mounts::Mounts;
 use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
 
 /// The most bytes of packages in the cache.
@@ -15,28 +20,67 @@ const CACHE_BYTES: u64 = 1 << 30;
 /// The file with certificate authorities that registries are verified by, besides those of the system.
 const CA_BUNDLE_VARIABLE: &str = "CA_BUNDLE_PATH";
 
+/// What the flags say about packages.
+pub(crate) struct Packages {
+    pub(super) sources: PackageSources,
+    /// What is to be installed from: the folders and files of `--packages`.
+    pub(super) given: Vec<Arc<LocalRegistry>>,
+}
+
 /// The registries that a plane installs packages from. A plane in memory keeps no packages on disk.
-pub(crate) async fn package_sources(
+pub(crate) async fn open(
+    args: &PackageArgs,
+    controllers: &ControllerArgs,
     location: &DataLocation,
-    args: &ControllerArgs,
-) -> Result<PackageSources, Failure> {
-    let mut options = RemoteOptions { jitter_seed: u64::from(std::process::id()), ..remote_options()? };
-    if let Some(timeout) = args.registry_timeout {
-        (options.response_timeout, options.idle_timeout) = (timeout, timeout);
+) -> Result<Packages, Failure> {
+    let mut mounts = Mounts::new();
+    let mut given = Vec::new();
+    for path in &args.packages {
+        let local = open_local(path, "--packages").await?;
+        mounts.add(None, local.clone());
+        given.push(local);
     }
-    let remote = Arc::new(RemoteRegistry::new(options).map_err(|e| Failure::new(e.to_string()))?);
+    for stand_in in &args.package_source {
+        mounts.add(stand_in.prefix.as_deref(), open_local(&stand_in.path, "--package-source").await?);
+    }
+    let everything =
+        !args.packages.is_empty() || args.package_source.iter().any(|source| source.prefix.is_none());
+    if !everything {
+        let mut options = RemoteOptions { jitter_seed: u64::from(std::process::id()), ..remote_options()? };
+        if let Some(timeout) = controllers.registry_timeout {
+            (options.response_timeout, options.idle_timeout) = (timeout, timeout);
+        }
+        mounts =
+            mounts.over(Arc::new(RemoteRegistry::new(options).map_err(|e| Failure::new(e.to_string()))?));
+    }
+    Ok(Packages { sources: sources(Arc::new(mounts), controllers, location).await?, given })
+}
+
+async fn sources(
+    registry: Arc<Mounts>,
+    controllers: &ControllerArgs,
+    location: &DataLocation,
+) -> Result<PackageSources, Failure> {
     let read_pull_secret = Arc::new(|data: &std::collections::BTreeMap<String, Vec<u8>>| {
         from_secret(|field| data.get(field).map(Vec::as_slice)).map_err(|e| e.to_string())
     });
     // Signatures are read from where images are, not from the cache.
-    let verifier = trust::verifier(remote.clone(), args, location)?;
+    let verifier = trust::verifier(registry.clone(), controllers, location)?;
     if location.in_memory() {
-        return Ok(PackageSources { registry: remote, read_pull_secret, verifier });
+        return Ok(PackageSources { registry, read_pull_secret, verifier });
     }
     let opened = Cache::open(&location.packages_dir(), CACHE_BYTES).await;
     let cache = opened.map_err(|e| Failure::new(format!("cannot open the cache of packages: {e}")))?;
-    let registry = Arc::new(Cached::new(remote, Arc::new(cache)));
+    let registry = Arc::new(Cached::new(registry, Arc::new(cache)));
     Ok(PackageSources { registry, read_pull_secret, verifier })
+}
+
+async fn open_local(path: &Path, flag: &str) -> Result<Arc<LocalRegistry>, Failure> {
+    let opened = LocalRegistry::open(path, LayerLimits::default()).await;
+    opened.map(Arc::new).map_err(|e| {
+        let remedy = "it must be a bundle, an OCI layout, or a folder of *.xpkg files";
+        Failure::new(format!("{flag}: {e}")).remedy(remedy)
+    })
 }
 
 /// Proxies and certificate authorities by the variables that the original reads.

@@ -1,7 +1,7 @@
 //! The flags of `transom up`.
 
 use crate::logging::LogArgs;
-use crate::plane::{ControllerArgs, DataArgs, ListenerArgs};
+use crate::plane::{ControllerArgs, DataArgs, ListenerArgs, PackageArgs};
 use clap::Args;
 
 /// Run the control plane: an embedded Kubernetes API server on a durable store, controllers and functions.
@@ -10,7 +10,8 @@ use clap::Args;
 Examples:
   transom up                                   keep data in the default directory
   transom up --data-dir ./plane                keep data and certificates in ./plane
-  transom up --in-memory --listen 127.0.0.1:0  a throw-away plane on a free port")]
+  transom up --in-memory --listen 127.0.0.1:0  a throw-away plane on a free port
+  transom up --packages platform.tar           install the packages of a bundle, without a network")]
 pub(crate) struct Up {
     /// Serve the API alone: no controllers, and none of Crossplane's kinds
     #[arg(long)]
@@ -24,6 +25,9 @@ pub(crate) struct Up {
 
     #[command(flatten)]
     pub(super) controllers: ControllerArgs,
+
+    #[command(flatten)]
+    pub(super) packages: PackageArgs,
 
     #[command(flatten)]
     pub(super) log: LogArgs,

@@ -47,6 +47,7 @@ async fn serve(options: &Up, announcer: Announcer, working: Handle) -> Result<()
     let stages = EmbeddedOptions {
         listener: &options.listener,
         controllers: (!options.api_server_only).then_some(&options.controllers),
+        packages: &options.packages,
         announce: Arc::new(move |notice| announcer.notice(notice)),
     };
     let plane = match EmbeddedPlane::start(stages, &location, store.clone(), &working).await {

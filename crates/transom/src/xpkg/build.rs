@@ -28,9 +28,10 @@ pub(crate) struct Build {
     #[arg(short = 'f', long, value_name = "DIR", default_value = ".")]
     package_root: PathBuf,
 
-    /// The folder with examples, which are kept beside the package
-    #[arg(short = 'e', long, value_name = "DIR", default_value = "./examples")]
-    examples_root: PathBuf,
+    /// The folder with examples, which are kept beside the package; by default ./examples, or, if there is none,
+    /// examples in the package root
+    #[arg(short = 'e', long, value_name = "DIR")]
+    examples_root: Option<PathBuf>,
 
     /// Files and folders to leave out, relative to the package root; `*`, `?` and `[a-z]` stand for characters
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
@@ -39,6 +40,10 @@ pub(crate) struct Build {
     /// The file to write; by default NAME-DIGEST.xpkg in the package root
     #[arg(short = 'o', long, value_name = "FILE")]
     package_file: Option<PathBuf>,
+
+    /// What the file is named after instead of the package. A former flag: -o names the file
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with = "package_file")]
+    name: Option<String>,
 
     /// Not supported, because no Docker daemon is used: save the image, and give the file
     #[arg(long, value_name = "IMAGE", hide = true, conflicts_with = "embed_runtime_image_tarball")]
@@ -70,7 +75,8 @@ pub(crate) fn run(options: &Build) -> Result<ExitCode, Failure> {
     }
     let image = tarball::build(content, &scratch.0).map_err(|e| origin::explain(&e))?;
     let default_name = || {
-        let name = names::friendly_id(&read.package.meta.name, image.digest.hex());
+        let name = options.name.as_ref().unwrap_or(&read.package.meta.name);
+        let name = names::friendly_id(name, image.digest.hex());
         options.package_root.join(format!("{name}.xpkg"))
     };
     let path = options.package_file.clone().unwrap_or_else(default_name);
@@ -91,7 +97,7 @@ struct Read {
 
 fn read(options: &Build) -> Result<Read, Failure> {
     let root = &options.package_root;
-    let examples_root = &options.examples_root;
+    let examples_root = &examples_root(options);
     let ignored = Selection::new(root, Some(examples_root), &options.ignore)?;
     let found = ignored.files()?;
     if found.is_empty() {
@@ -108,6 +114,18 @@ fn read(options: &Build) -> Result<Read, Failure> {
         }
     };
     Ok(Read { package, examples })
+}
+
+/// The folder that was named; or `examples` in the current folder, as in the original; or in the package root, where
+/// examples would otherwise be taken for objects of the package.
+fn examples_root(options: &Build) -> PathBuf {
+    let here = PathBuf::from("./examples");
+    let in_package = options.package_root.join("examples");
+    match &options.examples_root {
+        Some(named) => named.clone(),
+        None if !here.is_dir() && in_package.is_dir() => in_package,
+        None => here,
+    }
 }
 
 fn runtime_image(path: &Path) -> Result<TarImage, Failure> {

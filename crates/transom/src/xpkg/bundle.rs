@@ -48,13 +48,17 @@ pub(crate) async fn run(options: Bundle) -> Result<ExitCode, Failure> {
     let chosen = resolution.chosen();
     let failed = |e| opened.explain(&e);
     let mut writer = BundleWriter::create(&options.output).await.map_err(failed)?;
-    for reference in chosen {
+    for (reference, is_root) in chosen {
         let with = opened.credentials(&reference).await?;
         let digest = writer.add(opened.images(), &reference, &with).await.map_err(failed)?;
+        if is_root {
+            writer.mark_root(&reference);
+        }
         let signatures = writer.add_signatures(opened.images(), &reference, &digest, &with).await;
         let signatures = signatures.map_err(failed)?;
         let tagged = Reference { digest: None, ..reference.clone() };
         let name = if reference.tag.is_some() { tagged } else { reference };
+        super::progress::clear();
         anstream::eprintln!("{name} {digest}, signatures and attestations: {signatures}");
     }
     writer.finish().await.map_err(failed)?;
@@ -68,7 +72,7 @@ struct Member {
 }
 
 /// Which version of each package goes into the bundle.
-struct Resolution<'a> {
+pub(super) struct Resolution<'a> {
     opened: &'a Opened,
     /// What the user asked for, by source: not up for choice.
     fixed: BTreeMap<String, Vec<Reference>>,
@@ -87,7 +91,7 @@ struct Need {
 }
 
 impl<'a> Resolution<'a> {
-    fn new(opened: &'a Opened, wanted: &[Reference]) -> Result<Self, Failure> {
+    pub(super) fn new(opened: &'a Opened, wanted: &[Reference]) -> Result<Self, Failure> {
         let mut fixed: BTreeMap<String, Vec<Reference>> = BTreeMap::new();
         for reference in wanted {
             fixed.entry(reference.source()).or_default().push(reference.clone());
@@ -97,7 +101,7 @@ impl<'a> Resolution<'a> {
     }
 
     /// Chooses until every dependency of what is chosen is satisfied by what is chosen.
-    async fn resolve(&mut self) -> Result<(), Failure> {
+    pub(super) async fn resolve(&mut self) -> Result<(), Failure> {
         for _ in 0..ROUNDS_MAX {
             let needs = self.needs().await?;
             let mut choices = BTreeMap::new();
@@ -211,12 +215,14 @@ impl<'a> Resolution<'a> {
         Ok(Member { reference, dependencies: package.meta.dependencies })
     }
 
-    /// All packages of the bundle.
-    fn chosen(&self) -> Vec<Reference> {
-        let all = self.fixed.values().flatten().chain(self.choices.values());
-        all.filter_map(|reference| self.members.get(&reference.to_string()))
-            .map(|member| member.reference.clone())
-            .collect()
+    /// All packages of the bundle, and whether the user asked for them.
+    pub(super) fn chosen(&self) -> Vec<(Reference, bool)> {
+        let fixed = self.fixed.values().flatten().map(|reference| (reference, true));
+        let all = fixed.chain(self.choices.values().map(|reference| (reference, false)));
+        let member = |(reference, is_root): (&Reference, bool)| {
+            Some((self.members.get(&reference.to_string())?.reference.clone(), is_root))
+        };
+        all.filter_map(member).collect()
     }
 }
 

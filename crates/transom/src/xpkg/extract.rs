@@ -3,11 +3,9 @@
 use super::origin::{self, Origin};
 use crate::failure::Failure;
 use clap::Args;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use transom_go::gzip;
 use transom_oci::layer::LayerLimits;
 use transom_oci::package;
 use transom_packages::Content;
@@ -49,8 +47,8 @@ pub(crate) async fn run(options: Extract) -> Result<ExitCode, Failure> {
     }
     let content =
         if options.from_xpkg { from_file(named).await? } else { from_origin(&options, named).await? };
-    let compressed =
-        gzip(&content).map_err(|e| Failure::new(format!("cannot compress package.yaml: {e}")))?;
+    // As the original does it: without a time, and with its compression.
+    let compressed = gzip::compress(&content);
     if options.output == Path::new("-") {
         return crate::cli::print(&compressed);
     }
@@ -78,11 +76,4 @@ async fn from_origin(options: &Extract, named: &str) -> Result<Content, Failure>
     let digest = opened.registry().resolve(&reference, &with).await.map_err(|e| opened.explain(&e))?;
     let fetched = opened.registry().fetch(&reference.at(digest), &with).await;
     Ok(fetched.map_err(|e| opened.explain(&e))?.content)
-}
-
-/// Without a time, so that the same content is the same file.
-fn gzip(content: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(content)?;
-    encoder.finish()
 }

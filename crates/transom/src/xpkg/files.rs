@@ -77,6 +77,20 @@ fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
+/// The `*.xpkg` files directly in a folder, in the order of their names.
+pub(super) fn packages_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cannot = |e: std::io::Error| Failure::new(format!("cannot read {}: {e}", folder.display()));
+    let mut found = Vec::new();
+    for item in std::fs::read_dir(folder).map_err(cannot)? {
+        let path = item.map_err(cannot)?.path();
+        if path.extension().is_some_and(|extension| extension == "xpkg") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<FileText>, Failure> {
     let read = |path: &PathBuf| match std::fs::read(path) {
         Ok(bytes) => Ok(FileText { path: path.clone(), bytes }),

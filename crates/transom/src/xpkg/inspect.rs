@@ -1,12 +1,13 @@
 //! `transom xpkg inspect`: what a package holds.
 
+use super::format::{Format, table};
 use super::origin::{self, Named, Opened, Origin};
 use crate::failure::Failure;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
-use transom_object::{meta, yaml};
+use transom_object::meta;
 use transom_oci::ImageSource;
 use transom_oci::image::{Descriptor, LAYER_ANNOTATION};
 use transom_oci::layer::LayerLimits;
@@ -35,13 +36,6 @@ pub(crate) struct Inspect {
     origin: Origin,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Json,
-    Yaml,
-}
-
 pub(crate) async fn run(options: Inspect) -> Result<ExitCode, Failure> {
     let (named, report) = match Named::parse(&options.package)? {
         Named::File(path) => {
@@ -57,12 +51,7 @@ pub(crate) async fn run(options: Inspect) -> Result<ExitCode, Failure> {
     };
     let package = stream::parse(&report.content).map_err(|e| Failure::new(format!("{named}: {e}")))?;
     let value = report.value(&named, &package);
-    let text = match options.output {
-        Format::Text => text(&value),
-        Format::Json => format!("{value:#}\n"),
-        Format::Yaml => yaml::write(&value),
-    };
-    crate::cli::print(text.as_bytes())
+    crate::cli::print(options.output.write(&value, text).as_bytes())
 }
 
 async fn in_registry(opened: &Opened, reference: &Reference) -> Result<Report, Failure> {
@@ -182,17 +171,4 @@ fn text(value: &Value) -> String {
         table(&rows).iter().for_each(|row| line(format_args!("  {row}")));
     }
     out
-}
-
-/// Rows with columns of equal width.
-fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().enumerate().map(|(column, cell)| match column + 1 == row.len() {
-            true => cell.clone(),
-            false => format!("{cell:<width$}", width = width(column).unwrap_or_default()),
-        });
-        cells.collect::<Vec<_>>().join("  ")
-    };
-    rows.iter().map(line).collect()
 }

@@ -1,23 +1,21 @@
 //! `transom xpkg install` and `update`: the objects in a control plane that install packages.
 
+use super::control_plane::{self, ControlPlaneArgs};
+use super::format::Format;
 use super::origin;
 use crate::cli::duration;
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_engine::Cluster;
 use transom_object::{GroupVersionKind, meta};
-use transom_packages::PackageKind;
+use transom_packages::{PackageKind, Reference};
 use transom_xapi::constants::{group, kind};
 
 const FIELD_MANAGER: &str = "transom-xpkg";
-/// How long the control plane may take to answer.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a package is looked at while it is waited for.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -27,7 +25,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 Examples:
   transom xpkg install configuration registry.example.org/acme/platform:v1.0.0
   transom xpkg install function registry.example.org/acme/function:v1.0.0 my-function    under another name
-  transom xpkg install provider registry.example.org/acme/provider:v1.0.0 --wait 5m      until it is healthy")]
+  transom xpkg install provider registry.example.org/acme/provider:v1.0.0 --wait 5m      until it is healthy
+  transom xpkg install configuration registry.example.org/acme/platform:v1.0.0 --dry-run -o yaml    what would be made
+  transom xpkg install configuration registry.example.org/acme/platform:v1.0.0 --server-side     again and again")]
 pub(crate) struct Install {
     #[command(flatten)]
     target: Target,
@@ -51,6 +51,25 @@ pub(crate) struct Install {
     /// How long to wait until the package is healthy
     #[arg(short = 'w', long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
     wait: Duration,
+
+    /// Change the package if it exists already, by server-side apply; the same command can be repeated
+    #[arg(long)]
+    server_side: bool,
+
+    #[command(flatten)]
+    how: How,
+}
+
+/// How a change is made and reported.
+#[derive(Args)]
+struct How {
+    /// Have the control plane check the change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How the object is printed: one line, or all of it
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "text")]
+    output: Format,
 }
 
 /// Change the version of an installed package
@@ -62,6 +81,9 @@ Examples:
 pub(crate) struct Update {
     #[command(flatten)]
     target: Target,
+
+    #[command(flatten)]
+    how: How,
 }
 
 #[derive(Args)]
@@ -78,13 +100,8 @@ struct Target {
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
-    /// The kubeconfig; by default KUBECONFIG, ~/.kube/config, or the cluster that this runs in
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-
-    /// The context in the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    control_plane: ControlPlaneArgs,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -117,25 +134,28 @@ impl Target {
         let reference = origin::reference(&self.package)?;
         let name = self.name.clone().unwrap_or_else(|| reference.package_name());
         let gvk = GroupVersionKind::new(group::PKG, "v1", self.kind.kind().kind());
-        let cluster = Cluster::new(self.client().await?);
+        let cluster = self.control_plane.open().await?;
         Ok(Installed { gvk, package: reference.to_string(), name, cluster })
     }
 
-    async fn client(&self) -> Result<kube::Client, Failure> {
-        let cannot = |e: &dyn std::fmt::Display| {
-            Failure::new(format!("cannot use the kubeconfig: {e}"))
-                .remedy("--kubeconfig or KUBECONFIG names it; `transom up` prints where it writes its own")
-        };
-        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-        let config = match (&self.kubeconfig, &self.context) {
-            (Some(path), _) => {
-                let file = Kubeconfig::read_from(path).map_err(|e| cannot(&e))?;
-                kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|e| cannot(&e))?
-            }
-            (None, Some(_)) => kube::Config::from_kubeconfig(&options).await.map_err(|e| cannot(&e))?,
-            (None, None) => kube::Config::infer().await.map_err(|e| cannot(&e))?,
-        };
-        kube::Client::try_from(config).map_err(|e| cannot(&e))
+    /// Name and version, if they are given in the form of the original up to v1.13: `KIND NAME VERSION`.
+    fn former_update(&self) -> Option<(&str, &str)> {
+        let version = self.name.as_deref()?;
+        (Reference::parse(&self.package).is_err() && !self.package.contains('/'))
+            .then_some((&self.package, version))
+    }
+
+    /// An installed package with another version of its image.
+    async fn open_version(&self, name: &str, version: &str) -> Result<Installed, Failure> {
+        let gvk = GroupVersionKind::new(group::PKG, "v1", self.kind.kind().kind());
+        let cluster = self.control_plane.open().await?;
+        let mut installed = Installed { gvk, package: String::new(), name: name.to_owned(), cluster };
+        let Some(object) = installed.get().await? else { return Ok(installed) };
+        let image = object.pointer("/spec/package").and_then(Value::as_str).unwrap_or_default();
+        let next = Reference::parse(image).and_then(|image| image.at_version(version));
+        installed.package =
+            next.map_err(|e| Failure::new(format!("{}: {e}", installed.title())))?.to_string();
+        Ok(installed)
     }
 }
 
@@ -149,21 +169,18 @@ impl Installed {
         &self,
         request: impl Future<Output = Result<T, transom_engine::Error>>,
     ) -> Result<Result<T, transom_engine::Error>, Failure> {
-        tokio::time::timeout(REQUEST_TIMEOUT, request).await.map_err(|_| {
-            Failure::new(format!("{}: no answer from the control plane", self.title()))
-                .remedy("check that the server of the kubeconfig runs")
-        })
+        control_plane::within(&self.title(), request).await
     }
 
     fn failed(&self, error: &transom_engine::Error) -> Failure {
-        let failure = Failure::new(format!("{}: {}", self.title(), error.chain()));
-        if error.is_unknown_kind() {
-            return failure.remedy("the cluster of the kubeconfig runs neither Transom nor Crossplane");
-        }
-        match error.refusal() {
-            Some(_) => failure,
-            None => failure.remedy("check that the server of the kubeconfig runs"),
-        }
+        control_plane::explain(&self.title(), error)
+    }
+
+    /// Prints what was done, or the object.
+    fn print(&self, object: &Value, done: &str, how: &How) -> Result<ExitCode, Failure> {
+        let suffix = if how.dry_run { " (dry run)" } else { "" };
+        let text = |_: &Value| format!("{} {done}{suffix}\n", self.title());
+        crate::cli::print(how.output.write(object, text).as_bytes())
     }
 
     async fn get(&self) -> Result<Option<Value>, Failure> {
@@ -214,16 +231,48 @@ pub(crate) async fn install(options: Install) -> Result<ExitCode, Failure> {
     }
     let installed = options.target.open().await?;
     let object = object(&options, &installed);
-    let created = installed.within(installed.cluster.create(&object, FIELD_MANAGER)).await?;
-    created.map_err(|e| match e.is_already_exists() {
-        true => Failure::new(format!("{} exists already", installed.title()))
-            .remedy("change its version with `transom xpkg update`, or give another name"),
-        false => installed.failed(&e),
-    })?;
-    if !options.wait.is_zero() {
+    let (stored, done) = match options.server_side {
+        true => apply(&installed, &object, options.how.dry_run).await?,
+        false => (create(&installed, &object, options.how.dry_run).await?, "created"),
+    };
+    if !options.wait.is_zero() && !options.how.dry_run {
         installed.healthy_within(options.wait).await?;
     }
-    crate::cli::print(format!("{} created\n", installed.title()).as_bytes())
+    installed.print(&stored, done, &options.how)
+}
+
+async fn create(installed: &Installed, object: &Value, dry_run: bool) -> Result<Value, Failure> {
+    let cluster = &installed.cluster;
+    let created = match dry_run {
+        true => installed.within(cluster.try_create(object, FIELD_MANAGER)).await?,
+        false => installed.within(cluster.create(object, FIELD_MANAGER)).await?,
+    };
+    created.map_err(|e| match e.is_already_exists() {
+        true => Failure::new(format!("{} exists already", installed.title()))
+            .remedy("change its version with `transom xpkg update`, add --server-side, or give another name"),
+        false => installed.failed(&e),
+    })
+}
+
+/// Creates or changes the object, and says which.
+async fn apply(
+    installed: &Installed,
+    object: &Value,
+    dry_run: bool,
+) -> Result<(Value, &'static str), Failure> {
+    let before = installed.get().await?;
+    let cluster = &installed.cluster;
+    let applied = match dry_run {
+        true => installed.within(cluster.try_apply(object, FIELD_MANAGER)).await?,
+        false => installed.within(cluster.apply(object, FIELD_MANAGER)).await?,
+    };
+    let applied = applied.map_err(|e| installed.failed(&e))?;
+    let done = match before {
+        None => "created",
+        Some(before) if before.get("spec") == applied.get("spec") => "unchanged",
+        Some(_) => "configured",
+    };
+    Ok((applied, done))
 }
 
 fn object(options: &Install, installed: &Installed) -> Value {
@@ -246,17 +295,30 @@ fn object(options: &Install, installed: &Installed) -> Value {
 }
 
 pub(crate) async fn update(options: Update) -> Result<ExitCode, Failure> {
-    let installed = options.target.open().await?;
+    let installed = match options.target.former_update() {
+        Some((name, version)) => options.target.open_version(name, version).await?,
+        None => options.target.open().await?,
+    };
     let Some(object) = installed.get().await? else {
         return Err(Failure::new(format!("{} is not installed", installed.title()))
             .remedy("install it with `transom xpkg install`, or give the name that it has"));
     };
-    // Of the object, only what names it: the patch must not fail because another field changed.
-    let named = json!({
-        "apiVersion": kind::PKG_V1, "kind": installed.gvk.kind, "metadata": {"name": meta::name(&object)},
-    });
-    let patch = json!({"spec": {"package": installed.package}});
-    let patched = installed.within(installed.cluster.merge_patch(&named, &patch, FIELD_MANAGER)).await?;
-    patched.map_err(|e| installed.failed(&e))?;
-    crate::cli::print(format!("{} updated\n", installed.title()).as_bytes())
+    let stored = match options.how.dry_run {
+        true => {
+            let mut changed = object;
+            changed["spec"]["package"] = installed.package.clone().into();
+            installed.within(installed.cluster.try_update(&changed, FIELD_MANAGER)).await?
+        }
+        false => {
+            // Of the object, only what names it: the patch must not fail because another field changed.
+            let named = json!({
+                "apiVersion": kind::PKG_V1, "kind": installed.gvk.kind,
+                "metadata": {"name": meta::name(&object)},
+            });
+            let patch = json!({"spec": {"package": installed.package}});
+            installed.within(installed.cluster.merge_patch(&named, &patch, FIELD_MANAGER)).await?
+        }
+    };
+    let stored = stored.map_err(|e| installed.failed(&e))?;
+    installed.print(&stored, "updated", &options.how)
 }

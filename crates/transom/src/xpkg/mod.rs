@@ -7,19 +7,31 @@
 //! | `inspect`, `extract` | what a package holds |
 //! | `verify` | who signed a package |
 //! | `push` | from a file to a registry |
-//! | `install` | the objects in a control plane that install packages |
+//! | `install`, `plan` | the objects in a control plane that install packages, and what they would change |
+//! | `control_plane` | the control plane of the kubeconfig |
 //! | `bundle` | a package and all that it depends on in one file |
+//! | `get_crds` | the CRDs that packages bring, as files |
+//! | `init` | a new package from a template |
+//! | `batch` | the packages of a family of providers |
+//! | `format`, `progress` | how results and transfers are shown |
 //!
 //! The environment is read here and nowhere below: proxies, certificate authorities, Docker's configuration. Results go
 //! to stdout, all else to stderr.
 
+mod batch;
 mod build;
 mod bundle;
+mod control_plane;
 mod extract;
 mod files;
+mod format;
+mod get_crds;
+mod init;
 mod inspect;
 mod install;
 mod origin;
+mod plan;
+mod progress;
 mod push;
 mod stream;
 mod verify;
@@ -43,9 +55,13 @@ pub(crate) enum Xpkg {
     Inspect(inspect::Inspect),
     Extract(extract::Extract),
     Verify(Box<verify::Verify>),
+    Plan(plan::Plan),
     Install(install::Install),
     Update(install::Update),
     Bundle(bundle::Bundle),
+    GetCrds(get_crds::GetCrds),
+    Init(init::Init),
+    Batch(Box<batch::Batch>),
 }
 
 pub(crate) fn run(command: Xpkg) -> Result<ExitCode, Failure> {
@@ -55,9 +71,13 @@ pub(crate) fn run(command: Xpkg) -> Result<ExitCode, Failure> {
         Xpkg::Inspect(options) => block_on(inspect::run(options)),
         Xpkg::Extract(options) => block_on(extract::run(options)),
         Xpkg::Verify(options) => block_on(verify::run(*options)),
+        Xpkg::Plan(options) => block_on(plan::run(options)),
         Xpkg::Install(options) => block_on(install::install(options)),
         Xpkg::Update(options) => block_on(install::update(options)),
         Xpkg::Bundle(options) => block_on(bundle::run(options)),
+        Xpkg::GetCrds(options) => block_on(get_crds::run(options)),
+        Xpkg::Init(options) => init::run(&options),
+        Xpkg::Batch(options) => block_on(batch::run(*options)),
     }
 }
 
@@ -67,6 +87,7 @@ fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<
         .build()
         .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
     let result = runtime.block_on(command);
+    progress::clear();
     // A thread that still waits for a name server must not delay the end of the command.
     runtime.shutdown_background();
     result

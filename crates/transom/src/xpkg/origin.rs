@@ -5,13 +5,18 @@ use crate::failure::Failure;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use transom_oci::cache::{Cache, Cached};
 use transom_oci::credentials::{DockerConfig, HelperOptions};
 use transom_oci::layer::LayerLimits;
 use transom_oci::layout::LocalRegistry;
 use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
 use transom_oci::tarball::Tarball;
 use transom_oci::{ImageParts, ImageSource};
-use transom_packages::{Credentials, Reference, Registry, RegistryError, RegistryErrorKind};
+use transom_packages::{Credentials, Reference, Registry, RegistryError, RegistryErrorKind, stream};
+
+/// The most bytes of packages that are kept.
+const CACHE_BYTES: u64 = 1 << 30;
 
 /// The flag for a folder or file in place of registries.
 #[derive(Args)]
@@ -31,7 +36,9 @@ pub(super) struct Trust {
 
 /// An opened origin.
 pub(super) enum Opened {
-    Remote(Box<RemoteRegistry>, DockerConfig),
+    Remote(Arc<RemoteRegistry>, DockerConfig),
+    /// The same, with a cache of packages.
+    Cached(Cached<RemoteRegistry>, Arc<RemoteRegistry>, DockerConfig),
     Local(LocalRegistry),
 }
 
@@ -39,7 +46,7 @@ impl Origin {
     pub(super) async fn open(&self) -> Result<Opened, Failure> {
         match &self.packages {
             None => remote(&Trust { insecure_skip_tls_verify: false })
-                .map(|(r, c)| Opened::Remote(Box::new(r), c)),
+                .map(|(r, c)| Opened::Remote(Arc::new(r), c)),
             Some(path) => {
                 let opened = LocalRegistry::open(path, LayerLimits::default()).await;
                 let remedy = "--packages names a bundle, an OCI layout, or a folder of *.xpkg files";
@@ -50,9 +57,25 @@ impl Origin {
 }
 
 impl Opened {
+    /// The same with a cache of packages in a folder. Packages in folders and files need none.
+    pub(super) async fn cached(self, folder: Option<&Path>, clean: bool) -> Result<Self, Failure> {
+        let Self::Remote(remote, config) = self else { return Ok(self) };
+        let Some(folder) = folder.map(Path::to_owned).or_else(cache_folder) else {
+            return Ok(Self::Remote(remote, config));
+        };
+        if clean && folder.exists() {
+            let removed = std::fs::remove_dir_all(&folder);
+            removed.map_err(|e| Failure::new(format!("cannot remove {}: {e}", folder.display())))?;
+        }
+        let cache = Cache::open(&folder, CACHE_BYTES)
+            .await
+            .map_err(|e| explain(&e).remedy("--cache-dir names another folder, --no-cache uses none"))?;
+        Ok(Self::Cached(Cached::new(remote.clone(), Arc::new(cache)), remote, config))
+    }
+
     pub(super) fn images(&self) -> &dyn ImageSource {
         match self {
-            Self::Remote(registry, _) => &**registry,
+            Self::Remote(registry, _) | Self::Cached(_, registry, _) => &**registry,
             Self::Local(registry) => registry,
         }
     }
@@ -60,14 +83,24 @@ impl Opened {
     pub(super) fn registry(&self) -> &dyn Registry {
         match self {
             Self::Remote(registry, _) => &**registry,
+            Self::Cached(cached, _, _) => cached,
             Self::Local(registry) => registry,
         }
+    }
+
+    /// The package at a reference.
+    pub(super) async fn package(&self, reference: &Reference) -> Result<stream::Package, Failure> {
+        let with = self.credentials(reference).await?;
+        let digest = self.registry().resolve(reference, &with).await.map_err(|e| self.explain(&e))?;
+        let fetched = self.registry().fetch(&reference.at(digest), &with).await;
+        let fetched = fetched.map_err(|e| self.explain(&e))?;
+        stream::parse(&fetched.content).map_err(|e| Failure::new(format!("{reference}: {e}")))
     }
 
     /// The credentials that the user has for a reference.
     pub(super) async fn credentials(&self, reference: &Reference) -> Result<Vec<Credentials>, Failure> {
         match self {
-            Self::Remote(_, config) => credentials(config, reference).await,
+            Self::Remote(_, config) | Self::Cached(_, _, config) => credentials(config, reference).await,
             Self::Local(_) => Ok(Vec::new()),
         }
     }
@@ -107,10 +140,18 @@ pub(super) fn remote(trust: &Trust) -> Result<(RemoteRegistry, DockerConfig), Fa
         insecure_skip_tls_verify: trust.insecure_skip_tls_verify,
         proxies,
         jitter_seed: u64::from(std::process::id()),
+        transfers: super::progress::listener(),
         ..RemoteOptions::default()
     };
     let registry = RemoteRegistry::new(options).map_err(|e| explain(&e))?;
     Ok((registry, docker_config()?))
+}
+
+/// Where packages are kept: in the folder for caches of the user.
+fn cache_folder() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))?;
+    Some(caches.join("transom/xpkg"))
 }
 
 /// Docker's configuration: in the folder `DOCKER_CONFIG`, or in `~/.docker`.
@@ -192,8 +233,7 @@ pub(super) fn explain(error: &RegistryError) -> Failure {
         RegistryErrorKind::Unauthorized => failure
             .remedy("log in with `docker login`: credentials are read from DOCKER_CONFIG or ~/.docker/config.json"),
         RegistryErrorKind::Unavailable => failure.remedy(
-            "check the name of the registry and the network; HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are used, and \
-             --packages reads a bundle without a network",
+            "HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are used, and --packages reads a bundle without a network",
         ),
         _ => failure,
     }

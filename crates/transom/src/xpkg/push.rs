@@ -8,9 +8,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use transom_oci::image::ImageConfig;
-use transom_oci::remote::Progress;
+use transom_oci::remote::{Progress, RemoteRegistry};
 use transom_oci::tarball::Tarball;
 use transom_oci::{ImageParts, index_of};
+use transom_packages::{Credentials, Digest, Reference, RegistryError};
 
 /// Push a package to a registry
 ///
@@ -29,7 +30,7 @@ pub(crate) struct Push {
     package: String,
 
     /// The packages; by default the only *.xpkg file in the current folder
-    #[arg(short = 'f', long, value_name = "FILE", value_delimiter = ',')]
+    #[arg(short = 'f', long, alias = "package", value_name = "FILE", value_delimiter = ',')]
     package_files: Vec<PathBuf>,
 
     /// An annotation of the manifest; may be repeated
@@ -40,7 +41,7 @@ pub(crate) struct Push {
     trust: Trust,
 }
 
-fn annotation(text: &str) -> Result<(String, String), String> {
+pub(super) fn annotation(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write it like KEY=VALUE".to_owned()),
@@ -63,25 +64,39 @@ pub(crate) async fn run(options: Push) -> Result<ExitCode, Failure> {
     let images = files.iter().map(|path| load(path, &annotations)).collect::<Result<Vec<_>, _>>()?;
     let (registry, config) = origin::remote(&options.trust)?;
     let with = origin::credentials(&config, &reference).await?;
+    let pushed = upload(&registry, &reference, &images, &annotations, &with).await;
+    let digest = pushed.map_err(|e| origin::explain(&e))?;
+    crate::cli::print(format!("{digest}\n").as_bytes())
+}
+
+/// Pushes one image, or an index of several.
+pub(super) async fn upload(
+    registry: &RemoteRegistry,
+    reference: &Reference,
+    images: &[(ImageParts, ImageConfig)],
+    annotations: &BTreeMap<String, String>,
+    with: &[Credentials],
+) -> Result<Digest, RegistryError> {
     let report = std::io::stderr().is_terminal();
     let listener = move |progress: Progress| {
         if report {
             show(&progress);
         }
     };
-    let pushed = match &images[..] {
-        [(image, _)] => registry.push(&reference, image, &with, &listener).await,
+    match images {
+        [(image, _)] => registry.push(reference, image, with, &listener).await,
         several => {
-            let index = index_of(several, annotations);
+            let index = index_of(several, annotations.clone());
             let images: Vec<ImageParts> = several.iter().map(|(image, _)| image.clone()).collect();
-            registry.push_index(&reference, &images, &index, &with, &listener).await
+            registry.push_index(reference, &images, &index, with, &listener).await
         }
-    };
-    let digest = pushed.map_err(|e| origin::explain(&e))?;
-    crate::cli::print(format!("{digest}\n").as_bytes())
+    }
 }
 
-fn load(path: &Path, annotations: &BTreeMap<String, String>) -> Result<(ImageParts, ImageConfig), Failure> {
+pub(super) fn load(
+    path: &Path,
+    annotations: &BTreeMap<String, String>,
+) -> Result<(ImageParts, ImageConfig), Failure> {
     let image = Tarball::open(path).and_then(|archive| archive.single());
     let image =
         image.map_err(|e| origin::explain(&e).remedy("give a file that `transom xpkg build` wrote"))?;
@@ -90,6 +105,7 @@ fn load(path: &Path, annotations: &BTreeMap<String, String>) -> Result<(ImagePar
 }
 
 fn show(progress: &Progress) {
+    super::progress::clear();
     match progress {
         Progress::BlobExists { digest, size } => anstream::eprintln!("exists   {digest} ({size} bytes)"),
         Progress::BlobPushed { digest, size } => anstream::eprintln!("pushed   {digest} ({size} bytes)"),

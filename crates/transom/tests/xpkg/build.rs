@@ -81,6 +81,24 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn examples_beside_the_package_are_no_objects_of_it() {
+    let folder = Folder::new();
+    folder.write("p/crossplane.yaml", META).write("p/examples/e.yaml", "kind: App\n");
+    let layers = |arguments: &[&str]| {
+        folder.ok(&[&["build", "-f", "p", "-o", "p.xpkg"], arguments].concat());
+        let shown: serde_json::Value =
+            serde_json::from_str(&folder.ok(&["inspect", "p.xpkg", "-o", "json"])).unwrap();
+        shown["layers"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(layers(&[]), 2);
+    // The folder of the original's default comes first: then the others are objects, and no good ones.
+    folder.write("examples/e.yaml", "kind: App\n");
+    let error = folder.error(&["build", "-f", "p", "-o", "p.xpkg"], 1);
+    assert!(error.contains("p/examples/e.yaml"), "{error}");
+    assert_eq!(layers(&["-e", "p/examples"]), 2);
+}
+
+#[test]
 fn a_runtime_image_is_kept_below_the_package() {
     let folder = Folder::new();
     // A package is an image: it can be the runtime of another.

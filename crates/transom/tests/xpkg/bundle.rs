@@ -1,25 +1,14 @@
 //! Bundles: a package with all that it depends on, read without a network.
 
-use super::{Folder, META};
+use super::{Folder, meta};
 use serde_json::Value;
 use transom_oci::testing::Server;
 
-fn meta(name: &str, dependencies: &[(&str, &str)]) -> String {
-    let mut text = META.replace("name: platform", &format!("name: {name}"));
-    if !dependencies.is_empty() {
-        text.push_str("spec:\n  dependsOn:\n");
-    }
-    for (package, version) in dependencies {
-        text.push_str(&format!("  - configuration: {package}\n    version: '{version}'\n"));
-    }
-    text
-}
-
 /// A package: repository, tag, and what it depends on in the same registry.
-type Pushed<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+pub type Pushed<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 /// Builds and pushes packages.
-fn push(folder: &Folder, host: &str, packages: &[Pushed<'_>]) {
+pub fn push(folder: &Folder, host: &str, packages: &[Pushed<'_>]) {
     for (repository, tag, dependencies) in packages {
         let dependencies: Vec<(String, &str)> =
             dependencies.iter().map(|(name, version)| (format!("{host}/{name}"), *version)).collect();

@@ -37,6 +37,28 @@ async fn a_function_is_installed_and_updated() {
     let updated = folder.ok(&[&["update", "function", &package], &with[..]].concat());
     assert_eq!(updated, "function/crossplane-contrib-function-auto-ready updated");
     assert_eq!(client.get(&path).await.unwrap().json()["spec"]["package"], package);
+    // Checked, and not made.
+    let package = format!("{FUNCTION}:v0.6.0");
+    let checked = folder.ok(&[&["update", "function", &package, "--dry-run"], &with[..]].concat());
+    assert_eq!(checked, "function/crossplane-contrib-function-auto-ready updated (dry run)");
+    let checked =
+        folder
+            .ok(&[&["install", "function", &package, "new", "--dry-run", "-o", "json"], &with[..]].concat());
+    let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
+    assert_eq!(checked["spec"]["package"], package);
+    assert!(!client.get(&format!("{FUNCTIONS}/new")).await.unwrap().ok());
+    assert_ne!(client.get(&path).await.unwrap().json()["spec"]["package"], package);
+    let refused =
+        folder.error(&[&["install", "function", "localhost:5000/x:v1", "--dry-run"], &with[..]].concat(), 1);
+    assert!(refused.contains("function/x"), "{refused}");
+    // Again and again.
+    for done in ["configured", "unchanged"] {
+        let again = folder.ok(&[&["install", "function", &package, "--server-side"], &with[..]].concat());
+        assert_eq!(again, format!("function/crossplane-contrib-function-auto-ready {done}"));
+    }
+    let former = ["update", "function", "crossplane-contrib-function-auto-ready", "v0.7.0"];
+    folder.ok(&[&former[..], &with].concat());
+    assert_eq!(client.get(&path).await.unwrap().json()["spec"]["package"], format!("{FUNCTION}:v0.7.0"));
     let options = ["-m", "-r", "3", "--package-pull-secrets", "a,b", "--runtime-config", "small"];
     folder.ok(&[&["install", "function", &package, "mine"], &options[..], &with].concat());
     let spec = client.get(&format!("{FUNCTIONS}/mine")).await.unwrap().json()["spec"].clone();

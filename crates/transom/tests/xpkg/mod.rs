@@ -1,13 +1,19 @@
 //! `transom xpkg`: packages are built, pushed to a registry in this process, looked at, bundled and installed.
 
+mod batch;
 mod build;
 mod bundle;
+mod crds;
+mod former;
+mod init;
+mod initial;
 mod install;
+mod plan;
 mod registry;
 mod verify;
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 use tempfile::TempDir;
 use transom_testkit::process::transom;
 
@@ -40,12 +46,18 @@ impl Folder {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = transom(&["xpkg"]);
+        self.command(&[&["xpkg"], arguments].concat()).output().expect("the binary runs")
+    }
+
+    /// A command of the binary, to be run here.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = transom(arguments);
         for variable in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "KUBECONFIG"] {
             command.env_remove(variable);
         }
-        command.args(arguments).current_dir(self.0.path()).env("DOCKER_CONFIG", self.0.path());
-        command.output().expect("the binary runs")
+        command.current_dir(self.0.path()).env("DOCKER_CONFIG", self.0.path());
+        command.env("XDG_CACHE_HOME", self.0.path().join("caches"));
+        command
     }
 
     /// What a command that succeeds prints, without the end of the line.
@@ -73,6 +85,31 @@ impl Folder {
         let (root, file) = (format!("{package}-files"), format!("{package}.xpkg"));
         self.ok(&["build", "-f", &root, "-o", &file])
     }
+}
+
+/// The meta object of a Configuration with dependencies on other ones: sources and constraints.
+pub fn meta(name: &str, dependencies: &[(&str, &str)]) -> String {
+    let mut text = META.replace("name: platform", &format!("name: {name}"));
+    if !dependencies.is_empty() {
+        text.push_str("spec:\n  dependsOn:\n");
+    }
+    for (package, version) in dependencies {
+        text.push_str(&format!("  - configuration: {package}\n    version: '{version}'\n"));
+    }
+    text
+}
+
+/// The definition of a kind, with these fields of its spec.
+pub fn definition(fields: &[&str]) -> String {
+    let fields: Vec<String> = fields.iter().map(|field| format!("{field}: {{type: string}}")).collect();
+    format!(
+        "apiVersion: apiextensions.crossplane.io/v2\nkind: CompositeResourceDefinition\n\
+         metadata: {{name: apps.example.org}}\nspec:\n  group: example.org\n  scope: Namespaced\n  \
+         names: {{kind: App, plural: apps}}\n  versions:\n  - name: v1\n    served: true\n    \
+         referenceable: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+         spec: {{type: object, properties: {{{}}}}}\n",
+        fields.join(", ")
+    )
 }
 
 /// The content of a file that `xpkg extract` wrote.

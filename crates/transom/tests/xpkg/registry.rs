@@ -88,6 +88,8 @@ async fn what_cannot_be_reached_or_read_is_explained() {
     for command in [&["inspect", &unreachable][..], &["push", &unreachable], &["extract", &unreachable]] {
         let error = folder.error(command, 1);
         assert!(error.contains(&gone) && error.contains("check the name of the registry"), "{error}");
+        let reason = format!("{gone} cannot be reached: connection refused; ");
+        assert!(error.contains(&reason) && !error.contains("client error"), "{error}");
     }
     let absent = format!("{}/team/platform:v9", server.host);
     assert!(folder.error(&["inspect", &absent], 1).contains(&absent));
