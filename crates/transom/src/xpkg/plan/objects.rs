@@ -62,7 +62,7 @@ pub(super) async fn plan(world: &World, changes: &[Change]) -> Result<Objects, F
     for change in changes {
         let Some(package) = &change.read.package else { continue };
         let of = format!("{}/{}", change.kind.kind().to_lowercase(), change.name);
-        let wanted = establish::objects(package, false);
+        let wanted = establish::objects(package);
         let owners = owners(world, change, package);
         for object in &wanted {
             let planned = match &world.cluster {
