@@ -65,6 +65,10 @@ const BANS: &[Ban] = &[
             "bench/src/client.rs",
             "bench/src/plane/running.rs",
             "controllers/src/definition/mod.rs",
+            // Reading a large package must not hold up other runs; the run waits for the result.
+            "controllers/src/package/source.rs",
+            // Lists of tags that take long, in a `JoinSet` that ends with the controller of the Lock.
+            "controllers/src/package/tags.rs",
             "controllers/src/usage/protection.rs",
             "engine/src/events.rs",
             "engine/src/following.rs",
