@@ -87,9 +87,9 @@ impl Locks {
 
     /// Meets every need that can be met. One that cannot does not keep the others waiting.
     async fn solve(&self, log: &RunLog, lock: &Lock) -> Problems {
-        let packages = self.shared.with_functions(&lock.packages);
-        let mirrors = self.shared.mirrors(sources(&packages));
-        let mut problems = blocked(&lock.packages, &Graph::new(&packages, &mirrors), self.mode());
+        let packages = &lock.packages;
+        let mirrors = self.shared.mirrors(sources(packages));
+        let mut problems = blocked(packages, &Graph::new(packages, &mirrors), self.mode());
         let installed = match self.installed(log).await {
             Ok(installed) => installed,
             Err(error) => {
@@ -98,7 +98,7 @@ impl Locks {
                 return problems;
             }
         };
-        for need in solver::next_step(&packages, &installed, self.mode(), &mirrors) {
+        for need in solver::next_step(packages, &installed, self.mode(), &mirrors) {
             if let Err(error) = self.meet(log, lock, &need, &mut problems).await {
                 problems.retry |= !error.is_verdict();
                 problems.words.push(error.chain().to_string());

@@ -6,6 +6,7 @@
 //! | `revision` | revisions: one run of one revision |
 //! | `establish` | how the objects of a revision are written and released |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
+//! | `runtime` | what a revision runs: which revision of a Function is called, and whether it can be |
 //! | `lock` | the Lock: installs packages that others depend on |
 //! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
 //!
@@ -17,15 +18,20 @@ mod establish;
 mod lock;
 mod reconcile;
 mod revision;
+mod runtime;
 mod source;
+
+pub(crate) use runtime::resume;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
 use transom_object::{GroupVersionKind, meta};
+use transom_packages::lock::{self as locked, LockPackage};
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
 use transom_runner::Installer;
 use transom_xapi::ImageConfig;
@@ -54,9 +60,6 @@ struct Shared {
     lock: tokio::sync::Mutex<()>,
 }
 
-/// The kinds of packages that these controllers install. Functions are installed by `function`, without revisions.
-const KINDS: [PackageKind; 2] = [PackageKind::Configuration, PackageKind::Provider];
-
 /// The running controllers of packages.
 pub(crate) struct PackageControllers(Vec<Controller>);
 
@@ -72,7 +75,7 @@ impl PackageControllers {
             lock: tokio::sync::Mutex::default(),
         });
         let mut controllers = Vec::new();
-        for of in KINDS {
+        for of in PackageKind::ALL {
             controllers.push(start_packages(&shared, of));
             controllers.push(start_revisions(&shared, of));
         }
@@ -114,20 +117,14 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     let name = controller_name(of.revision_kind());
     let mut controller = shared.plane.controller(name.clone(), Pace::default());
     let mirror = controller.watch_own(&of.revision_gvk(), Depth::Part("image", revision_image));
-    let all = mirror.clone();
     let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    // The watch of the catalogue, so that the catalogue is up to date when a key is woken.
-    let queue = controller.queue().clone();
-    let wake = move |change: &Change<'_>| {
-        if is_of_image(change) {
-            all.all().iter().for_each(|revision| change.wake(&queue, &revision.key));
-        }
-    };
-    controller.watch(&kinds::function(), Depth::Whole, Arc::new(wake));
-    let queue = controller.queue().clone();
-    let wake = move |change: &Change<'_>| wake_locked(&queue, of, change);
+    let wake = WakeLocked { shared: shared.clone(), of, queue: controller.queue().clone() };
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
+    if of == PackageKind::Function {
+        let queue = controller.queue().clone();
+        shared.functions.on_change(move |id| queue.wake(&Key::new("", &*id.revision)));
+    }
     let established = controller.follow(|change| change.is_of_identity());
     controller.start(revision::Revisions::new(shared.clone(), of, name, established))
 }
@@ -143,9 +140,7 @@ fn start_lock(shared: &Arc<Shared>) -> Controller {
                 change.wake(&queue, &Key::new("", LOCK_NAME));
             }
         };
-        let depth =
-            if of == PackageKind::Function { Depth::Whole } else { Depth::Part("image", package_image) };
-        controller.watch(&of.gvk(), depth, Arc::new(wake));
+        controller.watch(&of.gvk(), Depth::Part("image", package_image), Arc::new(wake));
     }
     let queue = controller.queue().clone();
     let wake = move |change: &Change<'_>| change.wake(&queue, &Key::new("", LOCK_NAME));
@@ -158,12 +153,9 @@ fn package_image(package: &Value) -> Value {
     json!([package.pointer("/spec/package"), package.pointer("/status/resolvedPackage")])
 }
 
-/// Whether a package was installed or removed, or has another image. The watch may keep all of it, or its image only.
+/// Whether a package was installed or removed, or has another image.
 fn is_of_image(change: &Change<'_>) -> bool {
-    let image = |seen: &transom_engine::Seen| match &*seen.object {
-        Value::Object(_) => package_image(&seen.object),
-        image => image.clone(),
-    };
+    let image = |seen: &transom_engine::Seen| seen.object.clone();
     change.gap || change.before.map(image) != change.after.map(image)
 }
 
@@ -185,16 +177,29 @@ fn wake_package(queue: &Queue, change: &Change<'_>) {
     }
 }
 
-/// The Lock wakes the revisions in it when its packages change.
-fn wake_locked(queue: &Queue, of: PackageKind, change: &Change<'_>) {
-    let packages = |seen: &transom_engine::Seen| seen.object.clone();
-    if change.before.map(packages) == change.after.map(packages) && !change.gap {
-        return;
-    }
-    let entries = change.after.map(packages).unwrap_or_default();
-    for entry in entries.as_array().into_iter().flatten().filter(|entry| entry["kind"] == of.kind()) {
-        if let Some(name) = entry["name"].as_str() {
-            change.wake(queue, &Key::new("", name));
+/// The Lock wakes the revisions of a kind that a change of its packages concerns.
+struct WakeLocked {
+    shared: Arc<Shared>,
+    of: PackageKind,
+    queue: Arc<Queue>,
+}
+
+impl Observer for WakeLocked {
+    fn changed(&self, change: &Change<'_>) {
+        let packages = |seen: Option<&transom_engine::Seen>| -> Vec<LockPackage> {
+            let read = seen.and_then(|seen| Deserialize::deserialize(&*seen.object).ok());
+            read.unwrap_or_default()
+        };
+        let (before, after) = (packages(change.before), packages(change.after));
+        let mirrors =
+            self.shared.mirrors(dependencies::sources(&before).chain(dependencies::sources(&after)));
+        // After a gap nothing is known of what was before.
+        let before = if change.gap { &[][..] } else { &before[..] };
+        for name in locked::concerned(before, &after, &mirrors) {
+            let entry = after.iter().find(|entry| entry.name == name);
+            if entry.is_some_and(|entry| entry.kind.as_deref() == Some(self.of.kind())) {
+                change.wake(&self.queue, &Key::new("", name));
+            }
         }
     }
 }
@@ -208,7 +213,7 @@ struct WakeConcerned {
 impl Observer for WakeConcerned {
     fn changed(&self, change: &Change<'_>) {
         let parse = |seen: &transom_engine::Seen| -> Option<ImageConfig> {
-            serde::Deserialize::deserialize(&*seen.object).ok()
+            Deserialize::deserialize(&*seen.object).ok()
         };
         let configs: Vec<ImageConfig> =
             [change.before, change.after].into_iter().flatten().filter_map(parse).collect();

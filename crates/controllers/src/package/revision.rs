@@ -2,7 +2,7 @@
 
 use super::establish::gvk_of;
 use super::source::is_recorded;
-use super::{Pause, Shared, mark_generation, pause, set_status};
+use super::{Pause, Shared, mark_generation, pause, runtime, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +19,7 @@ use transom_packages::lock::entry_for;
 use transom_packages::lock::resolve::Resolution;
 use transom_packages::names::revision_name;
 use transom_packages::stream::Package as Content;
-use transom_packages::{Digest, PackageKind};
+use transom_packages::{Digest, PackageKind, Reference};
 use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer, label};
 use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
@@ -45,8 +45,8 @@ impl From<ReportedError> for Failure {
 type Step<T> = Result<T, Failure>;
 
 pub(super) struct Revisions {
-    shared: Arc<Shared>,
-    kind: PackageKind,
+    pub(super) shared: Arc<Shared>,
+    pub(super) kind: PackageKind,
     name: String,
     /// The objects of the revisions: one that is deleted is made again.
     established: Arc<Following>,
@@ -107,6 +107,8 @@ impl Revisions {
         self.forget(key);
         let plane = &self.shared.plane;
         let reason = event::package_revision::SYNC;
+        let ended = self.end(log, &object).await;
+        plane.events.report(&self.name, &object, ended.with_event_reason(reason))?;
         let removed =
             self.shared.unlock(log, &key.name).await.context("cannot remove package revision from Lock");
         plane.events.report(&self.name, &object, removed.with_event_reason(reason))?;
@@ -122,13 +124,22 @@ impl Revisions {
     async fn run(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
         let revision = PackageRevision::deserialize(&*object).map_err(Error::unfit);
         let revision = revision.with_event_reason(event::package_revision::SYNC)?;
-        if revision.is_active() {
-            self.activate(key, log, object, &revision).await?;
-        } else {
+        if !revision.is_active() {
             self.deactivate(key, log, object, &revision).await?;
+            self.healthy(object);
+            self.stop(log, object, &revision).await.with_event_reason(event::package_revision::DEACTIVATE)?;
+            return Ok(Next::Wait);
         }
+        if self.is_pulled(&revision) {
+            self.activate(key, log, object, &revision).await?;
+            self.healthy(object);
+            return Ok(self.start(object, &revision).await);
+        }
+        // What needs no content runs at once: who applied it may call it already.
+        let next = self.start(object, &revision).await;
+        self.activate(key, log, object, &revision).await?;
         self.healthy(object);
-        Ok(Next::Wait)
+        Ok(next)
     }
 
     /// An inactive revision lets go of what it controls. It has no use for its content, and does not ask for it.
@@ -146,6 +157,9 @@ impl Revisions {
         let removed =
             self.shared.unlock(log, &key.name).await.context("cannot remove package revision from Lock");
         removed.context(attempted).with_event_reason(reason)?;
+        if revision.status.object_refs.is_empty() {
+            return Ok(());
+        }
         let owners = owners(object, &[]).context(attempted).with_event_reason(reason)?;
         let released = self.shared.release(log, &revision.status.object_refs, &owners).await;
         Ok(released.context(attempted).with_event_reason(reason)?)
@@ -158,7 +172,7 @@ impl Revisions {
         object: &mut Value,
         revision: &PackageRevision,
     ) -> Step<()> {
-        let plan = self.shared.plan_image(&revision.spec.image).context("cannot get package");
+        let plan = self.plan(revision).context("cannot get package");
         let plan = plan.with_event_reason(event::package_revision::PARSE)?;
         if self.is_settled(key, revision, &plan)
             && let Some(resolution) = self.locked(log, revision).await?
@@ -228,12 +242,15 @@ impl Revisions {
         revision: &PackageRevision,
         plan: &ImagePlan,
     ) -> Result<Content> {
-        let secrets = &revision.spec.installation.package_pull_secrets;
+        if !self.is_pulled(revision) {
+            return Ok(Content::empty(self.kind));
+        }
+        let installation = &revision.spec.installation;
         let digest = match meta::annotation(object, annotation::IMAGE_DIGEST) {
             Some(digest) => Digest::parse(digest).map_err(Error::unfit)?,
             // A revision that another program made: its name has the beginning of the digest.
             None => {
-                let digest = self.shared.resolve(log, plan, secrets).await?;
+                let digest = self.shared.resolve(log, plan, &installation.package_pull_secrets).await?;
                 let name = revision_name(revision.package(), &digest);
                 if name != revision.metadata.name {
                     return Err(Error::domain(format!(
@@ -246,7 +263,15 @@ impl Revisions {
                 digest
             }
         };
-        self.shared.content(log, self.kind, plan, &digest, secrets).await
+        self.shared.content(log, self.kind, plan, &digest, installation).await
+    }
+
+    /// What ImageConfigs say about the image of a revision, if it is pulled.
+    fn plan(&self, revision: &PackageRevision) -> Result<ImagePlan> {
+        if self.is_pulled(revision) {
+            return self.shared.plan_image(&revision.spec.image);
+        }
+        Ok(ImagePlan::as_written(Reference::parse(&revision.spec.image).map_err(Error::unfit)?))
     }
 
     /// What should not be in the package is reported once, and does not stop the installation.
@@ -277,7 +302,7 @@ impl Revisions {
                 changed = true;
             }
         }
-        for (key, value) in annotations {
+        for (key, value) in annotations.iter().filter(|(key, _)| !runtime::is_of_source(key)) {
             if meta::annotation(object, key).is_none() {
                 meta::set_annotation(object, key, value);
                 changed = true;
@@ -298,7 +323,7 @@ impl Revisions {
     }
 
     /// The package's other revisions.
-    async fn siblings(&self, log: &RunLog, revision: &PackageRevision) -> Result<Vec<Value>> {
+    pub(super) async fn siblings(&self, log: &RunLog, revision: &PackageRevision) -> Result<Vec<Value>> {
         let labels = BTreeMap::from([(label::PACKAGE.to_owned(), revision.package().to_owned())]);
         let listed = self.shared.plane.cluster.list(&self.kind.revision_gvk(), "", &labels).await;
         let mut listed = listed.context("cannot list revisions for package")?;
@@ -330,9 +355,12 @@ impl Revisions {
         content: &Content,
         siblings: &[Value],
     ) -> Result<Vec<ObjectReference>> {
-        let owners = owners(object, siblings)?;
         let installation = &revision.spec.installation;
         let mut objects = establish::objects(content, MANAGED_DEFINITIONS);
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let owners = owners(object, siblings)?;
         for object in &mut objects {
             establish::add_common(object, &installation.common_labels, &installation.common_annotations);
             establish::with_webhooks(object, None).map_err(Error::unfit)?;
@@ -354,13 +382,7 @@ impl Revisions {
             let words = "Successfully reconciled package revision";
             plane.events.normal(&self.name, object, event::package_revision::SYNC, words);
         }
-        let mut all = vec![Condition::revision_healthy()];
-        if self.kind == PackageKind::Provider {
-            let words = "the controllers of a Provider are not run yet: its managed resources can be created, and nothing \
-                         acts on them";
-            all.push(Condition::runtime_unhealthy(words));
-        }
-        mark_generation(plane, object, all);
+        mark_generation(plane, object, vec![Condition::revision_healthy()]);
     }
 
     async fn fail(

@@ -11,6 +11,8 @@ pub mod resolve;
 
 use crate::meta::{Dependency, Meta, Target};
 use crate::reference::Reference;
+use graph::Mirrors;
+use std::collections::{BTreeMap, BTreeSet};
 use transom_xapi::PackageKind;
 
 pub use transom_xapi::lock::{Dependency as LockDependency, LockPackage};
@@ -75,6 +77,41 @@ pub fn without(packages: &[LockPackage], revision: &str) -> Option<Vec<LockPacka
     (kept.len() < packages.len()).then_some(kept)
 }
 
+/// The names of the entries that a change of the Lock concerns: those that changed, those of a source that an entry
+/// came to, left or changed, and all that depend on one of these, directly or not.
+pub fn concerned<'l>(
+    before: &[LockPackage],
+    after: &'l [LockPackage],
+    mirrors: &Mirrors,
+) -> BTreeSet<&'l str> {
+    let place = |source: &str| mirrors.get(source).map_or(source, String::as_str).to_owned();
+    let mut dependents: BTreeMap<String, Vec<&LockPackage>> = BTreeMap::new();
+    let mut at: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for package in after {
+        at.entry(place(&package.source)).or_default().push(&package.name);
+        for dependency in &package.dependencies {
+            dependents.entry(place(&dependency.package)).or_default().push(package);
+        }
+    }
+    let only_in = |some: &[LockPackage], others: &[LockPackage]| -> Vec<String> {
+        let known: BTreeMap<&str, &LockPackage> = others.iter().map(|p| (p.name.as_str(), p)).collect();
+        let changed = some.iter().filter(|p| known.get(p.name.as_str()) != Some(p));
+        changed.map(|p| place(&p.source)).collect()
+    };
+    let mut places = [only_in(before, after), only_in(after, before)].concat();
+    let (mut seen, mut concerned) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(here) = places.pop() {
+        concerned.extend(at.get(&here).into_iter().flatten().copied());
+        for dependent in dependents.get(&here).into_iter().flatten() {
+            concerned.insert(&dependent.name);
+            if seen.insert(place(&dependent.source)) {
+                places.push(place(&dependent.source));
+            }
+        }
+    }
+    concerned
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,5 +163,44 @@ mod tests {
         assert_eq!(without(&first, "c-9"), None);
         let twice = [entry("a.b/c:v1"), entry("a.b/c:v1")];
         assert_eq!(with_entry(&twice, &entry("a.b/c:v1"), &[]).unwrap(), [entry("a.b/c:v1")]);
+    }
+
+    #[test]
+    fn a_change_concerns_those_that_depend_on_it() {
+        let entry = |name: &str, source: &str, version: &str, on: &[&str]| LockPackage {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            version: version.to_owned(),
+            dependencies: on
+                .iter()
+                .map(|on| LockDependency { package: (*on).to_owned(), ..LockDependency::default() })
+                .collect(),
+            ..LockPackage::default()
+        };
+        let all = [
+            entry("top-1", "r.io/top", "v1", &["r.io/middle"]),
+            entry("middle-1", "r.io/middle", "v1", &["r.io/f"]),
+            entry("f-1", "r.io/f", "v1", &[]),
+            entry("mirrored-1", "r.io/mirrored", "v1", &["mirror.io/f"]),
+            entry("other-1", "r.io/other", "v1", &["r.io/g"]),
+        ];
+        let mirrors = Mirrors::from([("r.io/f".to_owned(), "mirror.io/f".to_owned())]);
+        let names = |after: &[LockPackage]| -> Vec<String> {
+            concerned(&all, after, &mirrors).into_iter().map(str::to_owned).collect()
+        };
+        let with = |changed: LockPackage| -> Vec<LockPackage> {
+            all.iter().map(|p| if p.source == changed.source { changed.clone() } else { p.clone() }).collect()
+        };
+        assert_eq!(names(&all), [""; 0]);
+        let upgraded = with(entry("f-2", "r.io/f", "v2", &[]));
+        assert_eq!(names(&upgraded), ["f-2", "middle-1", "mirrored-1", "top-1"]);
+        let retagged = with(entry("f-1", "r.io/f", "v1.1", &[]));
+        assert_eq!(names(&retagged), ["f-1", "middle-1", "mirrored-1", "top-1"]);
+        let removed: Vec<_> = all.iter().filter(|p| p.name != "f-1").cloned().collect();
+        assert_eq!(names(&removed), ["middle-1", "mirrored-1", "top-1"]);
+        let twice = [&all[..], &[entry("again-1", "r.io/other", "v2", &[])]].concat();
+        assert_eq!(names(&twice), ["again-1", "other-1"]);
+        let cycle = with(entry("f-1", "r.io/f", "v1", &["r.io/top"]));
+        assert_eq!(names(&cycle), ["f-1", "middle-1", "mirrored-1", "top-1"]);
     }
 }
