@@ -68,34 +68,43 @@ use Determinism::{Impure, Pure};
 struct Entry {
     /// The last segment of the package repository that the function replaces.
     name: &'static str,
+    /// The version of the original that it is compared with; `None` where none is published that could be run.
+    original: Option<&'static str>,
     determinism: Determinism,
     make: fn(&Settings) -> Arc<dyn Builtin>,
 }
 
 const fn entry(
     name: &'static str,
+    original: Option<&'static str>,
     determinism: Determinism,
     make: fn(&Settings) -> Arc<dyn Builtin>,
 ) -> Entry {
-    Entry { name, determinism, make }
+    Entry { name, original, determinism, make }
 }
 
 /// The built-in functions, by name.
 const BUILTINS: &[Entry] = &[
-    entry("function-auto-ready", Pure, |_| Arc::new(auto_ready::AutoReady)),
-    entry("function-cel-filter", Pure, |_| Arc::new(cel_filter::CelFilter)),
-    entry("function-cidr", Pure, |_| Arc::new(cidr::Cidr)),
-    entry("function-dummy", Impure, |_| Arc::new(dummy::Dummy)),
-    entry("function-environment-configs", Pure, |_| Arc::new(environment_configs::EnvironmentConfigs)),
-    entry("function-extra-resources", Pure, |_| Arc::new(extra_resources::ExtraResources)),
-    entry("function-go-templating", Impure, |settings| match &settings.files_below {
+    entry("function-auto-ready", Some("v0.7.0"), Pure, |_| Arc::new(auto_ready::AutoReady)),
+    entry("function-cel-filter", Some("v0.2.0"), Pure, |_| Arc::new(cel_filter::CelFilter)),
+    entry("function-cidr", None, Pure, |_| Arc::new(cidr::Cidr)),
+    entry("function-dummy", None, Impure, |_| Arc::new(dummy::Dummy)),
+    entry("function-environment-configs", Some("v0.7.1"), Pure, |_| {
+        Arc::new(environment_configs::EnvironmentConfigs)
+    }),
+    entry("function-extra-resources", Some("v0.3.0"), Pure, |_| Arc::new(extra_resources::ExtraResources)),
+    entry("function-go-templating", Some("v0.12.3"), Impure, |settings| match &settings.files_below {
         Some(directory) => Arc::new(GoTemplating::default().with_files_below(directory)),
         None => GoTemplating::shared(),
     }),
-    entry("function-patch-and-transform", Pure, |_| Arc::new(patch_and_transform::PatchAndTransform)),
-    entry("function-sequencer", Pure, |_| Arc::new(sequencer::Sequencer)),
-    entry("function-status-transformer", Pure, |_| Arc::new(status_transformer::StatusTransformer)),
-    entry("function-tag-manager", Pure, |_| Arc::new(tag_manager::TagManager)),
+    entry("function-patch-and-transform", Some("v0.10.9"), Pure, |_| {
+        Arc::new(patch_and_transform::PatchAndTransform)
+    }),
+    entry("function-sequencer", Some("v0.6.0"), Pure, |_| Arc::new(sequencer::Sequencer)),
+    entry("function-status-transformer", Some("v0.5.1"), Pure, |_| {
+        Arc::new(status_transformer::StatusTransformer)
+    }),
+    entry("function-tag-manager", Some("v0.9.0"), Pure, |_| Arc::new(tag_manager::TagManager)),
 ];
 
 impl Entry {
@@ -159,6 +168,11 @@ pub fn environment() -> Arc<dyn Function> {
     Arc::new(environment_configs::native::Environment)
 }
 
+/// The version of the original that a built-in equals, as far as `conformance/run functions` compares them.
+pub fn upstream_version(name: &str) -> Option<&'static str> {
+    entry_of(name)?.original
+}
+
 /// The names of every built-in.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTINS.iter().map(|entry| entry.name)
@@ -184,6 +198,21 @@ mod tests {
             let expected = if entry.determinism == Pure { None } else { Some(60) };
             assert_eq!(ttl(entry.function(&settings), json!({})).await, expected, "{}", entry.name);
         }
+    }
+
+    #[test]
+    fn versions_are_those_that_the_built_ins_are_compared_with() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/versions.json");
+        let text = std::fs::read_to_string(path).expect("the versions that are compared");
+        let versions: Value = serde_json::from_str(&text).expect("JSON");
+        let compared: BTreeMap<&str, &str> = versions["functions"]
+            .as_object()
+            .expect("functions")
+            .iter()
+            .filter_map(|(name, version)| Some((name.as_str(), version.as_str()?)))
+            .collect();
+        let stated = names().filter_map(|name| Some((name, upstream_version(name)?)));
+        assert_eq!(stated.collect::<BTreeMap<_, _>>(), compared);
     }
 
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! A cache of Compositions, revisions, Functions and ImageConfigs, parsed once: there are few of them, and reconcilers look them up in
-//! every run.
+//! A cache of Compositions, their revisions, those of Functions, and ImageConfigs, parsed once: there are few of them, and
+//! reconcilers look them up in every run.
 
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashMap};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_engine::{Change, Depth, Key, Observer, Subscription, Watches};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::{group, kind, label};
-use transom_xapi::function::{Function, FunctionRevision};
+use transom_xapi::function::FunctionRevision;
 use transom_xapi::{Composition, CompositionRevision, ImageConfig};
 
 /// Objects of one kind by name.
@@ -94,7 +94,6 @@ impl Observer for Revisions {
 pub(crate) struct Catalog {
     pub(crate) compositions: Arc<Cache<Composition>>,
     pub(crate) revisions: Arc<Revisions>,
-    pub(crate) functions: Arc<Cache<Function>>,
     pub(crate) function_revisions: Arc<Cache<FunctionRevision>>,
     pub(crate) image_configs: Arc<Cache<ImageConfig>>,
 }
@@ -150,7 +149,6 @@ impl Catalog {
         vec![
             watches.subscribe(&kinds::composition(), Depth::Whole, self.compositions.clone()),
             watches.subscribe(&kinds::revision(), Depth::Whole, self.revisions.clone()),
-            watches.subscribe(&kinds::function(), Depth::Whole, self.functions.clone()),
             watches.subscribe(&kinds::function_revision(), Depth::Whole, self.function_revisions.clone()),
             watches.subscribe(&kinds::image_config(), Depth::Whole, self.image_configs.clone()),
         ]

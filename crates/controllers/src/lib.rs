@@ -11,13 +11,12 @@
 //! | `composition` | Compositions: revisions, and whether they can run |
 //! | `composite` | composite resources: compose, execute, report |
 //! | `claim` | claims: synchronised with their composite resources |
-//! | `function` | Functions: which can be called |
-//! | `package` | packages from registries: revisions, their objects, dependencies |
+//! | `package` | packages: revisions, their objects, dependencies, and which functions can be called |
 //! | `managed` | definitions of managed resources: CRDs, and policies that activate them |
 //! | `usage` | usages: objects that must not be deleted while they are used |
 //! | `nop` | NopResources, for trying out Compositions |
 //! | `connection_secret` | publishing connection details |
-//! | `catalog` | a cache of Compositions, revisions, Functions and ImageConfigs |
+//! | `catalog` | a cache of Compositions, their revisions, those of Functions, and ImageConfigs |
 //! | `plane` | what the controllers share |
 
 #![warn(missing_docs)]
@@ -28,7 +27,6 @@ mod composite;
 mod composition;
 mod connection_secret;
 mod definition;
-mod function;
 mod install;
 mod managed;
 mod nop;
@@ -43,7 +41,6 @@ pub use usage::{DeletionDecision, DeletionRequest, IN_USE_REASON, Protection, WE
 
 use catalog::Catalog;
 use definition::DefinitionControllers;
-use futures_util::future::join_all;
 use package::PackageControllers;
 use plane::{Plane, Rng};
 use std::sync::Arc;
@@ -80,7 +77,6 @@ pub struct Context {
 pub struct Controllers {
     _definitions: DefinitionControllers,
     _compositions: [Controller; 2],
-    _functions: Controller,
     _packages: PackageControllers,
     _managed: [Controller; 2],
     _nops: Controller,
@@ -112,24 +108,19 @@ impl Controllers {
         for subscription in &catalog {
             subscription.mirror().ready().await?;
         }
-        // The controller of Functions reports those that cannot be installed.
-        let functions = plane.catalog.functions.all();
-        join_all(functions.iter().map(|function| context.functions.install(function))).await;
+        package::resume(&plane, &context.functions).await?;
         let compositions = composition::start(&plane);
-        let packages = PackageControllers::start(&plane, context.packages, context.functions.clone());
-        let functions = function::start(&plane, context.functions);
+        let packages = PackageControllers::start(&plane, context.packages, context.functions);
         let definitions = DefinitionControllers::start(&plane);
         let managed = managed::start(&plane);
         let queues = definitions
             .queues()
-            .chain([functions.queue().clone()])
             .chain(packages.queues())
             .chain(managed.iter().map(|controller| controller.queue().clone()))
             .collect();
         let readiness = Arc::new(Readiness::new(plane.watches.clone(), queues));
         Ok(Self {
             _compositions: compositions,
-            _functions: functions,
             _packages: packages,
             _managed: managed,
             _nops: nop::start(&plane),

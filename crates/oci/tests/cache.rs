@@ -25,6 +25,7 @@ async fn a_warm_cache_needs_one_head_or_nothing() {
     assert_eq!(remote.requests(), cold + 1);
     assert_eq!(&cached.fetch(&stored, &[]).await.unwrap().content[..], b"a");
     assert_eq!(&cached.fetch_with(&stored, PullPolicy::Never, &[]).await.unwrap().content[..], b"a");
+    assert_eq!(&cached.at_hand(&stored).await.unwrap().unwrap().content[..], b"a");
     assert_eq!(remote.requests(), cold + 1);
     cached.fetch_with(&stored, PullPolicy::Always, &[]).await.unwrap();
     assert_eq!(remote.requests(), cold + 3);
@@ -32,6 +33,9 @@ async fn a_warm_cache_needs_one_head_or_nothing() {
     let error = cached.fetch_with(&other, PullPolicy::Never, &[]).await.unwrap_err();
     assert_eq!(error.kind, RegistryErrorKind::NotFound);
     assert!(error.message.contains("packagePullPolicy is Never"), "{error}");
+    let asked = remote.requests();
+    assert!(cached.at_hand(&other).await.unwrap().is_none());
+    assert_eq!(remote.requests(), asked);
 }
 
 #[tokio::test]

@@ -67,6 +67,20 @@ pub struct ImagePlan {
     pub runtime_config: Option<RuntimeConfigReference>,
 }
 
+impl ImagePlan {
+    /// For an image that is not pulled: no ImageConfig says anything about it.
+    pub fn as_written(original: Reference) -> Self {
+        Self {
+            resolved: original.clone(),
+            original,
+            applied: Vec::new(),
+            pull_secret: None,
+            verification: None,
+            runtime_config: None,
+        }
+    }
+}
+
 /// An ImageConfig that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageConfigError {

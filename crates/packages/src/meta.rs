@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_object::meta;
 use transom_xapi::PackageKind;
+use transom_xapi::function::CAPABILITY_COMPOSITION;
 
 /// What a package says about itself, in the terms of version v1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub struct Meta {
     pub crossplane: Option<String>,
     /// The packages that it depends on.
     pub dependencies: Vec<Dependency>,
-    /// What it can do: opaque words, compared without case and punctuation.
+    /// What it can do: opaque words, compared without case and punctuation. A Function that names none can compose:
+    /// functions are older than capabilities.
     pub capabilities: Vec<String>,
 }
 
@@ -114,8 +116,7 @@ struct Spec {
     crossplane: Option<Crossplane>,
     #[serde(deserialize_with = "nullable")]
     depends_on: Vec<DependsOn>,
-    #[serde(deserialize_with = "nullable")]
-    capabilities: Vec<String>,
+    capabilities: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -165,6 +166,7 @@ impl Meta {
         let dependencies = fields.spec.depends_on.into_iter().enumerate();
         let dependencies =
             dependencies.map(|(index, depends)| depends.read(index)).collect::<Result<_, _>>()?;
+        let capabilities = fields.spec.capabilities.unwrap_or_else(|| default_capabilities(kind));
         Ok(Self {
             kind,
             name: fields.metadata.name,
@@ -172,8 +174,28 @@ impl Meta {
             annotations: fields.metadata.annotations,
             crossplane: fields.spec.crossplane.map(|crossplane| crossplane.version),
             dependencies,
-            capabilities: fields.spec.capabilities,
+            capabilities,
         })
+    }
+
+    /// What a package without content says about itself.
+    pub fn empty(kind: PackageKind) -> Self {
+        Self {
+            kind,
+            name: String::new(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            crossplane: None,
+            dependencies: Vec::new(),
+            capabilities: default_capabilities(kind),
+        }
+    }
+}
+
+fn default_capabilities(kind: PackageKind) -> Vec<String> {
+    match kind {
+        PackageKind::Function => vec![CAPABILITY_COMPOSITION.to_owned()],
+        PackageKind::Provider | PackageKind::Configuration => Vec::new(),
     }
 }
 
@@ -259,6 +281,20 @@ mod tests {
         assert_eq!(short(1), (Target::Type(PackageKind::Function), "d.e/f"));
         assert_eq!(short(2), (Target::Type(PackageKind::Configuration), "g.h/i"));
         assert_eq!(dependencies[2].version, "");
+    }
+
+    #[test]
+    fn a_function_that_names_no_capability_can_compose() {
+        for (kind, spec, expected) in [
+            ("Function", json!({}), &["composition"][..]),
+            ("Function", json!({"capabilities": null}), &["composition"]),
+            ("Function", json!({"capabilities": []}), &[]),
+            ("Function", json!({"capabilities": ["operation"]}), &["operation"]),
+            ("Provider", json!({}), &[]),
+        ] {
+            assert_eq!(read("v1", kind, &spec).unwrap().unwrap().capabilities, expected, "{kind} {spec}");
+        }
+        assert_eq!(Meta::empty(PackageKind::Function).capabilities, ["composition"]);
     }
 
     #[test]

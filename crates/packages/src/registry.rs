@@ -16,6 +16,12 @@ pub trait Registry: Send + Sync + 'static {
     /// The content of the package at a reference with a digest, verified against that digest.
     async fn fetch(&self, reference: &Reference, with: &[Credentials]) -> Result<Fetched, RegistryError>;
 
+    /// The content of the package at a reference with a digest if it is at hand, verified against that digest. Nobody is
+    /// asked over a network.
+    async fn at_hand(&self, _reference: &Reference) -> Result<Option<Fetched>, RegistryError> {
+        Ok(None)
+    }
+
     /// All tags of the reference's repository.
     async fn tags(&self, reference: &Reference, with: &[Credentials]) -> Result<Vec<String>, RegistryError>;
 }

@@ -54,6 +54,13 @@ pub struct Package {
     pub objects: Vec<PackageObject>,
 }
 
+impl Package {
+    /// A package of which nothing is known but its kind.
+    pub fn empty(kind: PackageKind) -> Self {
+        Self { kind, meta: Meta::empty(kind), meta_object: Value::Null, objects: Vec::new() }
+    }
+}
+
 /// An object of a package.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackageObject {

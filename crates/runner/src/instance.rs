@@ -22,6 +22,12 @@ pub trait Instance: Send + Sync + 'static {
     /// Where the function runs, for messages: `in this process`, `at localhost:9443`.
     fn location(&self) -> String;
 
+    /// What users should know about the function, in the words of a condition: how it runs, and what it equals. Empty
+    /// when there is nothing to say.
+    fn note(&self) -> String {
+        String::new()
+    }
+
     /// Records how a call ended. Returns whether the function became reachable or unreachable by it.
     fn record(&self, _code: Code) -> bool {
         false
@@ -29,12 +35,29 @@ pub trait Instance: Send + Sync + 'static {
 }
 
 /// A function in this process.
-pub struct InProcess(pub Arc<dyn Function>);
+pub struct InProcess {
+    function: Arc<dyn Function>,
+    equals: Option<String>,
+}
+
+impl InProcess {
+    /// Calls a function in this process.
+    pub fn new(function: Arc<dyn Function>) -> Self {
+        Self { function, equals: None }
+    }
+
+    /// Names the function and the version that the function equals.
+    #[must_use]
+    pub fn equal_to(mut self, original: Option<String>) -> Self {
+        self.equals = original;
+        self
+    }
+}
 
 #[async_trait]
 impl Instance for InProcess {
     async fn call(&self, request: RunFunctionRequest) -> Result<RunFunctionResponse, Status> {
-        answer(&*self.0, request).await
+        answer(&*self.function, request).await
     }
 
     async fn probe(&self) -> Result<(), Problem> {
@@ -47,5 +70,12 @@ impl Instance for InProcess {
 
     fn location(&self) -> String {
         "in this process".to_owned()
+    }
+
+    fn note(&self) -> String {
+        match &self.equals {
+            Some(original) => format!("runs in this process; equals {original}"),
+            None => "runs in this process".to_owned(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `source` | [`Resolver`]: from a Function object to where its implementation comes from; pure |
+//! | `source` | [`Resolver`]: from a Function or FunctionRevision to where its implementation comes from; pure |
 //! | `revision` | [`RevisionSpec`]: one version of a function, the unit that is run and called |
 //! | `runtime` | [`FunctionRuntime`]: starts and stops revisions; [`LocalRuntime`] needs no containers |
 //! | `instance` | [`Instance`]: what a runtime returns, something that can be called |
@@ -11,7 +11,7 @@
 //! | `cached` | [`Cached`]: in front of a router, returns responses again within their TTL |
 //!
 //! Whatever a function does, a call ends in a response or in an error that names the function. Nothing here reads or
-//! writes Kubernetes objects: the controller of Functions does, and calls the installer.
+//! writes Kubernetes objects: the controllers of packages do, and call the installer.
 
 #![warn(missing_docs)]
 
@@ -34,5 +34,8 @@ pub use instance::{InProcess, Instance};
 pub use remote::Remote;
 pub use revision::{RevisionId, RevisionSpec};
 pub use router::{Options, Router};
-pub use runtime::{FindBuiltin, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState};
-pub use source::{DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, RUNTIME_ANNOTATION, Resolver, Source};
+pub use runtime::{FindBuiltin, FindVersion, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState};
+pub use source::{
+    DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, RUNTIME_ANNOTATION,
+    Resolver, SOURCE_ANNOTATIONS, Source,
+};

@@ -1,26 +1,28 @@
 //! Revisions of functions: what runtimes start and stop, and what calls are routed to.
 
 use crate::source::{Resolver, Source};
-use sha2::{Digest, Sha256};
 use std::fmt;
 use transom_xapi::Function;
-
-/// How many characters of its digest the name of a derived revision has, as the names of package revisions do.
-const DIGEST_CHARACTERS: usize = 12;
+use transom_xapi::function::FunctionRevision;
 
 /// The identity of a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RevisionId {
     /// The name of the Function.
     pub function: String,
-    /// The name of the revision. Two revisions of one Function have different names.
+    /// The name of the FunctionRevision. Two revisions of one Function have different names.
     pub revision: String,
 }
 
 impl RevisionId {
-    /// The only revision of a function that has no Function object.
+    /// The only revision of a function that has no FunctionRevision objects.
     pub fn sole(function: impl Into<String>) -> Self {
         Self { function: function.into(), revision: String::new() }
+    }
+
+    /// The identity of a FunctionRevision.
+    pub fn of(revision: &FunctionRevision) -> Self {
+        Self { function: revision.package().to_owned(), revision: revision.metadata.name.clone() }
     }
 }
 
@@ -35,6 +37,8 @@ impl fmt::Display for RevisionId {
 pub struct RevisionSpec {
     /// Which revision this is.
     pub id: RevisionId,
+    /// Its number: the higher is the newer.
+    pub number: i64,
     /// The reference to the package it comes from, for metrics.
     pub package: String,
     /// Where its implementation comes from.
@@ -42,13 +46,23 @@ pub struct RevisionSpec {
 }
 
 impl RevisionSpec {
-    /// The revision of a Function that has no FunctionRevision objects. Its name is derived from the Function's package
-    /// and source, so a change of either is another revision.
-    pub fn of(function: &Function, resolver: &Resolver) -> Self {
-        let (name, package) = (&function.metadata.name, function.spec.package.clone());
-        let source = resolver.resolve(function);
-        let digest = format!("{:x}", Sha256::digest(format!("{package}\n{source:?}")));
-        let revision = format!("{name}-{}", &digest[..DIGEST_CHARACTERS]);
-        Self { id: RevisionId { function: name.clone(), revision }, package, source }
+    /// The revision that a FunctionRevision is.
+    pub fn of(revision: &FunctionRevision, resolver: &Resolver) -> Self {
+        Self {
+            id: RevisionId::of(revision),
+            number: revision.spec.revision,
+            package: revision.spec.image.clone(),
+            source: resolver.resolve_revision(revision),
+        }
+    }
+
+    /// The only revision of a Function outside of a control plane, where there are no FunctionRevisions.
+    pub fn sole(function: &Function, resolver: &Resolver) -> Self {
+        Self {
+            id: RevisionId::sole(&function.metadata.name),
+            number: 0,
+            package: function.spec.package.clone(),
+            source: resolver.resolve(function),
+        }
     }
 }

@@ -40,8 +40,8 @@ impl Default for Options {
     }
 }
 
-/// Called with the name of a function.
-type Changed = Arc<dyn Fn(&str) + Send + Sync>;
+/// Called with a revision of a function.
+type Changed = Arc<dyn Fn(&RevisionId) + Send + Sync>;
 
 /// The instances of all revisions. Can be changed while calls are made; calls under way keep their instance.
 pub struct Router {
@@ -56,6 +56,8 @@ pub struct Router {
 #[derive(Default)]
 struct Routes {
     functions: BTreeMap<String, Revisions>,
+    /// Why functions that are installed cannot be called.
+    reasons: BTreeMap<String, String>,
     generation: u64,
 }
 
@@ -136,10 +138,12 @@ impl Router {
 
     /// Sends the calls of a function to one of its revisions. Does nothing if there is no such revision.
     pub fn activate(&self, id: &RevisionId) {
-        if let Some(revisions) = self.write().functions.get_mut(&id.function)
+        let mut routes = self.write();
+        if let Some(revisions) = routes.functions.get_mut(&id.function)
             && revisions.routes.contains_key(&id.revision)
         {
             revisions.active = Some(id.revision.clone());
+            routes.reasons.remove(&id.function);
         }
     }
 
@@ -176,13 +180,20 @@ impl Router {
     /// Removes all revisions of a function, and returns them.
     pub fn remove(&self, function: &str) -> Vec<RevisionId> {
         let removed = self.revisions(function);
-        self.write().functions.remove(function);
+        let mut routes = self.write();
+        routes.functions.remove(function);
+        routes.reasons.remove(function);
         removed
+    }
+
+    /// Says why a function that is installed cannot be called, for as long as it cannot.
+    pub fn explain(&self, function: &str, reason: &str) {
+        self.write().reasons.insert(function.to_owned(), reason.to_owned());
     }
 
     /// Runs a function that has no Function object in this process.
     pub fn run_in_process(&self, function: impl Into<String>, implementation: Arc<dyn Function>) {
-        self.set_sole(function.into(), Arc::new(InProcess(implementation)));
+        self.set_sole(function.into(), Arc::new(InProcess::new(implementation)));
     }
 
     /// Calls a function that has no Function object at an endpoint.
@@ -197,16 +208,16 @@ impl Router {
         self.activate(&id);
     }
 
-    /// Has `changed` called with the name of a function that became reachable or unreachable, as calls find out. It
-    /// replaces what was set before.
-    pub fn on_change(&self, changed: Arc<dyn Fn(&str) + Send + Sync>) {
+    /// Has `changed` called with the revision that became reachable or unreachable, as calls find out. It replaces what
+    /// was set before.
+    pub fn on_change(&self, changed: Arc<dyn Fn(&RevisionId) + Send + Sync>) {
         *self.changed.write().unwrap_or_else(PoisonError::into_inner) = Some(changed);
     }
 
     fn notify(&self, function: &str) {
         let changed = self.changed.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(changed) = changed {
-            changed(function);
+        if let (Some(changed), Some((revision, _))) = (changed, self.active(function)) {
+            changed(&revision);
         }
     }
 
@@ -250,6 +261,9 @@ impl Router {
                  {package}"
             )
         };
+        if let Some(reason) = self.read().reasons.get(function) {
+            return reason.clone();
+        }
         let mut reason = "no such Function is installed".to_owned();
         if let Some(package) = self.packages.get(function) {
             reason.push_str(&format!("; {}", apply(function, package)));

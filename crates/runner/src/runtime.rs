@@ -8,7 +8,7 @@ use crate::instance::{InProcess, Instance};
 use crate::remote::Remote;
 use crate::revision::{RevisionId, RevisionSpec};
 use crate::router::Options;
-use crate::source::{ENDPOINT_ANNOTATION, Source};
+use crate::source::{ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, Source};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -119,9 +119,13 @@ impl Reason {
 /// Finds built-in functions by name.
 pub type FindBuiltin = Box<dyn Fn(&str) -> Option<Arc<dyn Function>> + Send + Sync>;
 
+/// Finds the version of the original that a built-in function equals, by the name of the built-in.
+pub type FindVersion = fn(&str) -> Option<&'static str>;
+
 /// Runs built-in functions in this process and calls functions at endpoints. It starts nothing.
 pub struct LocalRuntime {
     builtins: FindBuiltin,
+    versions: FindVersion,
     tls: Option<Tls>,
     options: Options,
     instances: Mutex<BTreeMap<RevisionId, Kept>>,
@@ -140,7 +144,20 @@ impl LocalRuntime {
         builtins: impl Fn(&str) -> Option<Arc<dyn Function>> + Send + Sync + 'static,
         options: Options,
     ) -> Self {
-        Self { builtins: Box::new(builtins), tls: None, options, instances: Mutex::default() }
+        Self {
+            builtins: Box::new(builtins),
+            versions: |_| None,
+            tls: None,
+            options,
+            instances: Mutex::default(),
+        }
+    }
+
+    /// Says of built-in functions which versions of the originals they equal.
+    #[must_use]
+    pub fn with_versions(mut self, versions: FindVersion) -> Self {
+        self.versions = versions;
+        self
     }
 
     /// Calls functions at endpoints with mutual TLS.
@@ -154,14 +171,15 @@ impl LocalRuntime {
         self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn in_process(&self, id: &RevisionId, function: Arc<dyn Function>) -> RuntimeState {
+    fn in_process(&self, id: &RevisionId, name: &str, function: Arc<dyn Function>) -> RuntimeState {
         let mut instances = self.lock();
         if let Some(Kept::InProcess { function: kept, instance }) = instances.get(id)
             && Arc::ptr_eq(kept, &function)
         {
             return RuntimeState::Ready(instance.clone());
         }
-        let instance: Arc<dyn Instance> = Arc::new(InProcess(function.clone()));
+        let original = (self.versions)(name).map(|version| format!("{name} {version}"));
+        let instance: Arc<dyn Instance> = Arc::new(InProcess::new(function.clone()).equal_to(original));
         instances.insert(id.clone(), Kept::InProcess { function, instance: instance.clone() });
         RuntimeState::Ready(instance)
     }
@@ -204,9 +222,12 @@ impl FunctionRuntime for LocalRuntime {
         match &revision.source {
             Source::Endpoint { address, .. } => self.remote(&revision.id, address).await,
             Source::Builtin(name) => match (self.builtins)(name) {
-                Some(function) => self.in_process(&revision.id, function),
+                Some(function) => self.in_process(&revision.id, name, function),
                 None => RuntimeState::Failed(not_built_in(name)),
             },
+            Source::Package { repository, .. } if (self.builtins)(repository).is_some() => {
+                RuntimeState::Failed(forced(repository))
+            }
             Source::Package { repository, .. } => RuntimeState::Failed(not_built_in(repository)),
         }
     }
@@ -220,6 +241,14 @@ fn not_built_in(repository: &str) -> Problem {
     let message = format!(
         "{repository:?} is not built in, and packages cannot be run yet; say where the function listens with the \
          annotation {ENDPOINT_ANNOTATION}"
+    );
+    Problem::new(Reason::UnsupportedPackage, message)
+}
+
+fn forced(repository: &str) -> Problem {
+    let message = format!(
+        "packages cannot be run yet; remove the annotation {FORCED_RUNTIME_ANNOTATION} to run {repository:?}, which is built \
+         in, or say where the function listens with the annotation {ENDPOINT_ANNOTATION}"
     );
     Problem::new(Reason::UnsupportedPackage, message)
 }

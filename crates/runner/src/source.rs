@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 use transom_xapi::Function;
+use transom_xapi::function::{FunctionRevision, repository_name};
+use transom_xapi::metadata::Metadata;
 
 /// The annotation with the address, as `host:port`, of a server that runs a function.
 pub const ENDPOINT_ANNOTATION: &str = "transom.io/endpoint";
@@ -12,6 +14,13 @@ pub const ENDPOINT_ANNOTATION: &str = "transom.io/endpoint";
 pub const RUNTIME_ANNOTATION: &str = "render.crossplane.io/runtime";
 /// The annotation with the address of a function whose [runtime](RUNTIME_ANNOTATION) is `Development`.
 pub const DEVELOPMENT_TARGET_ANNOTATION: &str = "render.crossplane.io/runtime-development-target";
+
+/// The annotation by which a Function chooses how it is run in a control plane. `Package` runs what is in its package, even
+/// if a built-in has the name of the package.
+pub const FORCED_RUNTIME_ANNOTATION: &str = "transom.io/runtime";
+/// The annotations that a source depends on. FunctionRevisions have those of their Function.
+pub const SOURCE_ANNOTATIONS: [&str; 4] =
+    [ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, RUNTIME_ANNOTATION, DEVELOPMENT_TARGET_ANNOTATION];
 
 /// The address of a function under development that has no [annotation](DEVELOPMENT_TARGET_ANNOTATION).
 const DEFAULT_DEVELOPMENT_TARGET: &str = "localhost:9443";
@@ -37,6 +46,18 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// What distinguishes a source that needs no registry from others of its Function: the reference to the package and,
+    /// if there is one, the address. `None` for a package, which its digest distinguishes.
+    pub fn identity(&self, reference: &str) -> Option<String> {
+        match self {
+            Self::Builtin(_) => Some(reference.to_owned()),
+            Self::Endpoint { address, .. } => Some(format!("{reference}\n{address}")),
+            Self::Package { .. } => None,
+        }
+    }
+}
+
 /// Resolves Functions to sources, given the names of the built-in functions.
 #[derive(Clone, Debug, Default)]
 pub struct Resolver {
@@ -52,7 +73,16 @@ impl Resolver {
     /// The source of a Function: the endpoint in its annotations, else the built-in that its package's repository
     /// names, else its package.
     pub fn resolve(&self, function: &Function) -> Source {
-        let annotation = |key: &str| function.metadata.annotation(key);
+        self.source(&function.metadata, &function.metadata.name, &function.spec.package)
+    }
+
+    /// The source of a FunctionRevision, by the same rules.
+    pub fn resolve_revision(&self, revision: &FunctionRevision) -> Source {
+        self.source(&revision.metadata, revision.package(), &revision.spec.image)
+    }
+
+    fn source(&self, metadata: &Metadata, function: &str, package: &str) -> Source {
+        let annotation = |key: &str| metadata.annotation(key);
         if let Some(address) = annotation(ENDPOINT_ANNOTATION) {
             return Source::Endpoint { address: address.to_owned(), annotation: ENDPOINT_ANNOTATION };
         }
@@ -64,16 +94,13 @@ impl Resolver {
                 annotation: DEVELOPMENT_TARGET_ANNOTATION,
             };
         }
-        let repository = function.repository_name();
+        let repository = repository_name(package);
         // A Function that asks to run in this process need not have a package: its name is enough.
-        let by_name =
-            || (runtime == Some("InProcess")).then(|| self.by_name(&function.metadata.name)).flatten();
+        let by_name = || (runtime == Some("InProcess")).then(|| self.by_name(function)).flatten();
+        let is_forced = annotation(FORCED_RUNTIME_ANNOTATION) == Some("Package");
         match self.builtins.get(repository).map(String::as_str).or_else(by_name) {
-            Some(name) => Source::Builtin(name.to_owned()),
-            None => Source::Package {
-                reference: function.spec.package.clone(),
-                repository: repository.to_owned(),
-            },
+            Some(name) if !is_forced => Source::Builtin(name.to_owned()),
+            _ => Source::Package { reference: package.to_owned(), repository: repository.to_owned() },
         }
     }
 
@@ -139,8 +166,36 @@ mod tests {
             (&[development, target], endpoint("host:1", DEVELOPMENT_TARGET_ANNOTATION)),
             (&[development], endpoint("localhost:9443", DEVELOPMENT_TARGET_ANNOTATION)),
             (&[target], builtin("function-cidr")),
+            (
+                &[(FORCED_RUNTIME_ANNOTATION, "Package"), (ENDPOINT_ANNOTATION, "host:2")],
+                endpoint("host:2", ENDPOINT_ANNOTATION),
+            ),
+            (&[(FORCED_RUNTIME_ANNOTATION, "other")], builtin("function-cidr")),
+            (
+                &[(FORCED_RUNTIME_ANNOTATION, "Package")],
+                Source::Package { reference: package.to_owned(), repository: "function-cidr".to_owned() },
+            ),
         ] {
             assert_eq!(resolve("f", package, annotations), expected, "{annotations:?}");
+        }
+    }
+
+    #[test]
+    fn a_revision_has_the_source_of_its_function() {
+        let revision = |annotations: serde_json::Value| {
+            let labels = json!({"pkg.crossplane.io/package": "function-cidr"});
+            let metadata = json!({"name": "function-cidr-1", "labels": labels, "annotations": annotations});
+            let spec = json!({"image": "example.org/other:v1", "desiredState": "Active", "revision": 1});
+            FunctionRevision::deserialize(&json!({"metadata": metadata, "spec": spec})).expect("a revision")
+        };
+        let resolver = Resolver::new(["function-cidr"]);
+        for (annotations, expected) in [
+            (json!({}), None),
+            (json!({RUNTIME_ANNOTATION: "InProcess"}), Some("r")),
+            (json!({ENDPOINT_ANNOTATION: "host:2"}), Some("r\nhost:2")),
+        ] {
+            let source = resolver.resolve_revision(&revision(annotations));
+            assert_eq!(source.identity("r").as_deref(), expected, "{source:?}");
         }
     }
 

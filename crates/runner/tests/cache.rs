@@ -172,7 +172,7 @@ async fn an_iteration_is_never_answered_with_another_ones_answer() {
 #[tokio::test]
 async fn a_changed_function_is_asked_itself() {
     let bench = bench(CacheOptions::default());
-    let instance: Arc<dyn Instance> = Arc::new(InProcess(Arc::new(Counter::default())));
+    let instance: Arc<dyn Instance> = Arc::new(InProcess::new(Arc::new(Counter::default())));
     let use_revision = |revision: &str, package: &str| {
         let id = RevisionId { function: "f".to_owned(), revision: revision.to_owned() };
         bench.functions.add(id.clone(), package, instance.clone());

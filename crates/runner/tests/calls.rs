@@ -230,7 +230,9 @@ async fn functions_that_become_reachable_or_unreachable_are_reported_once() {
     let functions = Router::new(Options { wait_for_start, ..Options::default() });
     let reported = Arc::new(std::sync::Mutex::new(Vec::new()));
     let reports = reported.clone();
-    functions.on_change(Arc::new(move |name: &str| reports.lock().unwrap().push(name.to_owned())));
+    functions.on_change(Arc::new(move |id: &transom_runner::RevisionId| {
+        reports.lock().unwrap().push(id.function.clone());
+    }));
     functions.call_at("remote", Endpoint::plaintext(address.to_string())).unwrap();
     functions.run_in_process("local", Arc::new(Actor));
     for _ in 0..2 {

@@ -14,15 +14,25 @@ use transom_runner::{
     FunctionRuntime, InProcess, Installer, LocalRuntime, Problem, Reason, Resolver, RevisionId, RevisionSpec,
     Router, RuntimeState,
 };
-use transom_xapi::Function as FunctionObject;
+use transom_xapi::function::FunctionRevision;
 
-fn function(package: &str, endpoint: Option<&str>) -> FunctionObject {
-    let annotations = endpoint.map(|endpoint| json!({"transom.io/endpoint": endpoint}));
-    let metadata = json!({"name": "f", "annotations": annotations.unwrap_or_default()});
-    FunctionObject::deserialize(&json!({"metadata": metadata, "spec": {"package": package}})).unwrap()
+/// A revision of the function `f`, named by its package and endpoint.
+fn function(package: &str, endpoint: Option<&str>) -> RevisionSpec {
+    numbered(0, package, endpoint)
 }
 
-fn at(address: SocketAddr) -> FunctionObject {
+fn numbered(number: i64, package: &str, endpoint: Option<&str>) -> RevisionSpec {
+    let annotations = endpoint.map(|endpoint| json!({"transom.io/endpoint": endpoint}));
+    let metadata = json!({
+        "name": format!("f-{package}-{}", endpoint.unwrap_or_default()),
+        "labels": {"pkg.crossplane.io/package": "f"}, "annotations": annotations.unwrap_or_default(),
+    });
+    let spec = json!({"image": package, "desiredState": "Active", "revision": number});
+    let revision = FunctionRevision::deserialize(&json!({"metadata": metadata, "spec": spec})).unwrap();
+    RevisionSpec::of(&revision, &Resolver::new(["function-word"]))
+}
+
+fn at(address: SocketAddr) -> RevisionSpec {
     function("example.org/remote:v1", Some(&address.to_string()))
 }
 
@@ -154,7 +164,7 @@ impl FunctionRuntime for Hostile {
 async fn a_revision_that_is_never_ready_or_flaps_does_not_interrupt_calls() {
     let (runtime, router) = (Arc::new(Hostile::default()), Arc::new(Router::new(options())));
     let installer = Installer::new(Resolver::default(), runtime.clone(), router.clone());
-    let ready = |name| RuntimeState::Ready(Arc::new(InProcess(Arc::new(word(name)))));
+    let ready = |name| RuntimeState::Ready(Arc::new(InProcess::new(Arc::new(word(name)))));
     let starting = || {
         let problem = Problem::new(Reason::Unreachable, "the container is starting");
         RuntimeState::Pending { problem, instance: None }
@@ -203,4 +213,74 @@ async fn the_connection_of_a_revision_is_kept() {
     }
     router.run(step("f"), request("echo")).await.unwrap();
     assert!(connections.try_recv().is_err(), "one connection carries all calls");
+}
+
+#[tokio::test]
+async fn the_newer_of_two_ready_revisions_is_called_whichever_is_installed_last() {
+    let (runtime, router) = (Arc::new(Hostile::default()), Arc::new(Router::new(options())));
+    let installer = Installer::new(Resolver::default(), runtime.clone(), router.clone());
+    let ready = |name| RuntimeState::Ready(Arc::new(InProcess::new(Arc::new(word(name)))));
+    let (first, second) = (numbered(1, "v1", None), numbered(2, "v2", None));
+    for (package, state) in [("v1", ready("one")), ("v2", ready("two"))] {
+        runtime.states.lock().unwrap().insert(package.to_owned(), state);
+    }
+    installer.install(&second).await;
+    // A run that read the first revision before it was deactivated.
+    installer.install(&first).await;
+    assert_eq!(called(&router).await.as_deref(), Some("two"));
+    installer.retire(&first.id).await;
+    assert_eq!(router.revisions("f"), [second.id.clone()], "what is not called is released at once");
+    // A roll-back gives the first one the highest number.
+    installer.install(&numbered(3, "v1", None)).await;
+    assert_eq!(called(&router).await.as_deref(), Some("one"));
+    // One that is retired is called until another is ready, whatever its number.
+    installer.retire(&first.id).await;
+    assert_eq!(called(&router).await.as_deref(), Some("one"));
+    installer.install(&second).await;
+    assert_eq!(called(&router).await.as_deref(), Some("two"));
+    installer.discard(&second.id).await;
+    assert!(!router.knows("f"));
+}
+
+#[tokio::test]
+async fn an_older_revision_is_called_while_the_newer_is_not_ready() {
+    let Installed { installer, router } = local();
+    let missing = unused().await.to_string();
+    let newer = numbered(2, "example.org/remote:v2", Some(&missing));
+    assert!(!installer.install(&newer).await.is_ready());
+    assert!(installer.install(&numbered(1, "example.org/function-word:v1", None)).await.is_ready());
+    assert_eq!(called(&router).await.as_deref(), Some("builtin"));
+    assert!(!installer.install(&newer).await.is_ready());
+    assert_eq!(called(&router).await.as_deref(), Some("builtin"));
+}
+
+#[tokio::test]
+async fn calls_of_a_function_without_an_active_revision_fail_with_the_reason() {
+    let Installed { installer, router } = local();
+    let builtin = function("example.org/function-word:v1", None);
+    installer.install(&builtin).await;
+    installer.deactivate("f", "no revision is active").await;
+    let error = router.run(step("f"), request("")).await.unwrap_err().to_string();
+    assert_eq!(error, "there is no function \"f\": no revision is active");
+    installer.install(&builtin).await;
+    installer.remove("f").await;
+    let error = router.run(step("f"), request("")).await.unwrap_err().to_string();
+    assert!(error.contains("no such Function is installed"), "{error}");
+    installer.install(&function("example.org/other:v1", None)).await;
+    let error = router.run(step("f"), request("")).await.unwrap_err().to_string();
+    assert!(error.contains("\"other\" is not built in"), "{error}");
+}
+
+#[tokio::test]
+async fn a_built_in_says_how_it_runs_and_what_it_equals() {
+    let builtin: Arc<dyn Function> = Arc::new(word("builtin"));
+    let find = move |_: &str| Some(builtin.clone());
+    let plain = LocalRuntime::new(find.clone(), options());
+    let versioned = LocalRuntime::new(find, options()).with_versions(|_| Some("v1.2.3"));
+    let spec = function("example.org/function-word:v1", None);
+    for (runtime, expected) in
+        [(plain, "runs in this process"), (versioned, "runs in this process; equals function-word v1.2.3")]
+    {
+        assert_eq!(runtime.ensure(&spec).await.instance().unwrap().note(), expected);
+    }
 }

@@ -5,9 +5,7 @@
 use crate::composition::{LabelMatch, PipelineStep};
 use crate::conditions::{self, Condition};
 use crate::constants::{condition, reason};
-use crate::package::{
-    MANUAL, Package, PackageRevision, PackageRevisionSpec, PackageRevisionStatus, PackageSpec,
-};
+use crate::package::{Package, PackageRevision, PackageRevisionSpec, PackageRevisionStatus, PackageSpec};
 use transom_object::quote::quote;
 
 /// What a function must be able to do to run in a Composition.
@@ -30,26 +28,21 @@ impl Function {
     /// The last segment of the package's repository, without tag and digest: what the function is called wherever it
     /// is published.
     pub fn repository_name(&self) -> &str {
-        let package = self.spec.package.split('@').next().unwrap_or_default();
-        let last = package.rsplit('/').next().unwrap_or_default();
-        last.split(':').next().unwrap_or_default()
+        repository_name(&self.spec.package)
     }
 
     /// Fields that are accepted and have no effect yet, in a sentence for the author of the Function.
     pub fn without_effect(&self) -> Option<&'static str> {
-        let manual = self.spec.revision_activation_policy.as_deref() == Some(MANUAL);
-        match (self.spec.active_revision_limit.is_some(), manual) {
-            (false, false) => None,
-            (true, false) => Some("no effect yet: activeRevisionLimit; a Function has no revisions"),
-            (false, true) => Some(
-                "no effect yet: revisionActivationPolicy; a Function is active as soon as it is installed",
-            ),
-            (true, true) => Some(
-                "no effect yet: activeRevisionLimit, revisionActivationPolicy; a Function has no revisions and is \
-                 active as soon as it is installed",
-            ),
-        }
+        let words = "no effect yet: activeRevisionLimit; one revision of a Function is active at a time";
+        self.spec.active_revision_limit.is_some_and(|limit| limit > 1).then_some(words)
     }
+}
+
+/// The last segment of a reference's repository, without tag and digest.
+pub fn repository_name(package: &str) -> &str {
+    let package = package.split('@').next().unwrap_or_default();
+    let last = package.rsplit('/').next().unwrap_or_default();
+    last.split(':').next().unwrap_or_default()
 }
 
 /// Whether a list of capabilities names this one, whatever its case and punctuation.
@@ -164,7 +157,8 @@ pub fn package_health(revision: &[Condition], has_runtime: bool) -> Condition {
     if awaiting {
         return Condition::package_awaiting_activation(active.message);
     }
-    Condition::package_healthy()
+    // What is to be known of a runtime that is healthy, such as which version a built-in equals.
+    Condition::package_healthy().with_message(if has_runtime { runtime.message } else { String::new() })
 }
 
 #[cfg(test)]
@@ -241,11 +235,10 @@ mod tests {
     #[test]
     fn fields_without_effect_are_named() {
         let function = |spec: Value| -> Function { serde_json::from_value(json!({"spec": spec})).unwrap() };
-        assert_eq!(function(json!({"revisionActivationPolicy": "Automatic"})).without_effect(), None);
+        assert_eq!(function(json!({"revisionActivationPolicy": "Manual"})).without_effect(), None);
+        assert_eq!(function(json!({"activeRevisionLimit": 1})).without_effect(), None);
         let limited = function(json!({"activeRevisionLimit": 2}));
         assert!(limited.without_effect().unwrap().contains("activeRevisionLimit"));
-        let manual = function(json!({"activeRevisionLimit": 2, "revisionActivationPolicy": "Manual"}));
-        assert!(manual.without_effect().unwrap().contains("activeRevisionLimit, revisionActivationPolicy"));
     }
 
     #[test]

@@ -20,8 +20,6 @@ use std::collections::BTreeMap;
 pub const ACTIVE: &str = "Active";
 /// `desiredState` of a revision that is kept, but not installed.
 pub const INACTIVE: &str = "Inactive";
-/// `revisionActivationPolicy` of a package whose new revisions are activated by hand.
-pub const MANUAL: &str = "Manual";
 /// The runtime config of packages that name none.
 pub const DEFAULT_RUNTIME_CONFIG: &str = "default";
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
 use transom_object::meta;
-use transom_xapi::constants::{event, message};
+use transom_xapi::constants::{condition, event, message};
 use transom_xapi::function::{self, FunctionRevision};
 use transom_xapi::{CompositionRevision, Condition, conditions};
 
@@ -15,9 +15,17 @@ pub(super) const NAME: &str = "revision/compositionrevision.apiextensions.crossp
 /// Whether the functions that are installed can run in a revision's pipeline.
 pub(crate) fn verdict(catalog: &Catalog, revision: &CompositionRevision) -> Condition {
     let functions: Vec<&str> = revision.spec.composition.function_names().collect();
+    let revisions = catalog.function_revisions.all();
     let installed: Vec<FunctionRevision> =
-        catalog.function_revisions.all().iter().map(|r| (**r).clone()).collect();
+        revisions.iter().filter(|r| has_reported(r)).map(|r| (**r).clone()).collect();
     function::pipeline_condition(&functions, &installed)
+}
+
+/// Whether it is known what a revision can do. One that was just created is no reason to call a pipeline invalid.
+fn has_reported(revision: &FunctionRevision) -> bool {
+    let status = &revision.status;
+    let is_judged = status.conditions.iter().any(|c| c.kind == condition::REVISION_HEALTHY);
+    !status.capabilities.is_empty() || is_judged
 }
 
 pub(super) struct Revisions {

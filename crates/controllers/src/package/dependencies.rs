@@ -8,9 +8,8 @@ use transom_object::meta;
 use transom_packages::lock::graph::Graph;
 use transom_packages::lock::resolve::{Resolution, resolve_revision};
 use transom_packages::lock::{self, LockPackage};
-use transom_packages::{PackageKind, Reference};
+use transom_xapi::Lock;
 use transom_xapi::constants::{LOCK_NAME, finalizer, kind, owner};
-use transom_xapi::{Function, Lock};
 
 impl Shared {
     /// Reads the Lock; `None` when there is none.
@@ -47,17 +46,8 @@ impl Shared {
 
     /// What the entries of the Lock mean for one of them.
     pub(super) fn resolution(&self, packages: &[LockPackage], revision: &str) -> Option<Resolution> {
-        let packages = self.with_functions(packages);
-        let mirrors = self.mirrors(sources(&packages));
-        resolve_revision(&Graph::new(&packages, &mirrors), revision)
-    }
-
-    /// The entries of the Lock, and one for each Function: Functions have no revisions yet that could join the Lock, and
-    /// satisfy dependencies all the same.
-    pub(super) fn with_functions(&self, packages: &[LockPackage]) -> Vec<LockPackage> {
-        let functions = self.plane.catalog.functions.all();
-        let entries = functions.iter().filter_map(|function| entry_of(function));
-        packages.iter().cloned().chain(entries).collect()
+        let mirrors = self.mirrors(sources(packages));
+        resolve_revision(&Graph::new(packages, &mirrors), revision)
     }
 
     /// Takes a revision out of the Lock.
@@ -88,22 +78,6 @@ impl Shared {
         }
         self.plane.update(log, &mut object).await.context("cannot update package lock")
     }
-}
-
-fn entry_of(function: &Function) -> Option<LockPackage> {
-    let skips = function.spec.installation.skip_dependency_resolution == Some(true);
-    if skips || function.metadata.is_deleting() {
-        return None;
-    }
-    let image = Reference::parse(&function.spec.package).ok()?;
-    Some(LockPackage {
-        name: function.metadata.name.clone(),
-        api_version: Some(PackageKind::Function.api_version().to_owned()),
-        kind: Some(PackageKind::Function.kind().to_owned()),
-        source: image.source(),
-        version: image.identifier().to_owned(),
-        ..LockPackage::default()
-    })
 }
 
 /// All sources that the Lock names.

@@ -121,9 +121,9 @@ impl Locks {
 
     /// Meets every need that can be met. One that cannot does not keep the others waiting.
     async fn solve(&self, log: &RunLog, lock: &Lock) -> Problems {
-        let packages = self.shared.with_functions(&lock.packages);
-        let mirrors = self.shared.mirrors(sources(&packages));
-        let mut problems = blocked(&lock.packages, &Graph::new(&packages, &mirrors), self.mode());
+        let packages = &lock.packages;
+        let mirrors = self.shared.mirrors(sources(packages));
+        let mut problems = blocked(packages, &Graph::new(packages, &mirrors), self.mode());
         let installed = match self.installed(log).await {
             Ok(installed) => installed,
             Err(error) => {
@@ -132,7 +132,7 @@ impl Locks {
                 return problems;
             }
         };
-        let needs = solver::next_step(&packages, &installed, self.mode(), &mirrors);
+        let needs = solver::next_step(packages, &installed, self.mode(), &mirrors);
         self.lookups.retain(&needs.iter().map(|need| need.source.as_str()).collect());
         // Side by side: a registry that does not respond holds up nobody else's dependencies.
         let mut meeting = Vec::new();

@@ -7,6 +7,7 @@
 //! | `establish` | how the objects of a revision are written and released |
 //! | `activation` | whether a provider is needed yet |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
+//! | `runtime` | what a revision runs: which revision of a Function is called, and whether it can be |
 //! | `lock` | the Lock: installs packages that others depend on |
 //! | `tags` | lists of tags that registries take long for |
 //! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
@@ -21,12 +22,16 @@ mod establish;
 mod lock;
 mod reconcile;
 mod revision;
+mod runtime;
 mod source;
 mod tags;
 mod verification;
 
+pub(crate) use runtime::resume;
+
 use crate::catalog::kinds;
 use crate::plane::Plane;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,9 +76,6 @@ struct Shared {
     large: tokio::sync::Mutex<()>,
 }
 
-/// The kinds of packages that these controllers install. Functions are installed by `function`, without revisions.
-const KINDS: [PackageKind; 2] = [PackageKind::Configuration, PackageKind::Provider];
-
 /// The longest message of a condition.
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
@@ -96,7 +98,7 @@ impl PackageControllers {
             large: tokio::sync::Mutex::default(),
         });
         let mut controllers = Vec::new();
-        for of in KINDS {
+        for of in PackageKind::ALL {
             controllers.push(start_packages(&shared, of));
             controllers.push(start_revisions(&shared, of));
         }
@@ -139,22 +141,17 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     let name = controller_name(of.revision_kind());
     let mut controller = shared.plane.controller(name.clone(), Pace::default());
     let mirror = controller.watch_own(&of.revision_gvk(), Depth::Part("image", revision_image));
-    let all = mirror.clone();
     let activation = activation::Activation::watch(&mut controller, of, mirror.clone());
     let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    // The watch of the catalogue, so that the catalogue is up to date when a key is woken.
-    let queue = controller.queue().clone();
-    let wake = move |change: &Change<'_>| {
-        if is_of_image(change) {
-            all.all().iter().for_each(|revision| change.wake(&queue, &revision.key));
-        }
-    };
-    controller.watch(&kinds::function(), Depth::Whole, Arc::new(wake));
     let queue = controller.queue().clone();
     let locks = shared.clone();
     let wake = move |change: &Change<'_>| locks.wake_locked(&queue, of, change);
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
+    if of == PackageKind::Function {
+        let queue = controller.queue().clone();
+        shared.functions.on_change(move |id| queue.wake(&Key::new("", &*id.revision)));
+    }
     let established = controller.follow(|change| change.is_of_identity());
     let keys = controller.follow(|_| true);
     let followed = revision::Followed { established, keys };
@@ -172,9 +169,7 @@ fn start_lock(shared: &Arc<Shared>) -> Controller {
                 change.wake(&queue, &Key::new("", LOCK_NAME));
             }
         };
-        let depth =
-            if of == PackageKind::Function { Depth::Whole } else { Depth::Part("image", package_image) };
-        controller.watch(&of.gvk(), depth, Arc::new(wake));
+        controller.watch(&of.gvk(), Depth::Part("image", package_image), Arc::new(wake));
     }
     let queue = controller.queue().clone();
     let wake = move |change: &Change<'_>| change.wake(&queue, &Key::new("", LOCK_NAME));
@@ -188,12 +183,9 @@ fn package_image(package: &Value) -> Value {
     json!([package.pointer("/spec/package"), package.pointer("/status/resolvedPackage")])
 }
 
-/// Whether a package was installed or removed, or has another image. The watch may keep all of it, or its image only.
+/// Whether a package was installed or removed, or has another image.
 fn is_of_image(change: &Change<'_>) -> bool {
-    let image = |seen: &transom_engine::Seen| match &*seen.object {
-        Value::Object(_) => package_image(&seen.object),
-        image => image.clone(),
-    };
+    let image = |seen: &transom_engine::Seen| seen.object.clone();
     change.gap || change.before.map(image) != change.after.map(image)
 }
 
@@ -254,7 +246,7 @@ struct WakeConcerned {
 impl Observer for WakeConcerned {
     fn changed(&self, change: &Change<'_>) {
         let parse = |seen: &transom_engine::Seen| -> Option<ImageConfig> {
-            serde::Deserialize::deserialize(&*seen.object).ok()
+            Deserialize::deserialize(&*seen.object).ok()
         };
         let configs: Vec<ImageConfig> =
             [change.before, change.after].into_iter().flatten().filter_map(parse).collect();

@@ -1,7 +1,7 @@
 //! One run of one package: its image becomes a revision, and the conditions say what the revision says.
 
 use super::source::is_unchanged;
-use super::{Pause, Shared, bounded, current_conditions, pause, set_status};
+use super::{Pause, Shared, bounded, current_conditions, pause, runtime, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use transom_object::meta;
 use transom_packages::image_config::ImagePlan;
 use transom_packages::names::revision_name;
 use transom_packages::revisions::{self, CurrentRevision, DesiredState, ExistingRevision, RevisionedPackage};
-use transom_packages::{Digest, PackageKind};
+use transom_packages::{Digest, PackageKind, Reference};
 use transom_xapi::constants::{annotation, condition, event, finalizer, label, owner};
 use transom_xapi::function::package_health;
 use transom_xapi::metadata::{self, add_controller, controller_reference_to};
@@ -43,9 +43,12 @@ pub(super) struct Packages {
 /// Which image a package has.
 struct Image {
     plan: ImagePlan,
+    /// What revisions are named by: the digest of the image, or of what stands in for it.
     digest: Digest,
     /// By what it was verified, if it had to be.
     verified: Option<String>,
+    /// Whether the image is pulled.
+    is_pulled: bool,
 }
 
 impl Reconciler for Packages {
@@ -54,12 +57,14 @@ impl Reconciler for Packages {
         let read = plane.read(log, &self.kind.gvk(), "", &key.name).await;
         let Some(mut object) = read.context("cannot get package")? else {
             self.keys.forget(key);
+            self.shared.uninstall(self.kind, &key.name).await;
             return Ok(Next::Gone);
         };
         let before = object.get("status").cloned().unwrap_or_default();
         let paused = pause(plane, &self.name, &mut object, event::package::PAUSED) == Pause::Paused;
         // What a package brought is deleted with it by the garbage collection of the server.
         if meta::is_deleting(&object) && !paused {
+            self.shared.uninstall(self.kind, &key.name).await;
             return Ok(Next::Wait);
         }
         let outcome = if paused { Ok(Next::Wait) } else { self.install(log, &mut object).await };
@@ -101,7 +106,7 @@ impl Packages {
         }
         set_status(object, "currentRevision", plan.current.name.as_str().into());
         set_status(object, "currentIdentifier", package.spec.package.as_str().into());
-        self.report(object, &current);
+        self.report(object, &package, &current);
         Ok(match package.spec.installation.pull_policy() {
             PullPolicy::Always => Next::After(ALWAYS_PULL_INTERVAL),
             PullPolicy::IfNotPresent | PullPolicy::Never => Next::Wait,
@@ -136,6 +141,11 @@ impl Packages {
     /// current revision was made from. A new image is verified and its content checked before there is a revision of it: a
     /// package that cannot be used leaves the current one alone.
     async fn image(&self, log: &RunLog, package: &Package, revisions: &[Value]) -> Result<Image> {
+        if let Some(digest) = self.shared.unpulled(self.kind, package) {
+            let reference = Reference::parse(&package.spec.package).map_err(Error::unfit)?;
+            let plan = ImagePlan::as_written(reference);
+            return Ok(Image { plan, digest, is_pulled: false, verified: None });
+        }
         let plan = self.shared.plan_image(&package.spec.package)?;
         self.keys.replace(&Key::new("", package.metadata.name.as_str()), &self.shared.key_secrets(&plan));
         let installation = &package.spec.installation;
@@ -150,16 +160,16 @@ impl Packages {
         {
             let recorded = current.and_then(verified_by);
             let verified = self.shared.verify(log, &plan, &digest, recorded, secrets).await?;
-            return Ok(Image { plan, digest, verified });
+            return Ok(Image { plan, digest, is_pulled: true, verified });
         }
         let digest = self.shared.resolve(log, &plan, secrets).await?;
         let existing = find(revisions, &revision_name(&package.metadata.name, &digest));
         let recorded = existing.and_then(verified_by);
         let verified = self.shared.verify(log, &plan, &digest, recorded, secrets).await?;
         if existing.is_none() {
-            self.shared.content(log, self.kind, &plan, &digest, secrets).await?;
+            self.shared.content(log, self.kind, &plan, &digest, installation).await?;
         }
-        Ok(Image { plan, digest, verified })
+        Ok(Image { plan, digest, is_pulled: true, verified })
     }
 
     async fn deactivate(&self, log: &RunLog, package: &Value, revisions: &[Value], name: &str) -> Step<()> {
@@ -226,7 +236,12 @@ impl Packages {
             meta::set_label(&mut revision, &key, &value);
         }
         meta::set_label(&mut revision, label::PACKAGE, &typed.metadata.name);
-        meta::set_annotation(&mut revision, annotation::IMAGE_DIGEST, image.digest.as_str());
+        if image.is_pulled {
+            meta::set_annotation(&mut revision, annotation::IMAGE_DIGEST, image.digest.as_str());
+        }
+        if self.kind == PackageKind::Function {
+            runtime::copy_source(&mut revision, package);
+        }
         match &image.verified {
             Some(record) => meta::set_annotation(&mut revision, annotation::VERIFIED_BY, record),
             None => {
@@ -270,7 +285,7 @@ impl Packages {
     }
 
     /// What the current revision, as it was just written, says about the package.
-    fn report(&self, package: &mut Value, current: &Value) {
+    fn report(&self, package: &mut Value, typed: &Package, current: &Value) {
         let plane = &self.shared.plane;
         let health = package_health(&current_conditions(current), self.kind.has_runtime());
         let was = conditions::get(&conditions::of(package), condition::HEALTHY);
@@ -280,7 +295,14 @@ impl Packages {
         }
         let state = DesiredState::of(current["spec"]["desiredState"].as_str().unwrap_or_default());
         let installed = match state {
-            DesiredState::Active => Condition::package_active(),
+            DesiredState::Active => {
+                let fields = typed.without_effect().unwrap_or_default();
+                let said = conditions::get(&conditions::of(package), condition::INSTALLED).message;
+                if !fields.is_empty() && said != fields {
+                    plane.events.warning(&self.name, package, event::composition::NO_EFFECT, fields);
+                }
+                Condition::package_active().with_message(fields)
+            }
             DesiredState::Inactive => Condition::package_inactive().with_message("Package is inactive"),
         };
         conditions::mark_observed(package, [health, installed], plane.clock.now());
@@ -296,6 +318,9 @@ impl Packages {
         plane.events.warning(&self.name, object, reason, words.clone());
         if reason == event::package::UNPACK {
             let unpacking = Condition::package_unpacking().with_message(words.clone());
+            if self.kind == PackageKind::Function {
+                self.shared.functions.explain(meta::name(object), &words);
+            }
             let unhealthy = Condition::package_unhealthy(words);
             conditions::mark_observed(object, [unpacking, unhealthy], plane.clock.now());
         }

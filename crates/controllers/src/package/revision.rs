@@ -3,7 +3,7 @@
 use super::activation::{self, Activation};
 use super::establish::gvk_of;
 use super::source::is_recorded;
-use super::{Pause, Shared, bounded, mark_generation, pause, set_status};
+use super::{Pause, Shared, bounded, mark_generation, pause, runtime, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,6 +20,7 @@ use transom_packages::lint::lint;
 use transom_packages::lock::entry_for;
 use transom_packages::lock::resolve::Resolution;
 use transom_packages::stream::Package as Content;
+use transom_packages::{PackageKind, Reference};
 use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer, label};
 use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
@@ -49,8 +50,8 @@ pub(super) struct Followed {
 }
 
 pub(super) struct Revisions {
-    shared: Arc<Shared>,
-    kind: PackageKind,
+    pub(super) shared: Arc<Shared>,
+    pub(super) kind: PackageKind,
     name: String,
     followed: Followed,
     activation: Activation,
@@ -113,6 +114,8 @@ impl Revisions {
         self.forget(key);
         let plane = &self.shared.plane;
         let reason = event::package_revision::SYNC;
+        let ended = self.end(log, &object).await;
+        plane.events.report(&self.name, &object, ended.with_event_reason(reason))?;
         let removed =
             self.shared.unlock(log, &key.name).await.context("cannot remove package revision from Lock");
         plane.events.report(&self.name, &object, removed.with_event_reason(reason))?;
@@ -128,13 +131,22 @@ impl Revisions {
     async fn run(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
         let revision = PackageRevision::deserialize(&*object).map_err(Error::unfit);
         let revision = revision.with_event_reason(event::package_revision::SYNC)?;
-        if revision.is_active() {
-            self.activate(key, log, object, &revision).await?;
-        } else {
+        if !revision.is_active() {
             self.deactivate(key, log, object, &revision).await?;
+            self.healthy(object);
+            self.stop(log, object, &revision).await.with_event_reason(event::package_revision::DEACTIVATE)?;
+            return Ok(Next::Wait);
         }
+        if self.is_pulled(&revision) {
+            self.activate(key, log, object, &revision).await?;
+            self.healthy(object);
+            return Ok(self.start(object, &revision).await);
+        }
+        // What needs no content runs at once: who applied it may call it already.
+        let next = self.start(object, &revision).await;
+        self.activate(key, log, object, &revision).await?;
         self.healthy(object);
-        Ok(Next::Wait)
+        Ok(next)
     }
 
     /// An inactive revision lets go of what it controls. It has no use for its content, and does not ask for it.
@@ -152,6 +164,9 @@ impl Revisions {
         let removed =
             self.shared.unlock(log, &key.name).await.context("cannot remove package revision from Lock");
         removed.context(attempted).with_event_reason(reason)?;
+        if revision.status.object_refs.is_empty() {
+            return Ok(());
+        }
         let owners = owners(object, &[]).context(attempted).with_event_reason(reason)?;
         let released = self.shared.release(log, &revision.status.object_refs, &owners).await;
         Ok(released.context(attempted).with_event_reason(reason)?)
@@ -164,7 +179,7 @@ impl Revisions {
         object: &mut Value,
         revision: &PackageRevision,
     ) -> Step<()> {
-        let plan = self.shared.plan_image(&revision.spec.image).context("cannot get package");
+        let plan = self.plan(revision).context("cannot get package");
         let plan = plan.with_event_reason(event::package_revision::PARSE)?;
         self.followed.keys.replace(key, &self.shared.key_secrets(&plan));
         let is_settled = self.is_settled(key, revision, &plan);
@@ -244,9 +259,19 @@ impl Revisions {
         revision: &PackageRevision,
         plan: &ImagePlan,
     ) -> Result<Content> {
+        if !self.is_pulled(revision) {
+            return Ok(Content::empty(self.kind));
+        }
         let digest = self.shared.verified_digest(log, object, revision, plan).await?;
-        let secrets = &revision.spec.installation.package_pull_secrets;
-        self.shared.content(log, self.kind, plan, &digest, secrets).await
+        self.shared.content(log, self.kind, plan, &digest, &revision.spec.installation).await
+    }
+
+    /// What ImageConfigs say about the image of a revision, if it is pulled.
+    fn plan(&self, revision: &PackageRevision) -> Result<ImagePlan> {
+        if self.is_pulled(revision) {
+            return self.shared.plan_image(&revision.spec.image);
+        }
+        Ok(ImagePlan::as_written(Reference::parse(&revision.spec.image).map_err(Error::unfit)?))
     }
 
     /// What should not be in the package is reported once, and does not stop the installation.
@@ -277,9 +302,10 @@ impl Revisions {
                 changed = true;
             }
         }
-        for (key, value) in annotations {
-            // What a package says about itself does not say that it was verified.
-            if meta::annotation(object, key).is_none() && key != annotation::VERIFIED_BY {
+        // What a package says about itself does not say that it was verified, or where it runs.
+        let is_free = |key: &str| key != annotation::VERIFIED_BY && !runtime::is_of_source(key);
+        for (key, value) in annotations.iter().filter(|(key, _)| is_free(key)) {
+            if meta::annotation(object, key).is_none() {
                 meta::set_annotation(object, key, value);
                 changed = true;
             }
@@ -299,7 +325,7 @@ impl Revisions {
     }
 
     /// The package's other revisions.
-    async fn siblings(&self, log: &RunLog, revision: &PackageRevision) -> Result<Vec<Value>> {
+    pub(super) async fn siblings(&self, log: &RunLog, revision: &PackageRevision) -> Result<Vec<Value>> {
         let labels = BTreeMap::from([(label::PACKAGE.to_owned(), revision.package().to_owned())]);
         let listed = self.shared.plane.cluster.list(&self.kind.revision_gvk(), "", &labels).await;
         let mut listed = listed.context("cannot list revisions for package")?;
@@ -331,9 +357,12 @@ impl Revisions {
         content: &Content,
         siblings: &[Value],
     ) -> Result<Vec<Value>> {
-        let owners = owners(object, siblings)?;
         let installation = &revision.spec.installation;
         let mut objects = establish::objects(content);
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let owners = owners(object, siblings)?;
         for object in &mut objects {
             establish::add_common(object, &installation.common_labels, &installation.common_annotations);
             establish::with_webhooks(object, &owners.package, None).map_err(Error::unfit)?;
@@ -355,11 +384,7 @@ impl Revisions {
             let words = "Successfully reconciled package revision";
             plane.events.normal(&self.name, object, event::package_revision::SYNC, words);
         }
-        let mut all = vec![Condition::revision_healthy()];
-        if self.kind == PackageKind::Provider {
-            all.push(activation::runtime_health(object));
-        }
-        mark_generation(plane, object, all);
+        mark_generation(plane, object, vec![Condition::revision_healthy()]);
     }
 
     async fn fail(

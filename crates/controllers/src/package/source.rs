@@ -14,9 +14,10 @@ use transom_object::GroupVersionKind;
 use transom_packages::image_config::{self, ImagePlan};
 use transom_packages::lock::graph::Mirrors;
 use transom_packages::stream::{self, Package as PackageContent};
-use transom_packages::{Content, Credentials, Digest, PackageKind, Reference, RegistryError};
+use transom_packages::{Content, Credentials, Digest, Fetched, PackageKind, Reference, RegistryError};
 use transom_xapi::composition::NameReference;
 use transom_xapi::connection;
+use transom_xapi::package::{Installation, PullPolicy};
 use transom_xapi::{ImageConfig, Package, PackageRevision};
 
 use crate::catalog::kinds;
@@ -89,17 +90,34 @@ impl Shared {
         kind: PackageKind,
         plan: &ImagePlan,
         digest: &Digest,
-        secrets: &[NameReference],
+        installation: &Installation,
     ) -> Result<PackageContent> {
-        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
         let pinned = plan.resolved.at(digest.clone());
         // Held until the content is read: as many packages of a registry are in memory at most.
         let _slot = self.fetches.slot(&pinned.registry).await?;
-        let fetched = within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?;
+        let fetched = match installation.pull_policy() {
+            PullPolicy::Never => self.at_hand(&pinned).await?,
+            PullPolicy::IfNotPresent | PullPolicy::Always => {
+                let secrets = &installation.package_pull_secrets;
+                let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+                within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?
+            }
+        };
         let invalid = |error: stream::StreamError| Error::unfit(format!("{pinned}: {error}"));
         let content = self.parse(fetched.content).await?.map_err(invalid)?;
         content.must_be(kind).map_err(invalid)?;
         Ok(content)
+    }
+
+    /// The content of an image that must not be pulled.
+    async fn at_hand(&self, pinned: &Reference) -> Result<Fetched> {
+        let found = within(FETCH_WITHIN, pinned, self.registry.at_hand(pinned)).await?;
+        found.ok_or_else(|| {
+            Error::domain(format!(
+                "{pinned} is not in the cache of packages, and spec.packagePullPolicy is Never; set it to IfNotPresent to \
+                 pull the image, or install from a file that has it"
+            ))
+        })
     }
 
     /// Reads a package. A large one is read on a thread that may block, so that others go on, and one at a time, because

@@ -161,24 +161,23 @@ async fn a_revision_that_lost_its_owner_gets_it_back_and_a_foreign_one_is_left_a
 
 #[tokio::test]
 async fn a_function_that_cannot_compose_makes_its_pipeline_invalid() {
+    use crate::life::packages::{FUNCTION, function_package};
     let plane = with_things("Cluster", false).await;
-    let revision = "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: sizer-1, labels: {pkg.crossplane.io/package: sizer}}\nspec: {desiredState: Active, image: example.org/sizer:v1, revision: 1}\n";
-    plane.apply(revision).await;
-    let mut object = plane.get("pkg.crossplane.io/v1/FunctionRevision", "sizer-1").await.unwrap();
-    object["status"] = json!({"capabilities": ["operation"]});
-    plane.user.update_status(&object, "kubectl").await.expect("the status is written");
-    plane.until_idle().await;
-    let composition_revision = plane.list(REVISION).await.remove(0);
-    let name = meta::name(&composition_revision);
-    let invalid = plane.until(REVISION, name, |o| status_of(o, "ValidPipeline") == "False").await;
+    let name = meta::name(&plane.list(REVISION).await[0]).to_owned();
+    plane.until_true(FUNCTION, "sizer", "Healthy").await;
+    plane.until_true(REVISION, &name, "ValidPipeline").await;
+    for (version, capability) in [("v2", "operation"), ("v3", "Composi-tion")] {
+        let spec = format!("  capabilities: [{capability}]\n");
+        plane.registry.push(&format!("example.org/sizer:{version}"), &function_package("sizer", &spec));
+    }
+    plane.patch(FUNCTION, "sizer", json!({"spec": {"package": "example.org/sizer:v2"}})).await;
+    let invalid = plane.until(REVISION, &name, |o| status_of(o, "ValidPipeline") == "False").await;
     assert_eq!(reason_of(&invalid, "ValidPipeline"), "MissingCapabilities");
     assert_eq!(status_of(&invalid, "Synced"), "True", "that is no error of the revision's controller");
     plane.apply(&xr("one", "small")).await;
-    plane.until(XR, "one", |o| message_of(o, "Synced").contains(name)).await;
-    object = plane.get("pkg.crossplane.io/v1/FunctionRevision", "sizer-1").await.unwrap();
-    object["status"] = json!({"capabilities": ["Composition"]});
-    plane.user.update_status(&object, "kubectl").await.expect("the status is written");
-    plane.until_true(REVISION, name, "ValidPipeline").await;
+    plane.until(XR, "one", |o| message_of(o, "Synced").contains(&name)).await;
+    plane.patch(FUNCTION, "sizer", json!({"spec": {"package": "example.org/sizer:v3"}})).await;
+    plane.until_true(REVISION, &name, "ValidPipeline").await;
     plane.until_true(XR, "one", "Ready").await;
 }
 

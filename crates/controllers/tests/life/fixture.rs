@@ -10,7 +10,6 @@ use http_body_util::{BodyExt, StreamBody};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, WatchEvent, WatchParams};
 use kube::client::Body;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -28,6 +27,7 @@ use transom_engine::{Clock, Cluster, DeleteOptions, Key, Metrics};
 use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
+use transom_packages::names::revision_name;
 use transom_runner::{
     FunctionRuntime, Installer, LocalRuntime, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
     Source,
@@ -162,7 +162,8 @@ impl TestFunctions {
             let scripted = scripted.lock().unwrap().get(name).cloned();
             scripted.or_else(|| builtins.find(name))
         };
-        let runtime = Arc::new(Packages(LocalRuntime::new(find, options)));
+        let runtime = LocalRuntime::new(find, options).with_versions(transom_builtins::upstream_version);
+        let runtime = Arc::new(Packages(runtime));
         let resolver = Resolver::new(transom_builtins::names());
         let installer = Installer::new(resolver, runtime, router.clone());
         Self { router, scripts, installer }
@@ -332,12 +333,17 @@ impl Plane {
     ) {
         let function: Arc<dyn Function> = Arc::new(Scripted(script));
         self.functions.scripts.lock().unwrap().insert(name.to_owned(), function);
-        let manifest = format!(
-            "apiVersion: pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\nspec: {{package: example.org/{name}:v1}}\n"
-        );
-        let function = transom_xapi::Function::deserialize(&documents(&manifest)[0]).unwrap();
-        assert!(self.functions.installer.install(&function).await.is_ready());
-        self.apply(&manifest).await;
+        let package = format!("example.org/{name}:v1");
+        let digest = self.registry.push(&package, &crate::life::packages::function_package(name, ""));
+        // Callable from now on, as if the controllers had seen it already.
+        let revision = RevisionSpec {
+            id: RevisionId { function: name.to_owned(), revision: revision_name(name, &digest) },
+            number: 0,
+            package: package.clone(),
+            source: Source::Package { reference: package.clone(), repository: name.to_owned() },
+        };
+        assert!(self.functions.installer.install(&revision).await.is_ready());
+        self.apply(&crate::life::packages::install_function(name, &package)).await;
     }
 
     /// Applies documents as a user does.

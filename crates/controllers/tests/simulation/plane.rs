@@ -96,8 +96,8 @@ impl Plane {
         let upkeep = tokio::spawn(async move { upkeep.run_upkeep().await });
         let functions = Arc::new(Router::default());
         functions.run_in_process("parts", Arc::new(Parts(wire.clone())));
-        let runtime = Always(Arc::new(InProcess(Arc::new(Parts(wire.clone())))));
-        let installer = Installer::new(Resolver::default(), Arc::new(runtime), functions.clone());
+        let runtime = Always(Arc::new(InProcess::new(Arc::new(Parts(wire.clone())))));
+        let installer = Installer::new(Resolver::new(["parts"]), Arc::new(runtime), functions.clone());
         let keeper = Keeper {
             server: server.clone(),
             wire: wire.clone(),

@@ -131,6 +131,14 @@ impl<R: Registry + ?Sized> Registry for Cached<R> {
         self.fetch_with(reference, PullPolicy::IfNotPresent, with).await
     }
 
+    async fn at_hand(&self, reference: &Reference) -> Result<Option<Fetched>, RegistryError> {
+        let Some(digest) = &reference.digest else { return Ok(None) };
+        match self.cache.get(digest).await? {
+            Some(content) => Ok(Some(Fetched { digest: digest.clone(), content })),
+            None => self.registry.at_hand(reference).await,
+        }
+    }
+
     async fn tags(&self, reference: &Reference, with: &[Credentials]) -> Result<Vec<String>, RegistryError> {
         self.registry.tags(reference, with).await
     }

@@ -19,7 +19,7 @@ use crate::package;
 use crate::source::{Blob, ImageSource, RawManifest};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
-use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError};
+use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 
 pub use bundle::BundleWriter;
 
@@ -160,6 +160,14 @@ impl Registry for LocalRegistry {
 
     async fn fetch(&self, reference: &Reference, with: &[Credentials]) -> Result<Fetched, RegistryError> {
         package::fetch(self, reference, with, self.limits).await
+    }
+
+    /// What is in files is at hand.
+    async fn at_hand(&self, reference: &Reference) -> Result<Option<Fetched>, RegistryError> {
+        match self.fetch(reference, &[]).await {
+            Err(error) if error.kind == RegistryErrorKind::NotFound => Ok(None),
+            fetched => fetched.map(Some),
+        }
     }
 
     async fn tags(&self, reference: &Reference, _: &[Credentials]) -> Result<Vec<String>, RegistryError> {

@@ -51,7 +51,9 @@ impl Functions {
         }
         let router = Arc::new(router);
         let builtins = Builtins::new(&settings(templates));
-        let runtime = LocalRuntime::new(move |name| builtins.find(name), router.options()).with_tls(tls);
+        let runtime = LocalRuntime::new(move |name| builtins.find(name), router.options())
+            .with_versions(transom_builtins::upstream_version)
+            .with_tls(tls);
         let resolver = Resolver::new(transom_builtins::names());
         let installer = Installer::new(resolver, Arc::new(runtime), router.clone());
         Ok(Self { router, installer, cache: None })

@@ -15,8 +15,8 @@ use transom_builtins::{Builtins, Settings};
 use transom_compose::{environment, resources_mode};
 use transom_object::{meta, suggest};
 use transom_runner::{
-    DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, Installer, LocalRuntime, Options, Problem,
-    RUNTIME_ANNOTATION, Reason, Resolver, Router, RuntimeState, Source,
+    DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, Installer, LocalRuntime,
+    Options, Problem, RUNTIME_ANNOTATION, Reason, Resolver, RevisionSpec, Router, RuntimeState, Source,
 };
 use transom_xapi::Composition;
 use transom_xapi::function::Function;
@@ -116,10 +116,11 @@ impl Runtime {
     /// Makes a Function callable. One that cannot be reached yet counts as callable: it may just be starting, and the
     /// call reports it otherwise.
     async fn install(&mut self, function: &Function) -> Result<(), Problem> {
-        if let RuntimeState::Failed(problem) = self.installer.install(function).await {
+        let revision = RevisionSpec::sole(function, &self.resolver);
+        if let RuntimeState::Failed(problem) = self.installer.install(&revision).await {
             return Err(problem);
         }
-        if let Source::Builtin(name) = self.resolver.resolve(function) {
+        if let Source::Builtin(name) = revision.source {
             self.built_in.insert(function.metadata.name.clone(), name);
         }
         Ok(())
@@ -171,6 +172,11 @@ fn check_runtime(manifest: &Manifest) -> Result<(), Failure> {
 
 fn not_built_in(manifest: &Manifest, function: &Function) -> Failure {
     let (name, package) = (&function.metadata.name, &function.spec.package);
+    if function.metadata.annotation(FORCED_RUNTIME_ANNOTATION).is_some() {
+        let what = format!("Function {name:?} is to run what is in its package, which cannot be run yet");
+        let pointer = annotation_pointer(FORCED_RUNTIME_ANNOTATION);
+        return manifest.wrong(&pointer, what).remedy("remove the annotation to run the built-in");
+    }
     let what = format!("Function {name:?} is not built in: its package is {package:?}");
     let meant = suggest::did_you_mean(function.repository_name(), transom_builtins::names());
     manifest.wrong("/spec/package", what).remedy(meant.unwrap_or_else(|| {

@@ -16,6 +16,7 @@ pub const MAP: &str = "v1/ConfigMap";
 pub const CRD: &str = "apiextensions.k8s.io/v1/CustomResourceDefinition";
 pub const COMPOSITION: &str = "apiextensions.crossplane.io/v1/Composition";
 pub const REVISION: &str = "apiextensions.crossplane.io/v1/CompositionRevision";
+pub const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
 pub const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
 pub const THING: &str = "example.org/v1/Thing";
 pub const SECRET: &str = "v1/Secret";
@@ -88,6 +89,32 @@ impl User {
         }))
         .await;
         self.apply(&function(name, &format!("transom.io/endpoint: '{address}'"))).await;
+    }
+
+    /// Keeps the plane from deciding about the revisions of a function: a test does.
+    pub async fn pause_function(&self, name: &str) {
+        let paused = serde_json::json!({"metadata": {"annotations": {"crossplane.io/paused": "true"}}});
+        self.until_true(FUNCTION, name, "Healthy").await;
+        self.patch(FUNCTION, name, paused).await;
+        self.until(FUNCTION, name, |o| reason_of(o, "Synced") == "ReconcilePaused").await;
+    }
+
+    /// A revision of a function that the plane does not reconcile.
+    pub async fn function_revision(&self, name: &str, labels: &str, state: &str, number: i64) {
+        let text = format!(
+            "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata:\n  name: {name}\n  labels: {{{labels}}}\n  \
+             annotations: {{crossplane.io/paused: 'true'}}\nspec: {{desiredState: {state}, image: example.org/f:v1, \
+             revision: {number}}}\n"
+        );
+        self.apply(&text).await;
+        self.until(FUNCTION_REVISION, name, |o| reason_of(o, "Synced") == "ReconcilePaused").await;
+    }
+
+    /// Says what a revision of a function can do.
+    pub async fn set_capabilities(&self, revision: &str, capabilities: Value) {
+        let mut object = self.get(FUNCTION_REVISION, revision).await.expect("it is there");
+        object["status"]["capabilities"] = capabilities;
+        self.cluster.update_status(&object, "kubectl").await.expect("the status is written");
     }
 
     /// Applies documents; a kind may take a moment to be served.

@@ -194,8 +194,6 @@ async fn tags_that_cannot_be_listed_are_listed_later() {
     plane.until_true(LOCK, "lock", "Resolved").await;
 }
 
-const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
-
 #[tokio::test]
 async fn a_function_that_is_built_in_needs_no_registry() {
     let plane = Plane::new().await;

@@ -1,6 +1,7 @@
 //! Packages from a registry: install, upgrade, roll back, depend, fail and heal.
 
 mod dependencies;
+mod functions;
 mod install;
 mod lifecycle;
 mod registry;
@@ -17,6 +18,8 @@ use transom_packages::{Credentials, Digest, names};
 
 pub const CONFIGURATION: &str = "pkg.crossplane.io/v1/Configuration";
 pub const CONFIGURATION_REVISION: &str = "pkg.crossplane.io/v1/ConfigurationRevision";
+pub const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
+pub const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
 pub const PROVIDER: &str = "pkg.crossplane.io/v1/Provider";
 pub const LOCK: &str = "pkg.crossplane.io/v1beta1/Lock";
 
@@ -44,6 +47,16 @@ pub fn configuration(name: &str, spec: &str, documents: &[String]) -> String {
         all.push_str(document.trim_start());
     }
     all
+}
+
+/// A Function: a document that says what it is, with these lines in its spec.
+pub fn function_package(name: &str, spec: &str) -> String {
+    let meta = format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\n");
+    if spec.is_empty() { meta } else { format!("{meta}spec:\n{spec}") }
+}
+
+pub fn install_function(name: &str, package: &str) -> String {
+    install(name, package).replace("kind: Configuration", "kind: Function")
 }
 
 /// A dependency in a Configuration's spec.

@@ -2,7 +2,7 @@
 //! verifies by that text.
 
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use transom_function::async_trait;
@@ -17,6 +17,8 @@ pub struct MemoryRegistry {
     requests: Mutex<Vec<String>>,
     /// Keys and what they signed, by the digest that the registry returns it for.
     signatures: Mutex<BTreeMap<Digest, Vec<(String, Vec<u8>)>>>,
+    /// The digests that were fetched, and are at hand since.
+    fetched: Mutex<BTreeSet<Digest>>,
     down: AtomicBool,
     /// The password without which nothing is served.
     password: Mutex<Option<String>>,
@@ -60,6 +62,15 @@ impl MemoryRegistry {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
+    fn find(&self, reference: &Reference) -> Option<Fetched> {
+        let digest = reference.digest.clone().expect("a digest");
+        let images = self.images.lock().unwrap();
+        let found = images.iter().find(|((source, _), package)| {
+            *source == reference.source() && Digest::of(package.as_bytes()) == digest
+        });
+        found.map(|(_, package)| Fetched { digest, content: package.clone().into_bytes().into() })
+    }
+
     fn ask(&self, what: &str, with: &[Credentials]) -> Result<(), RegistryError> {
         self.requests.lock().unwrap().push(what.to_owned());
         if self.down.load(Ordering::SeqCst) {
@@ -89,15 +100,16 @@ impl Registry for MemoryRegistry {
 
     async fn fetch(&self, reference: &Reference, with: &[Credentials]) -> Result<Fetched, RegistryError> {
         self.ask(&format!("fetch {}", reference.source()), with)?;
-        let digest = reference.digest.clone().expect("a digest");
-        let images = self.images.lock().unwrap();
-        let found = images.iter().find(|((source, _), package)| {
-            *source == reference.source() && Digest::of(package.as_bytes()) == digest
-        });
-        match found {
-            Some((_, package)) => Ok(Fetched { digest, content: package.clone().into_bytes().into() }),
-            None => Err(error(RegistryErrorKind::NotFound, format!("{reference}: not found"))),
+        let found = self.find(reference);
+        if let Some(fetched) = &found {
+            self.fetched.lock().unwrap().insert(fetched.digest.clone());
         }
+        found.ok_or_else(|| error(RegistryErrorKind::NotFound, format!("{reference}: not found")))
+    }
+
+    async fn at_hand(&self, reference: &Reference) -> Result<Option<Fetched>, RegistryError> {
+        let fetched = self.fetched.lock().unwrap().clone();
+        Ok(self.find(reference).filter(|found| fetched.contains(&found.digest)))
     }
 
     async fn tags(&self, reference: &Reference, with: &[Credentials]) -> Result<Vec<String>, RegistryError> {

@@ -199,15 +199,9 @@ async fn case_27_what_cannot_be_published_is_not_synced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_28_an_invalid_revision_composes_nothing() {
     let user = User::new().await;
-    let capable_of = |what: &'static str| {
-        let user = &user;
-        async move {
-            let mut revision = user.get(FUNCTION_REVISION, "dummy-1").await.unwrap();
-            revision["status"] = json!({"capabilities": [what]});
-            user.cluster.update_status(&revision, "kubectl").await.expect("the status is written");
-        }
-    };
-    user.apply("apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: dummy-1, labels: {pkg.crossplane.io/package: function-dummy}}\nspec: {desiredState: Active, image: example.org/function-dummy:v1, revision: 1}\n").await;
+    let capable_of = |what: &'static str| user.set_capabilities("dummy-1", json!([what]));
+    user.pause_function("function-dummy").await;
+    user.function_revision("dummy-1", "pkg.crossplane.io/package: function-dummy", "Active", 2).await;
     capable_of("operation").await;
     user.apply(&definition("Thing", "Cluster", "")).await;
     user.apply(&composition("things", "Thing", &json!({}), &[one_map("Thing", "x")])).await;

@@ -19,7 +19,6 @@ use transom_function::RunFunctionResponse;
 use transom_object::meta;
 use transom_testkit::process::WAIT_LIMIT;
 
-const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
 const NEW: &str = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction";
 const OLD: &str = "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction";
 const CACHED: &str = "--enable-function-response-cache";
@@ -94,18 +93,24 @@ async fn until_counted(user: &User, name: &str, at_least: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_89_a_function_that_runs_nowhere_cannot_be_called() {
-    for (annotations, why) in [
-        ("", "\"remote\" is not built in"),
-        ("transom.io/endpoint: ''", "\"\" is not an address of a function"),
+    // At that port of this machine nobody listens.
+    let nowhere = function("remote", "").replace("example.org/", "127.0.0.1:1/");
+    let invalid = function("remote", "transom.io/endpoint: ''");
+    for (manifest, installed, why) in [
+        (nowhere, "False", "cannot unpack package: 127.0.0.1:1/remote:v1: "),
+        (invalid, "True", "\"\" is not an address of a function"),
     ] {
-        let user = with_function(&[], annotations).await;
-        let function = user.until(FUNCTION, "remote", |o| status_of(o, "Installed") == "False").await;
-        assert_eq!(reason_of(&function, "Installed"), "InactivePackageRevision");
-        assert!(message_of(&function, "Installed").starts_with(why), "{function:#}");
-        assert_eq!(status_of(&function, "Healthy"), "False");
+        let user = User::new().await;
+        user.apply(&manifest).await;
+        user.apply(&definition("Thing", "Cluster", "")).await;
+        user.apply(&composition("asks", "Thing", &json!({}), &[("remote", Value::Null)])).await;
+        let ill = user.until(FUNCTION, "remote", |o| message_of(o, "Healthy").contains(why)).await;
+        assert_eq!((status_of(&ill, "Installed"), status_of(&ill, "Healthy")), (installed, "False"));
         user.apply(&object("Thing", "one", "")).await;
-        let words = "cannot run Composition pipeline step \"step-0\": there is no function \"remote\": no such Function is installed";
-        let failed = user.until(THING, "one", |o| message_of(o, "Synced").contains(words)).await;
+        let words = format!(
+            "cannot run Composition pipeline step \"step-0\": there is no function \"remote\": {why}"
+        );
+        let failed = user.until(THING, "one", |o| message_of(o, "Synced").contains(&words)).await;
         assert_eq!(reason_of(&failed, "Synced"), "ReconcileError");
         let here = |_: &_, response: &mut RunFunctionResponse| {
             response.normal("here I am");
@@ -218,19 +223,16 @@ async fn case_90_errors_are_passed_on_and_not_kept() {
 
 /// A revision of a function, and what it says it can do.
 async fn revision(user: &User, name: &str, labels: &str, state: &str, capabilities: Value) {
-    let text = format!(
-        "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {{name: {name}, labels: {{{labels}}}}}\nspec: \
-         {{desiredState: {state}, image: example.org/f:v1, revision: 1}}\n"
-    );
-    user.apply(&text).await;
-    let mut object = user.get(FUNCTION_REVISION, name).await.unwrap();
-    object["status"] = json!({"capabilities": capabilities});
-    user.cluster.update_status(&object, "kubectl").await.unwrap();
+    user.function_revision(name, labels, state, 1).await;
+    user.set_capabilities(name, capabilities).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_91_only_active_revisions_of_the_functions_of_a_pipeline_must_be_capable() {
     let user = User::new().await;
+    for function in ["function-dummy", "function-auto-ready"] {
+        user.pause_function(function).await;
+    }
     let of = |function: &str| format!("pkg.crossplane.io/package: {function}");
     let other = json!(["operation"]);
     revision(&user, "inactive", &of("function-dummy"), "Inactive", other.clone()).await;

@@ -214,16 +214,10 @@ async fn case_56_the_latest_revision_is_one_of_the_compositions_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_57_a_missing_capability_is_a_condition_and_no_error() {
     let user = User::new().await;
-    let capable_of = |name: &'static str, what: &'static str| {
-        let user = &user;
-        async move {
-            let mut revision = user.get(FUNCTION_REVISION, name).await.unwrap();
-            revision["status"] = json!({"capabilities": [what]});
-            user.cluster.update_status(&revision, "kubectl").await.expect("the status is written");
-        }
-    };
+    let capable_of = |name: &'static str, what: &'static str| user.set_capabilities(name, json!([what]));
+    user.pause_function("function-dummy").await;
     for (name, state, number) in [("dummy-1", "Active", 1), ("dummy-2", "Inactive", 2)] {
-        user.apply(&format!("apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {{name: {name}, labels: {{pkg.crossplane.io/package: function-dummy}}}}\nspec: {{desiredState: {state}, image: example.org/function-dummy:v1, revision: {number}}}\n")).await;
+        user.function_revision(name, "pkg.crossplane.io/package: function-dummy", state, number).await;
     }
     // What is not active does not matter.
     capable_of("dummy-2", "operation").await;

@@ -1,0 +1,239 @@
+//! What a revision runs. The active revision of a Function is called: the [`Installer`] has it run, and calls the one
+//! before until it is ready. Providers are not run yet.
+//!
+//! A Function that is built in or has an endpoint is not pulled. Its revisions are named as those of images are, by a
+//! digest: of the text of the reference, followed by a line with the address if there is one. So another tag or another
+//! address is another revision, and the same is the same revision again.
+
+use super::revision::Revisions;
+use super::{Shared, activation, mark_generation, set_status};
+use crate::catalog::kinds;
+use crate::plane::Plane;
+use futures_util::future::join_all;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transom_engine::{ErrorContext, Next, Result, RunLog};
+use transom_object::meta;
+use transom_packages::names::revision_name;
+use transom_packages::{Digest, PackageKind};
+use transom_runner::{Installer, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source};
+use transom_xapi::constants::condition;
+use transom_xapi::function::{Function, FunctionRevision};
+use transom_xapi::package::ACTIVE;
+use transom_xapi::{Condition, PackageRevision, conditions, metadata};
+
+/// Of `RuntimeHealthy` of a revision that is not active.
+const DOES_NOT_RUN: &str = "the revision is not active and does not run";
+
+/// The digest that names the revision of a Function that is not pulled.
+fn unpulled_digest(source: &Source, reference: &str) -> Option<Digest> {
+    source.identity(reference).map(|text| Digest::of(text.as_bytes()))
+}
+
+/// Gives a revision the annotations of its Function that say where its implementation comes from.
+pub(super) fn copy_source(revision: &mut Value, function: &Value) {
+    for key in SOURCE_ANNOTATIONS {
+        match meta::annotation(function, key) {
+            Some(value) => meta::set_annotation(revision, key, value),
+            None => {
+                let annotations =
+                    revision.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+                if let Some(annotations) = annotations {
+                    annotations.remove(key);
+                }
+            }
+        }
+    }
+}
+
+/// Whether an annotation says where the implementation of a Function comes from. Only a user can: what is in a package
+/// must not send calls elsewhere.
+pub(super) fn is_of_source(annotation: &str) -> bool {
+    SOURCE_ANNOTATIONS.contains(&annotation)
+}
+
+impl Shared {
+    /// The digest that names the revision of a package that is not pulled; `None` for all others.
+    pub(super) fn unpulled(&self, kind: PackageKind, package: &Function) -> Option<Digest> {
+        if kind != PackageKind::Function {
+            return None;
+        }
+        unpulled_digest(&self.functions.source(package), &package.spec.package)
+    }
+
+    /// Ends what the revisions of a package run, which is deleted.
+    pub(super) async fn uninstall(&self, kind: PackageKind, package: &str) {
+        if kind == PackageKind::Function {
+            self.functions.remove(package).await;
+        }
+    }
+}
+
+impl Revisions {
+    /// Whether the content of a revision comes from its image.
+    pub(super) fn is_pulled(&self, revision: &PackageRevision) -> bool {
+        let pulled = || matches!(self.shared.functions.revision(revision).source, Source::Package { .. });
+        self.kind != PackageKind::Function || pulled()
+    }
+
+    /// Runs an active revision, and reports whether it does.
+    pub(super) async fn start(&self, object: &mut Value, revision: &PackageRevision) -> Next {
+        let plane = &self.shared.plane;
+        if self.kind == PackageKind::Provider {
+            mark_generation(plane, object, vec![activation::runtime_health(object)]);
+        }
+        if self.kind != PackageKind::Function {
+            return Next::Wait;
+        }
+        // Probed when it is installed and when calls become able or unable to reach it, never at intervals.
+        let state = self.shared.functions.install(&self.shared.functions.revision(revision)).await;
+        let instance = state.instance();
+        set_status(object, "endpoint", instance.map_or(Value::Null, |instance| instance.target().into()));
+        let health = match (state.problem(), instance) {
+            (Some(problem), _) => Condition::runtime_unhealthy(problem.message.clone()),
+            (None, instance) => {
+                Condition::runtime_healthy().with_message(instance.map(|i| i.note()).unwrap_or_default())
+            }
+        };
+        mark_generation(plane, object, vec![health]);
+        if matches!(state, RuntimeState::Pending { .. }) { Next::Backoff } else { Next::Wait }
+    }
+
+    /// Ends what a revision runs that is not active. A Function whose next revision is on its way keeps calling the one
+    /// before until that is ready.
+    pub(super) async fn stop(
+        &self,
+        log: &RunLog,
+        object: &mut Value,
+        revision: &PackageRevision,
+    ) -> Result<()> {
+        let plane = &self.shared.plane;
+        match self.kind {
+            PackageKind::Configuration => return Ok(()),
+            PackageKind::Provider => {
+                mark_generation(plane, object, vec![activation::runtime_health(object)]);
+                return Ok(());
+            }
+            PackageKind::Function => {}
+        }
+        set_status(object, "endpoint", Value::Null);
+        let unknown = Condition::runtime_health_unknown().with_message(DOES_NOT_RUN);
+        mark_generation(plane, object, vec![unknown]);
+        let functions = &self.shared.functions;
+        let function = self.function(log, revision).await?;
+        let activates = |function: &Value| {
+            let typed = Function::deserialize(function);
+            !metadata::is_paused(function) && typed.is_ok_and(|typed| typed.activates_automatically())
+        };
+        let siblings = self.siblings(log, revision).await?;
+        let is_active = |other: &Value| other["spec"]["desiredState"] == ACTIVE && !meta::is_deleting(other);
+        match function {
+            None => functions.remove(revision.package()).await,
+            Some(function) if activates(&function) || siblings.iter().any(is_active) => {
+                functions.retire(&RevisionId::of(revision)).await;
+            }
+            Some(_) => functions.deactivate(revision.package(), &without_active(revision.package())).await,
+        }
+        Ok(())
+    }
+
+    /// Ends what a revision runs that is deleted.
+    pub(super) async fn end(&self, log: &RunLog, object: &Value) -> Result<()> {
+        let Ok(revision) = PackageRevision::deserialize(object) else { return Ok(()) };
+        if self.kind != PackageKind::Function {
+            return Ok(());
+        }
+        let id = RevisionId::of(&revision);
+        match self.function(log, &revision).await? {
+            Some(_) => self.shared.functions.retire(&id).await,
+            None => self.shared.functions.discard(&id).await,
+        }
+        Ok(())
+    }
+
+    /// The Function of a revision, unless it is gone or on its way.
+    async fn function(&self, log: &RunLog, revision: &PackageRevision) -> Result<Option<Value>> {
+        let read = self.shared.plane.read(log, &kinds::function(), "", revision.package()).await;
+        Ok(read.context("cannot get Function")?.filter(|function| !meta::is_deleting(function)))
+    }
+}
+
+/// Why a Function without an active revision cannot be called.
+fn without_active(function: &str) -> String {
+    format!(
+        "Function {function:?} has no active revision; set spec.desiredState: Active on the FunctionRevision that \
+         status.currentRevision of the Function names"
+    )
+}
+
+/// Makes the functions callable that were before the controllers stopped. To be called before composite resources are
+/// reconciled. What cannot be run is reported by the controllers later.
+pub(crate) async fn resume(plane: &Arc<Plane>, installer: &Installer) -> Result<()> {
+    let listed = plane.cluster.list(&kinds::function(), "", &BTreeMap::new()).await;
+    let listed = listed.context("cannot list Functions")?;
+    let mut all: BTreeMap<String, Callable> = BTreeMap::new();
+    for function in listed.iter().filter_map(|object| Function::deserialize(object).ok()) {
+        if !function.metadata.is_deleting() {
+            let name = function.metadata.name.clone();
+            all.entry(name).or_default().function = Some(function);
+        }
+    }
+    for revision in plane.catalog.function_revisions.all() {
+        all.entry(revision.package().to_owned()).or_default().revisions.push(revision);
+    }
+    join_all(all.iter().map(|(name, callable)| callable.resume(name, installer))).await;
+    Ok(())
+}
+
+/// A function, and what can be called for it.
+#[derive(Default)]
+struct Callable {
+    function: Option<Function>,
+    revisions: Vec<Arc<FunctionRevision>>,
+}
+
+impl Callable {
+    async fn resume(&self, name: &str, installer: &Installer) {
+        let activates = self.function.as_ref().is_some_and(Function::activates_automatically);
+        if !activates && !self.revisions.iter().any(|revision| revision.is_active()) {
+            if self.function.is_some() {
+                installer.deactivate(name, &without_active(name)).await;
+            }
+            return;
+        }
+        let revisions = self.candidates();
+        for revision in &revisions {
+            if installer.install(&installer.revision(revision)).await.is_ready() {
+                return;
+            }
+        }
+        // Calls of a function that cannot be called fail with the reason of the revision that should be.
+        if let Some(wanted) = revisions.first() {
+            installer.install(&installer.revision(wanted)).await;
+        } else if let Some(first) = self.first(name, installer).filter(|_| activates) {
+            installer.install(&first).await;
+        }
+    }
+
+    /// The revisions that were run before: the active one, and those that may be called until it is ready.
+    fn candidates(&self) -> Vec<&FunctionRevision> {
+        let was_run = |revision: &&FunctionRevision| {
+            let healthy = conditions::get(&revision.status.conditions, condition::REVISION_HEALTHY);
+            !revision.metadata.is_deleting() && (healthy.is_true() || !revision.status.endpoint.is_empty())
+        };
+        let mut all: Vec<&FunctionRevision> = self.revisions.iter().map(|r| &**r).filter(was_run).collect();
+        all.sort_by_key(|revision| std::cmp::Reverse((revision.is_active(), revision.spec.revision)));
+        all
+    }
+
+    /// The revision that a Function which is not pulled is about to get.
+    fn first(&self, name: &str, installer: &Installer) -> Option<RevisionSpec> {
+        let function = self.function.as_ref()?;
+        let (source, package) = (installer.source(function), function.spec.package.clone());
+        let revision = revision_name(name, &unpulled_digest(&source, &package)?);
+        let id = RevisionId { function: name.to_owned(), revision };
+        Some(RevisionSpec { id, number: 0, package, source })
+    }
+}
