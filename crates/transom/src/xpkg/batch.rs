@@ -138,8 +138,14 @@ pub(crate) async fn run(options: Batch) -> Result<ExitCode, Failure> {
         }
         let reference = family.target(service)?;
         let with = origin::credentials(&config, &reference).await?;
-        let images =
+        let mut images =
             files.iter().map(|path| push::load(path, &BTreeMap::new())).collect::<Result<Vec<_>, _>>()?;
+        // A base image that does not say what it is for is for the platform that it was given for.
+        for ((_, config), platform) in images.iter_mut().zip(&options.platform) {
+            if let (true, Some((os, arch))) = (config.architecture.is_empty(), platform.split_once('_')) {
+                (config.os, config.architecture) = (os.to_owned(), arch.to_owned());
+            }
+        }
         let mut attempt = 0;
         let digest = loop {
             match push::upload(&registry, &reference, &images, &BTreeMap::new(), &with).await {
