@@ -21,6 +21,8 @@ mod crash_injection;
 mod data_location;
 mod embedded;
 mod functions;
+#[cfg(debug_assertions)]
+mod idleness;
 mod kubeconfig;
 mod links;
 mod listen;
