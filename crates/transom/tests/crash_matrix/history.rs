@@ -1,8 +1,13 @@
 //! What was written while planes ran and died, from the history in the data directory of a plane that is dead.
+//!
+//! Copies are opened, each once: a child that another run starts in the same moment inherits the lock until it executes its
+//! program, and neither the next plane nor the next check may find it.
 
+use crate::run::copy;
 use crate::scenario::Step;
 use std::path::Path;
 use std::sync::Arc;
+use tempfile::TempDir;
 use transom_store::{Event, Options, Store};
 
 const DEFINITIONS: [&str; 2] = [
@@ -11,16 +16,24 @@ const DEFINITIONS: [&str; 2] = [
 ];
 const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
 
+fn copied(data: &Path) -> TempDir {
+    let to = TempDir::new().expect("a temporary directory");
+    copy(&data.join("store"), to.path());
+    to
+}
+
 /// The newest revision of a store that is intact.
 pub fn newest_revision(data: &Path) -> u64 {
-    let report = transom_store::verify(&data.join("store")).expect("a store");
+    let copied = copied(data);
+    let report = transom_store::verify(copied.path()).expect("a store");
     assert!(report.opens && report.damage.is_empty(), "{report:?}");
     report.revision
 }
 
 /// The changes after a revision.
 pub async fn changes_since(data: &Path, revision: u64) -> Vec<Arc<Event>> {
-    let store = Store::open(&data.join("store"), Options::default()).expect("a store that opens");
+    let copied = copied(data);
+    let store = Store::open(copied.path(), Options::default()).expect("a store that opens");
     let mut watch = store.watch_all(revision).expect("history of minutes");
     let changes = std::iter::from_fn(|| watch.try_next()).collect();
     store.shutdown().await;

@@ -69,7 +69,7 @@ const PACKAGES_CI: Extent = Extent {
     stride: 6,
     points: 3,
     repeated: &[("durable", 1), ("durable", 2), ("lost", 2), ("torn", 3)],
-    drawn: 3,
+    drawn: 6,
     kills: 1000,
 };
 

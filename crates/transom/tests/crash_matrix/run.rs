@@ -174,7 +174,8 @@ impl Run {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a directory with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a directory") {
         let entry = entry.expect("an entry");
