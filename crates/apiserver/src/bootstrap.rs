@@ -31,6 +31,8 @@ pub struct Options {
     pub metrics: MetricsRegistry,
     /// What `/readyz` waits for besides the server itself, by name.
     pub ready_checks: Vec<(&'static str, health::Check)>,
+    /// What is served at `/readyz/NAME` alone: readiness does not depend on it.
+    pub probes: Vec<(&'static str, health::Probe)>,
     /// Plugins that review writes, in the order in which they are called.
     pub admission: Vec<Box<dyn Admission>>,
     /// Time and randomness.
@@ -45,6 +47,7 @@ impl Default for Options {
             token_key: None,
             metrics: MetricsRegistry::default(),
             ready_checks: Vec::new(),
+            probes: Vec::new(),
             admission: Vec::new(),
             environment: Box::new(SystemEnvironment),
         }
@@ -68,12 +71,13 @@ impl Server {
             environment: options.environment,
             definitions: Arc::new(Mutex::new(())),
             service_claims: services::Claims::default(),
-            health: health::Health::with(options.ready_checks),
+            health: health::Health::with(options.ready_checks, options.probes),
             metrics: metrics::Metrics::new(options.metrics),
             documents: openapi::Cache::default(),
             ca_certificate: options.ca_certificate,
             signer,
             stopping,
+            upkeep_idle_at: Default::default(),
         };
         crd::install_all(&inner);
         // Together, so that they share one sync of the disk.

@@ -3,6 +3,7 @@
 use crate::body::ApiBody;
 use crate::request::Query;
 use crate::respond;
+use futures_util::future::BoxFuture;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,18 +53,24 @@ fn check_store(store: &Store, probe: &str) -> Outcome {
 /// Returns whether a part of the process is ready.
 pub type Check = Box<dyn Fn() -> bool + Send + Sync>;
 
+/// Returns whether something is so at the moment. Unlike a [`Check`], it may take a while, and readiness does not depend
+/// on it.
+pub type Probe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
+
 /// Named checks behind `/healthz`, `/livez` and `/readyz`.
 #[derive(Default)]
 pub struct Health {
     stopping: AtomicBool,
     /// Other parts of the process that must be ready.
     others: Vec<(&'static str, Check)>,
+    /// What is served at `/readyz/NAME` alone.
+    probes: Vec<(&'static str, Probe)>,
 }
 
 impl Health {
-    /// `/readyz` includes these checks.
-    pub fn with(others: Vec<(&'static str, Check)>) -> Self {
-        Self { others, ..Self::default() }
+    /// `/readyz` includes these checks, and each of the probes has a path of its own below it.
+    pub fn with(others: Vec<(&'static str, Check)>, probes: Vec<(&'static str, Probe)>) -> Self {
+        Self { others, probes, ..Self::default() }
     }
 
     pub fn set_stopping(&self) {
@@ -80,9 +87,15 @@ impl Health {
         checks
     }
 
-    pub(crate) fn answer(&self, store: &Store, segments: &[&str], query: &Query) -> Response<ApiBody> {
+    pub(crate) async fn answer(&self, store: &Store, segments: &[&str], query: &Query) -> Response<ApiBody> {
         let probe = segments[0];
-        let checks = self.checks(store, probe);
+        let mut checks = self.checks(store, probe);
+        if let ["readyz", name] = segments
+            && let Some((name, probe)) = self.probes.iter().find(|(other, _)| other == name)
+        {
+            let outcome = if probe().await { Ok(()) } else { Err("not so at the moment".to_owned()) };
+            checks.push((name, outcome));
+        }
         match segments {
             [_, name] => match checks.iter().find(|(n, _)| n == name) {
                 None => respond::text(StatusCode::NOT_FOUND, "404 page not found\n"),

@@ -55,7 +55,7 @@ pub use auth::{Attributes, Authorizer, Decision, Identity, MastersOnly};
 pub use body::ApiBody;
 pub use bootstrap::Options;
 pub use environment::{Environment, SystemEnvironment};
-pub use health::Check;
+pub use health::{Check, Probe};
 pub use server::Server;
 pub use subresource::Subresource;
 pub use tokens::Signer;

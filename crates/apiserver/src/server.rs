@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) signer: Signer,
     /// Ends watches and upkeep when the server stops.
     pub(crate) stopping: tokio::sync::watch::Sender<bool>,
+    /// The revision at which upkeep had nothing left to do; 0 while it has.
+    pub(crate) upkeep_idle_at: std::sync::atomic::AtomicU64,
 }
 
 impl Server {
@@ -201,7 +203,7 @@ impl Server {
         match segments.as_slice() {
             ["version"] => respond::render(respond::Answer::value(health::version()), accept),
             ["healthz" | "livez" | "readyz", ..] => {
-                self.inner.health.answer(&self.inner.store, &segments, query)
+                self.inner.health.answer(&self.inner.store, &segments, query).await
             }
             ["metrics"] => self.inner.metrics.answer(),
             ["openapi", ..] => openapi::answer(&self.inner, &segments[1..], parts, query).await,

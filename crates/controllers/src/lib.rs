@@ -143,6 +143,11 @@ impl Controllers {
         self.plane.metrics.queues().is_idle() && self.plane.events.is_idle()
     }
 
+    /// Whether something is tried again after a while without a change from outside.
+    pub fn awaits_retry(&self) -> bool {
+        self.plane.metrics.awaits_retry()
+    }
+
     /// What the watches have reported.
     pub fn mirrors(&self) -> Vec<Arc<Mirror>> {
         self.plane.watches.mirrors()

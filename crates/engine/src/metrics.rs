@@ -178,6 +178,11 @@ impl Metrics {
         self.queues.counts()
     }
 
+    /// Whether a key of a running controller waits because its last run failed, or because it is slowed down.
+    pub fn awaits_retry(&self) -> bool {
+        self.queues.awaits_retry()
+    }
+
     /// Everything in the registry that these metrics were added to, in the text format of Prometheus.
     pub fn render(&self) -> String {
         self.registry.render()

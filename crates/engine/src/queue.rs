@@ -389,6 +389,15 @@ impl Queue {
         self.counts().is_idle()
     }
 
+    /// Whether a key waits because its last run failed, or because it is slowed down.
+    pub fn awaits_retry(&self) -> bool {
+        let state = self.lock();
+        state.delayed.values().any(|key| {
+            let waits = |entry: &Entry| entry.failures > 0 || entry.bucket.as_ref().is_some_and(|b| b.slowed);
+            state.entries.get(key).is_some_and(waits)
+        })
+    }
+
     /// What the queue does and did.
     pub fn counts(&self) -> Counts {
         let state = self.lock();

@@ -98,6 +98,12 @@ impl QueueMetrics {
         counts.fold(Counts::default(), |sum, counts| sum + counts)
     }
 
+    /// Whether a key of a running controller waits for another attempt.
+    pub(crate) fn awaits_retry(&self) -> bool {
+        let running = self.lock().running.clone();
+        running.iter().filter_map(|(_, queue)| queue.upgrade()).any(|queue| queue.awaits_retry())
+    }
+
     fn collect(&self) -> Vec<(LabelValue, Collected)> {
         let queues = self.lock();
         let mut collected = queues.stopped.clone();

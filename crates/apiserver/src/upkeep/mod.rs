@@ -17,6 +17,7 @@ use futures_util::{FutureExt, StreamExt};
 use owners::OwnerIndex;
 use std::collections::{HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -83,6 +84,12 @@ impl Queue {
         }
     }
 
+    /// Whether nothing that can change an object waits or runs. Serving a definition verbatim changes none.
+    fn is_idle(&self) -> bool {
+        let changes = |(_, work): &(Instant, Work)| !matches!(work, Work::ServeVerbatim(_));
+        self.due.is_empty() && self.running.is_empty() && !self.later.iter().any(changes)
+    }
+
     fn next_later(&self) -> Option<Instant> {
         self.later.iter().map(|(at, _)| *at).min()
     }
@@ -105,6 +112,13 @@ impl Queue {
 }
 
 impl Server {
+    /// The newest revision, if upkeep has seen everything up to it and has nothing left to do. Objects that expire at a later
+    /// time do not count.
+    pub fn upkeep_idle_at(&self) -> Option<u64> {
+        let revision = self.inner.store.revision();
+        (self.inner.upkeep_idle_at.load(Ordering::Acquire) == revision).then_some(revision)
+    }
+
     /// Runs until the server stops. Spawn it once.
     pub async fn run_upkeep(&self) {
         let mut stopping = self.inner.stopping.subscribe();
@@ -139,6 +153,8 @@ async fn upkeep(server: &Arc<Inner>) {
                     (work, result.unwrap_or_else(|_| Err(Status::internal("upkeep of the object panicked"))))
                 });
             }
+            let idle_at = if queue.is_idle() { changes.revision() } else { 0 };
+            server.upkeep_idle_at.store(idle_at, Ordering::Release);
             let next_later = queue.next_later();
             // In order, so that a simulation can be replayed.
             tokio::select! {

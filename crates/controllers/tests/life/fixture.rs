@@ -96,13 +96,15 @@ impl Service<Request<Body>> for Cable {
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let is_event = request.uri().path().contains("/events");
         let writes = *request.method() != Method::GET && !is_event;
-        if writes {
+        // A dry run changes nothing, and may be repeated by every process that starts.
+        let changes = writes && !request.uri().query().is_some_and(|query| query.contains("dryRun="));
+        if changes {
             let left = self.wire.left.fetch_sub(1, Ordering::SeqCst);
             if left == 0 {
                 self.wire.cut.store(true, Ordering::SeqCst);
             }
         }
-        let lost = writes
+        let lost = changes
             && self.wire.left.load(Ordering::SeqCst) == -1
             && self.wire.lose_answer.load(Ordering::SeqCst);
         if self.wire.cut.load(Ordering::SeqCst) && !lost {
@@ -442,33 +444,35 @@ impl Plane {
         self.until(kind, name, |o| status_of(o, condition) == "True").await
     }
 
-    /// Waits until the line is cut, or nothing was written for a while.
+    /// Waits until the line is cut, or the controllers have nothing left to do.
     pub async fn until_cut(&self) {
-        let mut before = self.writes();
-        let mut quiet = 0;
-        while quiet < 30 && !self.wire.cut.load(Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(4)).await;
-            let now = self.writes();
-            quiet = if now == before { quiet + 1 } else { 0 };
-            before = now;
+        let deadline = std::time::Instant::now() + PATIENCE;
+        let is_cut = || self.wire.cut.load(Ordering::SeqCst);
+        while !is_cut() && !self.is_idle().await {
+            assert!(is_cut() || std::time::Instant::now() < deadline, "not idle: {:#?}", self.log());
+            tokio::time::sleep(Duration::from_millis(3)).await;
         }
     }
 
-    /// Waits until the controllers have nothing left to do: their watches have reported everything that is stored, no
-    /// key runs or is ready to run, and all events are written. Returns the number of writes.
+    /// Waits until nothing is left to do: the watches of the controllers have reported everything that is stored, no key
+    /// runs or is ready to run, all events are written, and the server has deleted what lost its owner. Returns the
+    /// number of writes.
     pub async fn until_idle(&self) -> u64 {
         let deadline = std::time::Instant::now() + PATIENCE;
-        let mut rounds = 0;
-        // More than one round, because the server deletes what lost its owner by itself.
-        while rounds < 5 {
-            let before = (self.metrics.queues(), self.writes());
-            let idle = self.queues_are_idle() && self.mirrors_are_current().await;
-            let unchanged = before == (self.metrics.queues(), self.writes());
-            rounds = if idle && unchanged { rounds + 1 } else { 0 };
-            assert!(std::time::Instant::now() < deadline, "not idle: {:?}\n{:#?}", before.0, self.log());
+        while !self.is_idle().await {
+            let overdue = std::time::Instant::now() > deadline;
+            assert!(!overdue, "not idle: {:?}\n{:#?}", self.metrics.queues(), self.log());
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
         self.writes()
+    }
+
+    async fn is_idle(&self) -> bool {
+        let Some(revision) = self.server.upkeep_idle_at() else { return false };
+        let before = (self.metrics.queues(), self.writes());
+        let idle = self.mirrors_are_current().await && self.queues_are_idle();
+        idle && before == (self.metrics.queues(), self.writes())
+            && self.server.upkeep_idle_at() == Some(revision)
     }
 
     /// Waits until no key runs or is ready to run, whatever the watches have not reported yet.

@@ -1,7 +1,7 @@
 //! What users do.
 
 use crate::simulation::foreign;
-use crate::simulation::ledger::{show, sort_of};
+use crate::simulation::ledger::{Ledger, show, sort_of};
 use crate::simulation::life::Life;
 use crate::simulation::model::{Wanted, secret_of};
 use crate::simulation::platform::{self, CLAIMS, CONFIGS, HOME, Sort, Spec};
@@ -64,13 +64,15 @@ impl Life {
             84..88 => self.pause().await,
             88..92 => self.occupy().await,
             92..99 => self.touch_claimed().await,
-            _ => {
-                self.tell("the controllers are killed");
-                self.plane.wire.cut();
-                self.plane.wire.crash.notify_one();
-                Ok(())
-            }
+            _ => self.kill_controllers(),
         }
+    }
+
+    pub fn kill_controllers(&mut self) -> Result<(), String> {
+        self.tell("the controllers are killed");
+        self.plane.wire.cut();
+        self.plane.wire.crash.notify_one();
+        Ok(())
     }
 
     fn draw_spec(&mut self, key: &Key) -> Spec {
@@ -114,14 +116,22 @@ impl Life {
 
     /// Waits until an object is not being deleted: users do not apply to it before.
     async fn until_not_deleting(&mut self, key: &Key) -> Result<(), String> {
+        self.until(&format!("{}: does not go", show(key)), |ledger| {
+            !ledger.objects.get(key).is_some_and(|o| o.deleting)
+        })
+        .await
+    }
+
+    /// Waits as long as a user does.
+    pub async fn until(&mut self, otherwise: &str, holds: impl Fn(&Ledger) -> bool) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.follow()?;
-            if !self.plane.wire.ledger().objects.get(key).is_some_and(|o| o.deleting) {
+            if holds(&self.plane.wire.ledger()) {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                return Err(format!("{}: does not go", show(key)));
+                return Err(otherwise.to_owned());
             }
             sleep(Duration::from_millis(300)).await;
         }

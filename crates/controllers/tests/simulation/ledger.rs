@@ -1,5 +1,6 @@
 //! What exists, learnt from the store's own log of changes, and what must never happen between any two of them.
 
+use crate::simulation::packages::ledger::PackageLedger;
 use crate::simulation::platform::{CLAIMS, Sort};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,7 @@ pub struct Ledger {
     pub lagging: BTreeSet<Key>,
     /// What the user deletes.
     pub released: BTreeSet<Key>,
+    pub packages: PackageLedger,
     /// The first thing that should not have happened.
     pub violation: Option<String>,
 }
@@ -58,6 +60,7 @@ impl Ledger {
             wishes: Wishes::new(),
             lagging: BTreeSet::new(),
             released: BTreeSet::new(),
+            packages: PackageLedger::default(),
             violation: None,
         }
     }
@@ -68,6 +71,8 @@ impl Ledger {
             if is_followed(&event.key.resource) {
                 self.note(&event);
             }
+            let wrong = self.packages.note(&event);
+            self.report(event.revision, wrong);
         }
     }
 
@@ -89,8 +94,13 @@ impl Ledger {
             self.objects.insert(key.clone(), after.clone());
         }
         let wrong = self.check(key, before.as_ref(), after.as_ref());
+        self.report(event.revision, wrong);
+    }
+
+    /// Keeps the first thing that should not have happened.
+    fn report(&mut self, revision: u64, wrong: Result<(), String>) {
         if let (Err(why), None) = (wrong, &self.violation) {
-            self.violation = Some(format!("revision {}: {why}", event.revision));
+            self.violation = Some(format!("revision {revision}: {why}"));
         }
     }
 
@@ -195,7 +205,7 @@ impl Ledger {
     }
 }
 
-fn read(entry: &Entry) -> Thing {
+pub fn read(entry: &Entry) -> Thing {
     let mut value: Value = serde_json::from_slice(&entry.body).unwrap();
     if let Some(metadata) = meta::metadata_mut(&mut value) {
         metadata.remove("managedFields");

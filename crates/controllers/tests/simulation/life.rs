@@ -18,7 +18,15 @@ const HISTORY: usize = 60;
 /// Acts that are remembered for the report.
 const SCRIPT: usize = 60;
 
+/// What the schedules of a life are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    Composites,
+    Packages,
+}
+
 pub struct Life {
+    theme: Theme,
     pub plane: Plane,
     pub model: Model,
     pub rng: Rng,
@@ -28,6 +36,7 @@ pub struct Life {
 
 /// What to print about a life that went wrong.
 pub struct Failure {
+    pub theme: Theme,
     pub seed: u64,
     pub schedule: u64,
     pub why: String,
@@ -36,13 +45,14 @@ pub struct Failure {
 }
 
 /// Lives so many schedules, and says if asked what requests were made on the way.
-pub fn live(seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Failure>> {
+pub fn live(theme: Theme, seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Failure>> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let mut rng = Rng::new(seed);
         let plane = Plane::new(&mut rng, HISTORY).await;
-        let mut life = Life { plane, model: Model::default(), rng, script: VecDeque::new(), schedule: 0 };
+        let (model, script) = (Model::default(), VecDeque::new());
+        let mut life = Life { theme, plane, model, rng, script, schedule: 0 };
         if tell {
             life.plane.wire.keep_log();
         }
@@ -51,7 +61,7 @@ pub fn live(seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Fa
             if let Err(why) = life.run(schedule + 1 == schedules).await {
                 let script = life.script.iter().cloned().collect();
                 let trace = life.plane.wire.trace();
-                return Err(Box::new(Failure { seed, schedule, why, script, trace }));
+                return Err(Box::new(Failure { theme, seed, schedule, why, script, trace }));
             }
         }
         Ok(life.plane.wire.take_log())
@@ -89,6 +99,7 @@ impl Life {
 
     fn draw_faults(&mut self) -> Faults {
         let rates = [0, 0, 10, 50, 200];
+        let packages = self.theme == Theme::Packages;
         let rng = &mut self.rng;
         let mut rate = || *rng.pick(&rates);
         let mut faults = Faults {
@@ -98,6 +109,7 @@ impl Life {
             stream: rate(),
             function: rate(),
             oust: rate() * 2,
+            registry: if packages { rate() } else { 0 },
             ..Faults::default()
         };
         if rng.permille(60) {
@@ -116,7 +128,10 @@ impl Life {
         let until = Instant::now() + lasting;
         let acts = if self.rng.permille(300) { 2 } else { 1 };
         for _ in 0..acts {
-            self.act().await?;
+            match self.theme {
+                Theme::Composites => self.act().await?,
+                Theme::Packages => self.act_on_packages().await?,
+            }
             self.remember();
             sleep(self.rng.duration(11)).await;
         }
@@ -147,6 +162,7 @@ impl Life {
         }
         let mut ledger = self.plane.wire.ledger();
         ledger.released.clear();
+        ledger.packages.released.clear();
         // Paused composite resources stay behind until they are resumed.
         ledger.lagging.retain(|root| self.model.roots.get(root).is_some_and(|wanted| wanted.paused));
         for wishes in ledger.wishes.values_mut() {
@@ -168,6 +184,12 @@ impl Life {
         // Reading is allowed: a watch that is renewed may have to ask anew where its kind is served.
         if (before.writes, before.calls) != (after.writes, after.calls) {
             return Err(format!("nothing happens, but from {before:?} it came to {after:?}"));
+        }
+        if before.asked != after.asked && !self.model.packages.polls() {
+            return Err(format!(
+                "nothing happens, but the registry was asked {} times",
+                after.asked - before.asked
+            ));
         }
         self.model.compare(&self.plane.wire.ledger())
     }

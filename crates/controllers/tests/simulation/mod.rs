@@ -10,6 +10,7 @@
 //! | `ledger` | what must never happen, checked at every write |
 //! | `model` | what must be when nothing goes wrong any more, computed from the acts alone |
 //! | `idle` | a thousand that are ready, in ten minutes in which nothing happens |
+//! | `packages` | the same for packages: acts, registry, ledger, model |
 //! | `replay` | that a seed decides everything |
 //!
 //! At every write: what is composed is referenced before it exists and until it is deleted; no part exists twice; no
@@ -36,12 +37,13 @@ mod idle;
 mod ledger;
 mod life;
 mod model;
+mod packages;
 mod plane;
 mod platform;
 mod replay;
 mod wire;
 
-use life::{Failure, live};
+use life::{Failure, Theme, live};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -56,9 +58,9 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 fn report(failure: &Failure) -> String {
-    let Failure { seed, schedule, why, script, trace } = failure;
+    let Failure { theme, seed, schedule, why, script, trace } = failure;
     format!(
-        "seed {seed}, schedule {schedule}: {why}\n\nrepeat with TRANSOM_SIMULATION_SEED={seed}\n\nacts:\n{}\n\nwrites:\n{}\n",
+        "{theme:?}: seed {seed}, schedule {schedule}: {why}\n\nrepeat with TRANSOM_SIMULATION_SEED={seed}\n\nacts:\n{}\n\nwrites:\n{}\n",
         script.join("\n"),
         trace.join("\n")
     )
@@ -67,8 +69,8 @@ fn report(failure: &Failure) -> String {
 /// Schedules of a plain run: enough to find all but the last of the mistakes above.
 const ENOUGH: u64 = 4_000;
 
-#[test]
-fn everything_is_as_wanted_when_nothing_goes_wrong_any_more() {
+/// Lives as many schedules about a theme as are asked for, or one life with the seed that is.
+fn live_all(theme: Theme) {
     let one = setting("TRANSOM_SIMULATION_SEED");
     let asked = setting("TRANSOM_SIMULATION_SCHEDULES").unwrap_or(ENOUGH);
     let lives = if one.is_some() { 1 } else { asked.div_ceil(SCHEDULES) };
@@ -83,7 +85,7 @@ fn everything_is_as_wanted_when_nothing_goes_wrong_any_more() {
                     if index >= lives {
                         return;
                     }
-                    if let Err(failure) = live(one.unwrap_or(index), SCHEDULES, false) {
+                    if let Err(failure) = live(theme, one.unwrap_or(index), SCHEDULES, false) {
                         *failed.lock().unwrap() = Some(failure);
                     }
                 }
@@ -94,5 +96,15 @@ fn everything_is_as_wanted_when_nothing_goes_wrong_any_more() {
         panic!("{}", report(&failure));
     }
     let lived = next.into_inner().min(lives);
-    eprintln!("{} schedules in {:?}", lived * SCHEDULES, began.elapsed());
+    eprintln!("{} schedules of {theme:?} in {:?}", lived * SCHEDULES, began.elapsed());
+}
+
+#[test]
+fn everything_is_as_wanted_when_nothing_goes_wrong_any_more() {
+    live_all(Theme::Composites);
+}
+
+#[test]
+fn packages_are_as_wanted_when_nothing_goes_wrong_any_more() {
+    live_all(Theme::Packages);
 }

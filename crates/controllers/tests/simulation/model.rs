@@ -1,6 +1,7 @@
 //! What must be when all is quiet, computed from what the user did and from nothing else.
 
 use crate::simulation::ledger::{Ledger, Thing, show, sort_of};
+use crate::simulation::packages::model::PackageModel;
 use crate::simulation::platform::{CLAIMS, HOME, Part, Sort, Spec, inner, parts};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,20 +24,21 @@ pub struct Model {
     pub configs: BTreeMap<&'static str, u64>,
     /// Objects of others, at the revision at which others left them.
     pub foreign: BTreeMap<Key, u64>,
+    pub packages: PackageModel,
 }
 
-type Outcome = Result<(), String>;
+pub type Outcome = Result<(), String>;
 
-fn differ(what: &Key, why: impl std::fmt::Display) -> Outcome {
+pub fn differ(what: &Key, why: impl std::fmt::Display) -> Outcome {
     Err(format!("{}: {why}", show(what)))
 }
 
-fn ensure(holds: bool, what: &Key, why: impl std::fmt::Display) -> Outcome {
+pub fn ensure(holds: bool, what: &Key, why: impl std::fmt::Display) -> Outcome {
     if holds { Ok(()) } else { differ(what, why) }
 }
 
 /// The status of a condition.
-fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let all = object["status"]["conditions"].as_array();
     all.into_iter().flatten().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
 }
@@ -90,7 +92,7 @@ impl Model {
             ledger.objects.keys().find(|k| !accounted.contains(*k) && &*k.object.name != "kube-root-ca.crt");
         match left {
             Some(key) => differ(key, "is left over"),
-            None => Ok(()),
+            None => self.packages.compare(&ledger.packages),
         }
     }
 

@@ -2,6 +2,7 @@
 //! and are started anew.
 
 use crate::simulation::ledger::Ledger;
+use crate::simulation::packages::registry::SimulatedRegistry;
 use crate::simulation::platform::{self, Parts, Sort};
 use crate::simulation::wire::Wire;
 use crate::usage_admission::UsageAdmission;
@@ -17,7 +18,7 @@ use transom_engine::Cluster;
 use transom_function::async_trait;
 use transom_object::time::Timestamp;
 use transom_packages::trust::{Authority, Evidence, SignatureVerifier};
-use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
+use transom_packages::{Credentials, Reference};
 use transom_runner::{
     FunctionRuntime, InProcess, Installer, Instance, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
 };
@@ -67,6 +68,8 @@ pub struct Plane {
     pub wire: Arc<Wire>,
     /// The client of the user, whose requests do not pass the wire.
     pub user: Cluster,
+    /// Where packages come from.
+    pub registry: Arc<SimulatedRegistry>,
     server: Server,
     tasks: Vec<AbortHandle>,
 }
@@ -98,8 +101,10 @@ impl Plane {
         functions.run_in_process("parts", Arc::new(Parts(wire.clone())));
         let runtime = Always(Arc::new(InProcess::new(Arc::new(Parts(wire.clone())))));
         let installer = Installer::new(Resolver::new(["parts"]), Arc::new(runtime), functions.clone());
+        let registry = Arc::new(SimulatedRegistry::new(wire.clone()));
         let keeper = Keeper {
             server: server.clone(),
+            registry: registry.clone(),
             wire: wire.clone(),
             functions,
             installer,
@@ -109,7 +114,8 @@ impl Plane {
         };
         let keeper = tokio::spawn(keeper.keep());
         let user = Cluster::new(embedded::kube_client(&server, Identity::admin("user")));
-        let plane = Self { wire, user, server, tasks: vec![upkeep.abort_handle(), keeper.abort_handle()] };
+        let tasks = vec![upkeep.abort_handle(), keeper.abort_handle()];
+        let plane = Self { wire, user, registry, server, tasks };
         plane.establish().await;
         plane
     }
@@ -149,6 +155,7 @@ impl Plane {
 /// Keeps controllers running.
 struct Keeper {
     server: Server,
+    registry: Arc<SimulatedRegistry>,
     wire: Arc<Wire>,
     functions: Arc<Router>,
     installer: Installer,
@@ -187,9 +194,9 @@ impl Keeper {
             runner: self.functions.clone(),
             functions: self.installer.clone(),
             packages: PackageSources {
-                registry: Arc::new(NoRegistry),
+                registry: self.registry.clone(),
                 read_pull_secret: Arc::new(|_| Ok(Vec::new())),
-                verifier: Arc::new(NoRegistry),
+                verifier: Arc::new(NoSignatures),
             },
             clock: Clock::starting_at(now(self.began)),
             announce: Arc::new(|_: &Notice| {}),
@@ -200,31 +207,11 @@ impl Keeper {
     }
 }
 
-/// The simulated platform installs nothing from registries.
-struct NoRegistry;
-
-fn unavailable<T>() -> Result<T, RegistryError> {
-    let message = "there is no registry".to_owned();
-    Err(RegistryError { kind: RegistryErrorKind::Unavailable, message, retry_after: None })
-}
+/// Nothing in the simulation is signed.
+struct NoSignatures;
 
 #[async_trait]
-impl Registry for NoRegistry {
-    async fn resolve(&self, _: &Reference, _: &[Credentials]) -> Result<Digest, RegistryError> {
-        unavailable()
-    }
-
-    async fn fetch(&self, _: &Reference, _: &[Credentials]) -> Result<Fetched, RegistryError> {
-        unavailable()
-    }
-
-    async fn tags(&self, _: &Reference, _: &[Credentials]) -> Result<Vec<String>, RegistryError> {
-        unavailable()
-    }
-}
-
-#[async_trait]
-impl SignatureVerifier for NoRegistry {
+impl SignatureVerifier for NoSignatures {
     fn trust_root(&self) -> &'static str {
         ""
     }

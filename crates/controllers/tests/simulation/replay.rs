@@ -1,6 +1,6 @@
 //! A seed decides everything: in this process, and in any other.
 
-use crate::simulation::life::live;
+use crate::simulation::life::{Theme, live};
 use crate::simulation::setting;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
@@ -8,9 +8,10 @@ use std::process::Command;
 const NAME: &str = "simulation::replay::a_seed_replays_exactly";
 const ASKED: &str = "TRANSOM_SIMULATION_HASH";
 
-/// All requests of a short life.
+/// All requests of a short life, whose theme depends on the seed.
 fn log(seed: u64) -> Vec<String> {
-    live(seed, 40, true).unwrap_or_else(|f| panic!("{}", crate::simulation::report(&f)))
+    let theme = if seed % 2 == 0 { Theme::Packages } else { Theme::Composites };
+    live(theme, seed, 40, true).unwrap_or_else(|f| panic!("{}", crate::simulation::report(&f)))
 }
 
 fn hash(log: &[String]) -> String {

@@ -34,6 +34,8 @@ pub struct Faults {
     pub lose: u64,
     pub stream: u64,
     pub function: u64,
+    /// The registry fails, hangs or is slow.
+    pub registry: u64,
     /// An object is replaced by another client's object of the same name just before it is deleted.
     pub oust: u64,
     /// The controllers stop at this write.
@@ -50,6 +52,17 @@ pub enum Mood {
     Broken,
     /// Wants nothing, and says that this is fatal.
     Fatal,
+}
+
+/// How the registry is that is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegistryMood {
+    Well,
+    Unavailable,
+    /// Says that there is nothing.
+    Forgetful,
+    /// Never answers.
+    Hanging,
 }
 
 struct State {
@@ -74,6 +87,8 @@ pub struct Counts {
     /// Requests that are neither writes nor watches.
     pub reads: u64,
     pub calls: u64,
+    /// Requests to the registry.
+    pub asked: u64,
 }
 
 pub struct Wire {
@@ -175,6 +190,22 @@ impl Wire {
         }
         let fails = state.rng.permille(odds);
         let mood = if fails { *state.rng.pick(&[Mood::Broken, Mood::Fatal]) } else { Mood::Well };
+        let takes = if state.rng.permille(odds) { state.rng.duration(14) } else { Duration::ZERO };
+        (takes, mood)
+    }
+
+    /// The registry was asked: how long it takes, and how it is.
+    pub fn ask(&self) -> (Duration, RegistryMood) {
+        let mut state = self.lock();
+        state.counts.asked += 1;
+        state.last = Instant::now();
+        let odds = state.odds(state.faults.registry);
+        if odds == 0 {
+            return (Duration::ZERO, RegistryMood::Well);
+        }
+        let moods = [RegistryMood::Unavailable, RegistryMood::Forgetful, RegistryMood::Hanging];
+        let fails = state.rng.permille(odds * 2);
+        let mood = if fails { *state.rng.pick(&moods) } else { RegistryMood::Well };
         let takes = if state.rng.permille(odds) { state.rng.duration(14) } else { Duration::ZERO };
         (takes, mood)
     }

@@ -5,6 +5,7 @@ use super::functions::Functions;
 use super::links::Links;
 use crate::failure::Failure;
 use std::path::Path;
+use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use transom_controllers::{Announce, Context, Controllers, Options, PackageSources};
@@ -13,7 +14,11 @@ use transom_object::time::Timestamp;
 
 /// Running controllers, and the tasks that belong to them. They stop when dropped.
 pub(crate) struct ControllerManager {
-    _controllers: Controllers,
+    #[cfg_attr(
+        not(debug_assertions),
+        expect(dead_code, reason = "only tests look at it; dropping it stops it")
+    )]
+    controllers: Arc<Controllers>,
     cache_expiry: Option<AbortHandle>,
 }
 
@@ -64,6 +69,12 @@ impl ControllerManager {
         links.set_readiness(controllers.readiness());
         let cache_expiry =
             cache.map(|cache| runtime.spawn(async move { cache.expire().await }).abort_handle());
-        Ok(Self { _controllers: controllers, cache_expiry })
+        Ok(Self { controllers: Arc::new(controllers), cache_expiry })
+    }
+
+    /// The controllers.
+    #[cfg(debug_assertions)]
+    pub(super) fn controllers(&self) -> &Arc<Controllers> {
+        &self.controllers
     }
 }

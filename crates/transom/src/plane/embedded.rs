@@ -45,7 +45,7 @@ impl EmbeddedPlane {
         working: &Handle,
     ) -> Result<Self, Failure> {
         let links = Links::default();
-        let api = ApiServer::start(store, location, &links, options.controllers.is_some()).await?;
+        let api = ApiServer::start(store.clone(), location, &links, options.controllers.is_some()).await?;
         // Before the controllers: a port in use is reported at once.
         let listener = Listener::bind(options.listener, &api.authority).await?;
         kubeconfig::write(&location.kubeconfig, listener.address(), &api.authority)?;
@@ -70,6 +70,10 @@ impl EmbeddedPlane {
                 (Some(manager), later.map(|later| working.spawn(later.run()).abort_handle()))
             }
         };
+        #[cfg(debug_assertions)]
+        if let Some(manager) = &controllers {
+            links.idleness.observe(store, api.server.clone(), api.client(), manager.controllers());
+        }
         let upkeep = api.start_upkeep(working);
         let listening = listener.serve(api.server.clone());
         Ok(Self { server: api.server, controllers, initial, upkeep, listening })

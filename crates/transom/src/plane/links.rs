@@ -20,6 +20,9 @@ pub(crate) struct Links {
     pub(super) protection: Arc<Protection>,
     /// Reached by the controllers, which start after the API server, and served by it at `/readyz`.
     readiness: Arc<OnceLock<Arc<Readiness>>>,
+    /// Told of the controllers, and served by the API server for tests.
+    #[cfg(debug_assertions)]
+    pub(super) idleness: super::idleness::Idleness,
 }
 
 impl Default for Links {
@@ -31,6 +34,8 @@ impl Default for Links {
             registry,
             protection: Arc::default(),
             readiness: Arc::default(),
+            #[cfg(debug_assertions)]
+            idleness: Default::default(),
         }
     }
 }

@@ -22,6 +22,8 @@ mod crash_injection;
 mod data_location;
 mod embedded;
 mod functions;
+#[cfg(debug_assertions)]
+mod idleness;
 mod initial;
 mod kubeconfig;
 mod links;

@@ -38,6 +38,10 @@ impl ApiServer {
         };
         if with_controllers {
             options.ready_checks = vec![links.controllers_ready()];
+            #[cfg(debug_assertions)]
+            {
+                options.probes = links.idleness.probes();
+            }
             options.admission = vec![Box::new(UsageProtection(links.protection.clone()))];
         }
         let server = Server::start(store, options)

@@ -1,24 +1,27 @@
 //! A plane is killed with SIGKILL between any two durable writes of a scenario, and the next process finishes the work:
-//! every object is then as after a run without kills.
+//! every object is then as after a run without kills, and nothing was deleted or left without an owner on the way.
 //!
 //! A plane kills itself at the n-th sync of its log, see `src/plane/crash_injection.rs`: before it (nothing of the write is
-//! left, or half of it) or after it, before any client has the response. There are two kinds of runs:
+//! left, or half of it) or after it, before any client has the response. There are three kinds of runs:
 //!
 //! - **each**: for every step and every n, a plane dies at the n-th write of the step, and the next one finishes.
 //! - **repeatedly**: planes die one after the other, each at its n-th write, until the step is done.
+//! - **drawn**: the same, but chance draws for each plane where it dies and what is left of the write.
 //!
-//! A plain run takes a sample: every fourth write, and two kinds of repeated kills. `TRANSOM_CRASH_MATRIX=full` takes all.
-//! `TRANSOM_CRASH_ONLY=claim` takes the runs whose name contains that.
+//! `TRANSOM_CRASH_MATRIX` chooses how much is run: nothing set is a sample, `ci` adds more than 1,000 kills of the scenario with
+//! packages, `full` takes every write of all scenarios. `TRANSOM_CRASH_ONLY=claim` takes the runs whose name contains that.
 
 #![allow(clippy::panic, reason = "a test that cannot go on has failed")]
 
+mod history;
+mod packages;
 mod platform;
 mod run;
 mod scenario;
 mod snapshot;
 
 use run::{Crash, Ended, Run};
-use scenario::{Scenario, scenarios};
+use scenario::{Scenario, composing};
 use snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,38 +30,66 @@ use std::time::Instant;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use transom_testkit::rng::Rng;
 
-const POINTS: [&str; 2] = ["lost", "durable"];
-/// Repeated kills: what is left of the last write of each plane, and the number of that write.
-const REPEATED: [(&str, u64); 6] =
-    [("durable", 1), ("durable", 2), ("durable", 3), ("lost", 2), ("lost", 3), ("torn", 2)];
-/// Runs at the same time: some of them are always waiting.
-const PARALLEL_RUNS: usize = 4;
+const POINTS: [&str; 3] = ["lost", "durable", "torn"];
+/// Runs at the same time, of all tests together: some of them are always waiting.
+static LANES: Semaphore = Semaphore::const_new(4);
 /// No step takes more writes than this.
-const MAX_WRITES: u64 = 300;
+const MAX_WRITES: u64 = 400;
 
 /// How much of the matrix a run goes through.
 #[derive(Clone, Copy)]
 struct Extent {
     /// Every how many writes a plane dies in `each`.
     stride: u64,
-    /// Those of [`REPEATED`] that are run.
+    /// How many of [`POINTS`] there are in `each`.
+    points: usize,
+    /// Repeated kills: what is left of the last write of each plane, and the number of that write.
     repeated: &'static [(&'static str, u64)],
+    /// How many runs draw their kills.
+    drawn: u64,
     /// A run with fewer kills has left something out.
     kills: usize,
 }
 
-const SAMPLE: Extent = Extent { stride: 4, repeated: &[("durable", 3), ("torn", 2)], kills: 150 };
-const FULL: Extent = Extent { stride: 1, repeated: &REPEATED, kills: 1000 };
+const SAMPLE: Extent =
+    Extent { stride: 4, points: 2, repeated: &[("durable", 3), ("torn", 2)], drawn: 0, kills: 150 };
+const FULL: Extent = Extent {
+    stride: 1,
+    points: 3,
+    repeated: &[("durable", 1), ("durable", 2), ("durable", 3), ("lost", 2), ("lost", 3), ("torn", 2)],
+    drawn: 4,
+    kills: 1000,
+};
+/// Steps of packages take many more writes.
+const PACKAGES_SAMPLE: Extent =
+    Extent { stride: 40, points: 2, repeated: &[("durable", 4)], drawn: 0, kills: 50 };
+const PACKAGES_CI: Extent = Extent {
+    stride: 6,
+    points: 3,
+    repeated: &[("durable", 1), ("durable", 2), ("lost", 2), ("torn", 3)],
+    drawn: 6,
+    kills: 1000,
+};
 
-impl Extent {
-    fn from_environment() -> Self {
-        match std::env::var("TRANSOM_CRASH_MATRIX").as_deref() {
-            Ok("full") => FULL,
-            Ok(other) => panic!("TRANSOM_CRASH_MATRIX is `full` or not set, not {other:?}"),
-            Err(_) => SAMPLE,
-        }
+/// The extents for composite resources and for packages.
+fn extents() -> [Extent; 2] {
+    match std::env::var("TRANSOM_CRASH_MATRIX").as_deref() {
+        Ok("full") => [FULL, FULL],
+        Ok("ci") => [SAMPLE, PACKAGES_CI],
+        Ok(other) => panic!("TRANSOM_CRASH_MATRIX is `ci`, `full` or not set, not {other:?}"),
+        Err(_) => [SAMPLE, PACKAGES_SAMPLE],
     }
+}
+
+/// Where the planes of a repeated run die.
+#[derive(Clone, Copy, Debug)]
+enum Pattern {
+    /// All at the same.
+    Same(Crash),
+    /// As chance decides from this seed.
+    Drawn(u64),
 }
 
 /// A scenario, the objects after each step, and the data directory before each step.
@@ -75,7 +106,9 @@ impl Recorded {
         let mut snapshots = Vec::new();
         for (n, step) in scenario.steps.iter().enumerate() {
             run.keep(&data.path().join(n.to_string()));
+            let since = run.revision();
             snapshots.push(run.undisturbed(step).await);
+            run.assert_unharmed(step, since).await;
         }
         run.assert_idle().await;
         Self { scenario, snapshots, data }
@@ -86,32 +119,39 @@ impl Recorded {
     }
 
     /// One step in which a plane dies at its n-th write. Returns whether there was such a write.
-    async fn each(&self, step: usize, crash: Crash) -> bool {
-        let name = format!("{} {} {crash:?}", self.scenario.name, self.scenario.steps[step].name);
-        let run = Run::from(&self.data_before(step), name);
-        let ended = run.attempt(&self.scenario.steps[step], &self.snapshots[step], Some(crash)).await;
+    async fn each(&self, n: usize, crash: Crash) -> bool {
+        let (step, wanted) = (&self.scenario.steps[n], &self.snapshots[n]);
+        let run = Run::from(&self.data_before(n), &self.scenario, &format!("{} {crash:?}", step.name));
+        let since = run.revision();
+        let ended = run.attempt(step, wanted, Some(crash)).await;
         if ended == Ended::Killed {
-            run.attempt(&self.scenario.steps[step], &self.snapshots[step], None).await;
+            run.attempt(step, wanted, None).await;
+            run.assert_unharmed(step, since).await;
             run.assert_idle().await;
         }
         ended == Ended::Killed
     }
 
-    /// A whole scenario in which every plane dies at its n-th write. Returns the number of kills.
-    async fn repeatedly(&self, crash: Crash) -> usize {
-        let run = Run::from(&self.data_before(0), format!("{} repeatedly {crash:?}", self.scenario.name));
+    /// A whole scenario in which planes die by a pattern. Returns the number of kills.
+    async fn repeatedly(&self, pattern: Pattern) -> usize {
+        let run = Run::from(&self.data_before(0), &self.scenario, &format!("repeatedly {pattern:?}"));
+        let mut rng = Rng::new(if let Pattern::Drawn(seed) = pattern { seed } else { 0 });
         let mut kills = 0;
         for (step, wanted) in self.scenario.steps.iter().zip(&self.snapshots) {
-            let before = kills;
-            while run.attempt(step, wanted, Some(crash)).await == Ended::Killed {
+            let (before, since) = (kills, run.revision());
+            loop {
+                let crash = match pattern {
+                    Pattern::Same(crash) => crash,
+                    Pattern::Drawn(_) => Crash { point: *rng.pick(&POINTS), at: 1 + rng.below(6) },
+                };
+                if run.attempt(step, wanted, Some(crash)).await == Ended::Done {
+                    break;
+                }
                 kills += 1;
-                assert!(
-                    kills - before < MAX_WRITES as usize,
-                    "{} {crash:?}: {} does not end",
-                    self.scenario.name,
-                    step.name
-                );
+                let endless = kills - before > MAX_WRITES as usize;
+                assert!(!endless, "{} {pattern:?}: {} does not end", self.scenario.name, step.name);
             }
+            run.assert_unharmed(step, since).await;
             run.assert_idle().await;
         }
         kills
@@ -120,7 +160,6 @@ impl Recorded {
 
 /// Runs in parallel, and the number of kills in each.
 struct Matrix {
-    lanes: Arc<Semaphore>,
     running: JoinSet<()>,
     kills: Arc<Mutex<BTreeMap<String, usize>>>,
 }
@@ -130,29 +169,21 @@ impl Matrix {
         if std::env::var("TRANSOM_CRASH_ONLY").is_ok_and(|only| !name.contains(&only)) {
             return;
         }
-        let (lanes, kills) = (self.lanes.clone(), self.kills.clone());
+        let kills = self.kills.clone();
         self.running.spawn(async move {
-            let _lane = lanes.acquire().await.expect("the semaphore is never closed");
+            let _lane = LANES.acquire().await.expect("the semaphore is never closed");
             let died = run.await;
             kills.lock().expect("no holder panics").insert(name, died);
         });
     }
-}
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 6)]
-async fn a_run_with_kills_at_any_write_ends_as_one_without() {
-    let (started, extent) = (Instant::now(), Extent::from_environment());
-    let mut matrix = Matrix {
-        lanes: Arc::new(Semaphore::new(PARALLEL_RUNS)),
-        running: JoinSet::new(),
-        kills: Arc::default(),
-    };
-    for scenario in scenarios() {
-        let recorded = Arc::new(Recorded::new(scenario).await);
+    /// Starts the runs of one scenario.
+    fn start_all(&mut self, recorded: &Arc<Recorded>, extent: Extent) {
+        let scenario = recorded.scenario.name;
         for (step, n) in recorded.scenario.steps.iter().map(|a| a.name).zip(0..) {
-            for (point, offset) in POINTS.into_iter().zip(0..) {
+            for (point, offset) in POINTS.into_iter().take(extent.points).zip(0..) {
                 let recorded = recorded.clone();
-                matrix.start(format!("each {} {step} {point}", recorded.scenario.name), async move {
+                self.start(format!("each {scenario} {step} {point}"), async move {
                     // A sample begins at another write in every step and for every point.
                     let (mut at, mut kills) = (1 + (n as u64 + 2 * offset) % extent.stride, 0);
                     while recorded.each(n, Crash { point, at }).await {
@@ -163,32 +194,58 @@ async fn a_run_with_kills_at_any_write_ends_as_one_without() {
                 });
             }
         }
-        for &(point, at) in extent.repeated {
+        let same = extent.repeated.iter().map(|&(point, at)| Pattern::Same(Crash { point, at }));
+        for pattern in same.chain((0..extent.drawn).map(Pattern::Drawn)) {
             let recorded = recorded.clone();
-            matrix.start(format!("repeatedly {} {point} {at}", recorded.scenario.name), async move {
-                recorded.repeatedly(Crash { point, at }).await
+            self.start(format!("repeatedly {scenario} {pattern:?}"), async move {
+                recorded.repeatedly(pattern).await
             });
         }
     }
-    let mut failures = 0;
-    while let Some(ended) = matrix.running.join_next().await {
-        failures += usize::from(ended.is_err());
+
+    /// Waits for all runs. Returns the number of kills.
+    async fn end(mut self) -> usize {
+        let mut failures = 0;
+        while let Some(ended) = self.running.join_next().await {
+            failures += usize::from(ended.is_err());
+        }
+        let kills = self.kills.lock().expect("no holder panics").clone();
+        for (run, kills) in &kills {
+            println!("{kills:4} {run}");
+        }
+        assert_eq!(failures, 0, "runs did not end well, see above");
+        kills.values().sum()
     }
-    let kills = matrix.kills.lock().expect("no holder panics").clone();
-    for (run, kills) in &kills {
-        println!("{kills:4} {run}");
+}
+
+/// Goes through the matrix of some scenarios.
+async fn run_matrix(scenarios: Vec<Scenario>, extent: Extent) {
+    let started = Instant::now();
+    let mut matrix = Matrix { running: JoinSet::new(), kills: Arc::default() };
+    for scenario in scenarios {
+        matrix.start_all(&Arc::new(Recorded::new(scenario).await), extent);
     }
-    let total: usize = kills.values().sum();
+    let total = matrix.end().await;
     println!("{total} kills in {:?}", started.elapsed());
-    assert_eq!(failures, 0, "runs did not end well, see above");
     if std::env::var_os("TRANSOM_CRASH_ONLY").is_none() {
         assert!(total >= extent.kills, "only {total} kills; does the binary have debug assertions?");
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 6)]
+async fn composite_resources_end_as_without_kills() {
+    run_matrix(composing(), extents()[0]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 6)]
+async fn packages_end_as_without_kills() {
+    let registry = packages::registry().await;
+    run_matrix(vec![packages::scenario(&registry.host)], extents()[1]).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_without_kills_has_everything_that_is_compared() {
-    let scenario = scenarios().remove(0);
+    let scenario = composing().remove(0);
     let run = Run::prepared(&scenario).await;
     let created = run.undisturbed(&scenario.steps[0]).await;
     let count = |snapshot: &Snapshot| {
@@ -203,4 +260,42 @@ async fn a_run_without_kills_has_everything_that_is_compared() {
     assert_eq!(count(&deleted), [4, 0, 0, 0, 0, 0], "{deleted:#?}");
     assert_eq!(deleted.count("CompositionRevision"), 5);
     assert!(!created.differences(&deleted).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_without_kills_have_everything_that_is_compared() {
+    let registry = packages::registry().await;
+    let scenario = packages::scenario(&registry.host);
+    let run = Run::prepared(&scenario).await;
+    let mut counted = Vec::new();
+    for step in &scenario.steps {
+        let snapshot = run.undisturbed(step).await;
+        let kinds = [
+            "Configuration",
+            "ConfigurationRevision",
+            "Provider",
+            "CompositeResourceDefinition",
+            "CustomResourceDefinition",
+            "Composition",
+            "Hall",
+            "Function",
+        ];
+        let entries = snapshot.find("Lock /lock").map(|lock| lock.matches("\"source\":").count());
+        counted.push((step.name, kinds.map(|kind| snapshot.count(kind)), entries.unwrap_or_default()));
+    }
+    let expected = [
+        ("install", [2, 2, 1, 2, 3, 3, 0, 1]),
+        ("use", [2, 2, 1, 2, 3, 3, 1, 1]),
+        ("upgrade", [3, 4, 1, 3, 4, 5, 1, 1]),
+        ("change dependency", [3, 5, 1, 3, 4, 5, 1, 1]),
+        ("roll back", [3, 5, 1, 3, 4, 5, 1, 1]),
+        ("remove", [2, 3, 1, 1, 2, 2, 0, 1]),
+        ("remove dependency", [1, 1, 1, 0, 1, 1, 0, 1]),
+    ];
+    for ((name, kinds, entries), expected) in counted.iter().zip(expected) {
+        assert_eq!((*name, *kinds), expected, "{counted:#?}");
+        // Active revisions of Configurations and Providers, and of Functions if they have any.
+        let active = kinds[0] + kinds[2];
+        assert!([active, active + 1].contains(entries), "{counted:#?}");
+    }
 }

@@ -1,5 +1,6 @@
 //! One plane after the other on the same data, most of them killed.
 
+use crate::history;
 use crate::scenario::{Scenario, Step, apply_one};
 use crate::snapshot::Snapshot;
 use std::fs;
@@ -8,8 +9,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use transom_testkit::process::{Client, Gone, Home, Plane, WAIT_LIMIT, up};
 
-/// After this time without a write no work is left.
-const QUIET_PERIOD: Duration = Duration::from_millis(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(4);
 const SIGKILL: i32 = 9;
 
@@ -30,25 +29,28 @@ pub enum Ended {
 pub struct Run {
     home: Home,
     name: String,
+    /// What the snapshots of this run have beside the kinds of composite resources.
+    compared: &'static [&'static str],
 }
 
 impl Run {
     /// A run that begins with a copy of a data directory.
-    pub fn from(data: &Path, name: String) -> Self {
+    pub fn from(data: &Path, scenario: &Scenario, name: &str) -> Self {
         let home = Home::new();
         copy(data, &home.data());
-        Self { home, name }
+        Self { home, name: format!("{} {name}", scenario.name), compared: scenario.compared }
     }
 
     /// A plane on which a scenario can begin.
     pub async fn prepared(scenario: &Scenario) -> Self {
-        let run = Self { home: Home::new(), name: format!("the run without kills of {}", scenario.name) };
+        let name = format!("the run without kills of {}", scenario.name);
+        let run = Self { home: Home::new(), name, compared: scenario.compared };
         let mut plane = Plane::start_with(&run.home, &["--with-controllers"]);
         let client = plane.client().await;
         for object in crate::platform::documents(&scenario.initial) {
             apply_one(&client, &object).await.expect("the plane runs");
         }
-        run.wait_until_quiet().await;
+        client.until_settled().await.expect("the plane runs");
         plane.kill();
         run
     }
@@ -56,26 +58,6 @@ impl Run {
     /// Copies the data directory as it is now.
     pub fn keep(&self, to: &Path) {
         copy(&self.home.data(), to);
-    }
-
-    fn log_length(&self) -> u64 {
-        let entries = fs::read_dir(self.home.data().join("store")).expect("a store");
-        let logs = entries
-            .map(|e| e.expect("an entry"))
-            .filter(|e| e.path().extension().is_some_and(|x| x == "seg"));
-        logs.map(|e| e.metadata().map_or(0, |m| m.len())).sum()
-    }
-
-    /// Waits until nothing is written any longer.
-    async fn wait_until_quiet(&self) {
-        let (mut length, mut since) = (self.log_length(), Instant::now());
-        while since.elapsed() < QUIET_PERIOD {
-            tokio::time::sleep(POLL_INTERVAL).await;
-            let now = self.log_length();
-            if now != length {
-                (length, since) = (now, Instant::now());
-            }
-        }
     }
 
     /// Carries out a step on a plane that is not killed before it is done. Returns the objects after it.
@@ -94,8 +76,8 @@ impl Run {
             );
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        self.wait_until_quiet().await;
-        let snapshot = Snapshot::look(&client).await.expect("the plane runs");
+        client.until_settled().await.expect("the plane runs");
+        let snapshot = Snapshot::look(&client, self.compared).await.expect("the plane runs");
         plane.kill();
         snapshot
     }
@@ -119,7 +101,6 @@ impl Run {
             self.until(&client, step, wanted).await
         };
         if doing.await.is_ok() {
-            self.wait_until_quiet().await;
             if crash.is_none() || plane.ended_within(Duration::ZERO).await.is_none() {
                 plane.kill();
                 return Ended::Done;
@@ -136,9 +117,13 @@ impl Run {
         loop {
             let overdue = started.elapsed() > WAIT_LIMIT;
             if overdue || step.looks_done(client).await? {
-                let snapshot = Snapshot::look(client).await?;
+                let snapshot = Snapshot::look(client, self.compared).await?;
                 if snapshot == *wanted {
-                    return Ok(());
+                    // Nothing is left to do that could change it.
+                    client.until_settled().await?;
+                    if Snapshot::look(client, self.compared).await? == *wanted {
+                        return Ok(());
+                    }
                 }
                 assert!(
                     !overdue,
@@ -155,20 +140,42 @@ impl Run {
 
     /// A plane that has nothing to do writes nothing, and the store is intact.
     pub async fn assert_idle(&self) {
-        let before = self.log_length();
+        let before = history::newest_revision(&self.home.data());
         let mut plane =
             tokio::task::block_in_place(|| Plane::start_with(&self.home, &["--with-controllers"]));
         plane.until_idle().await;
         plane.kill();
-        let written = self.log_length() - before;
-        assert_eq!(written, 0, "{}: a restart wrote {written} bytes\n{}", self.name, self.home.log());
-        let report = transom_store::verify(&self.home.data().join("store")).expect("a store");
-        assert!(report.opens && report.damage.is_empty(), "{}: {report:?}", self.name);
+        let written = history::changes_since(&self.home.data(), before).await;
+        let written: Vec<String> = written.iter().map(|change| history::describe(change)).collect();
+        assert!(
+            written.is_empty(),
+            "{}: a restart wrote\n{}\n{}",
+            self.name,
+            written.join("\n"),
+            self.home.log()
+        );
         self.home.assert_no_panic();
+    }
+
+    /// The newest revision. No plane runs.
+    pub fn revision(&self) -> u64 {
+        history::newest_revision(&self.home.data())
+    }
+
+    /// Since a revision, nothing was written that must not be written in a step. No plane runs.
+    pub async fn assert_unharmed(&self, step: &Step, since: u64) {
+        let changes = history::changes_since(&self.home.data(), since).await;
+        let wrong: Vec<String> =
+            changes.iter().filter_map(|change| history::wrong_in(step, change)).collect();
+        if !wrong.is_empty() {
+            let all: Vec<String> = changes.iter().map(|change| history::describe(change)).collect();
+            panic!("{}: {}\n{}\nall writes:\n{}", self.name, step.name, wrong.join("\n"), all.join("\n"));
+        }
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a directory with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a directory") {
         let entry = entry.expect("an entry");

@@ -1,7 +1,8 @@
-//! What users do with composite resources, step by step.
+//! What users do with composite resources and with packages, step by step.
 
 use crate::platform::{self, documents};
 use serde_json::Value;
+use transom_testkit::manifests::status_of;
 use transom_testkit::process::{Client, Gone};
 
 /// The manifests that exist at the start, and the steps.
@@ -9,6 +10,8 @@ pub struct Scenario {
     pub name: &'static str,
     pub initial: String,
     pub steps: Vec<Step>,
+    /// The paths of what is compared beside the kinds that are compared in every scenario.
+    pub compared: &'static [&'static str],
 }
 
 /// One action of a user. Repeating it changes nothing.
@@ -18,8 +21,19 @@ pub struct Step {
     pub action: Action,
     /// The path of the object whose status shows that it is done.
     pub subject: String,
-    /// The size in its status when it is done; `None` if the object is gone then.
-    pub wanted: Option<&'static str>,
+    pub done: Done,
+    /// The definitions and Compositions that may be deleted; `None` when it may be any.
+    pub removes: Option<&'static [&'static str]>,
+}
+
+/// How the subject of a step looks when the step is done.
+#[derive(Clone)]
+pub enum Done {
+    /// A composite resource or claim is ready and has this size in its status.
+    Size(&'static str),
+    /// A package is healthy at this image.
+    Installed(String),
+    Gone,
 }
 
 #[derive(Clone)]
@@ -28,14 +42,14 @@ pub enum Action {
     Delete { path: String, foreground: bool },
 }
 
-fn apply(name: &'static str, yaml: &str, (subject, wanted): (&str, &'static str)) -> Step {
+pub fn apply(name: &'static str, yaml: &str, (subject, wanted): (&str, &'static str)) -> Step {
     let (action, subject) = (Action::Apply(documents(yaml)), subject.to_owned());
-    Step { name, action, subject, wanted: Some(wanted) }
+    Step { name, action, subject, done: Done::Size(wanted), removes: None }
 }
 
-fn delete(name: &'static str, subject: &str, foreground: bool) -> Step {
+pub fn delete(name: &'static str, subject: &str, foreground: bool) -> Step {
     let action = Action::Delete { path: subject.to_owned(), foreground };
-    Step { name, action, subject: subject.to_owned(), wanted: None }
+    Step { name, action, subject: subject.to_owned(), done: Done::Gone, removes: None }
 }
 
 const CLAIM: &str = "/apis/example.org/v1/namespaces/default/stores/one";
@@ -57,7 +71,8 @@ fn room(size: u8) -> String {
     )
 }
 
-pub fn scenarios() -> Vec<Scenario> {
+/// Scenarios with composite resources alone.
+pub fn composing() -> Vec<Scenario> {
     let initial = platform::initial();
     let bound = "resourceRef: {apiVersion: example.org/v1, kind: XStore, name: mine}";
     let unbound = "apiVersion: example.org/v1\nkind: XStore\nmetadata: {name: mine}\nspec: {size: 1}\n";
@@ -81,6 +96,7 @@ pub fn scenarios() -> Vec<Scenario> {
                 apply("switch revision", &platform::stores("b"), (CLAIM, "b-1")),
                 delete("delete", CLAIM, false),
             ],
+            compared: &[],
         },
         Scenario {
             name: "bound",
@@ -94,6 +110,7 @@ pub fn scenarios() -> Vec<Scenario> {
                 ),
                 delete("delete", CLAIM, false),
             ],
+            compared: &[],
         },
         Scenario {
             name: "namespaced",
@@ -105,6 +122,7 @@ pub fn scenarios() -> Vec<Scenario> {
                 apply("switch revision", &platform::rooms("b"), (ROOM, "b-1")),
                 delete("delete", ROOM, true),
             ],
+            compared: &[],
         },
         Scenario {
             name: "definition",
@@ -113,6 +131,7 @@ pub fn scenarios() -> Vec<Scenario> {
                 apply("define", &halls.join("\n---\n"), (HALL, "tall")),
                 delete("undefine", HALLS, false),
             ],
+            compared: &[],
         },
     ]
 }
@@ -140,11 +159,18 @@ impl Step {
     /// Whether the object shows that it is done.
     pub async fn looks_done(&self, client: &Client) -> Result<bool, Gone> {
         let reply = client.get(&self.subject).await?;
-        let Some(size) = self.wanted else { return Ok(reply.status == 404) };
         let object = reply.json();
-        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let is_true = |kind: &str| conditions.iter().any(|c| c["type"] == kind && c["status"] == "True");
-        Ok(reply.ok() && object["status"]["size"] == size && is_true("Ready") && is_true("Synced"))
+        let is_true = |kind: &str| status_of(&object, kind) == "True";
+        Ok(match &self.done {
+            Done::Gone => reply.status == 404,
+            Done::Size(size) => {
+                reply.ok() && object["status"]["size"] == *size && is_true("Ready") && is_true("Synced")
+            }
+            Done::Installed(image) => {
+                let current = &object["status"]["currentIdentifier"];
+                reply.ok() && current == image && is_true("Installed") && is_true("Healthy")
+            }
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use transom_testkit::process::{Client, Gone};
 
+/// What is compared in every scenario.
 const KINDS: [&str; 12] = [
     "/api/v1/configmaps",
     "/api/v1/secrets",
@@ -28,17 +29,22 @@ const KINDS: [&str; 12] = [
 pub struct Snapshot(BTreeMap<String, Vec<String>>);
 
 impl Snapshot {
-    pub async fn look(client: &Client) -> Result<Self, Gone> {
+    /// The objects of the kinds of composite resources, and those at the paths of lists or of single objects.
+    pub async fn look(client: &Client, more: &[&str]) -> Result<Self, Gone> {
         let mut objects = Vec::new();
-        for path in KINDS {
+        for path in KINDS.iter().chain(more) {
             let reply = client.get(path).await?;
+            if !reply.ok() {
+                continue;
+            }
             let mut list = reply.json();
             let kind = list["kind"].as_str().unwrap_or_default().trim_end_matches("List").to_owned();
-            if let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) {
-                objects.extend(items.into_iter().map(|mut o| {
+            match list.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => objects.extend(items.into_iter().map(|mut o| {
                     o["kind"] = kind.clone().into();
                     o
-                }));
+                })),
+                _ => objects.push(list),
             }
         }
         Ok(Self::of(objects))
@@ -59,6 +65,11 @@ impl Snapshot {
     pub fn count(&self, kind: &str) -> usize {
         let prefix = format!("{kind} ");
         self.0.iter().filter(|(role, _)| role.starts_with(&prefix)).map(|(_, twins)| twins.len()).sum()
+    }
+
+    /// An object by its role.
+    pub fn find(&self, role: &str) -> Option<&String> {
+        self.0.get(role)?.first()
     }
 
     /// What this snapshot has that the other has not, and the other way round.
@@ -162,7 +173,8 @@ fn forget(object: &mut Value) {
 
 /// Lists in which the order means nothing, or follows drawn names, in an order of their own.
 fn order(object: &mut Value) {
-    for list in ["/status/conditions", "/spec/resourceRefs", "/spec/crossplane/resourceRefs"] {
+    // Packages join the Lock in the order in which they are ready to.
+    for list in ["/status/conditions", "/spec/resourceRefs", "/spec/crossplane/resourceRefs", "/packages"] {
         if let Some(list) = object.pointer_mut(list).and_then(Value::as_array_mut) {
             list.sort_by_key(ToString::to_string);
         }

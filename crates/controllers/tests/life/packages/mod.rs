@@ -1,5 +1,6 @@
 //! Packages from a registry: install, upgrade, roll back, depend, fail and heal.
 
+mod crash;
 mod dependencies;
 mod functions;
 mod install;
