@@ -2,7 +2,7 @@
 
 use crate::life::basics::*;
 use crate::life::fixture::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -159,12 +159,12 @@ async fn a_function_that_cannot_be_reached_is_not_healthy_until_it_can_be() {
         )
     };
     plane.apply(&installed(address)).await;
-    let ill = plane.until(FUNCTION, "remote", |o| status_of(o, "Healthy") == "False").await;
+    let named = |o: &Value| message_of(o, "Healthy").contains(&address.to_string());
+    let ill = plane.until(FUNCTION, "remote", named).await;
     assert_eq!(
         (status_of(&ill, "Installed"), reason_of(&ill, "Healthy")),
         ("True", "UnhealthyPackageRevision")
     );
-    assert!(message_of(&ill, "Healthy").contains(&address.to_string()), "{ill:#}");
     // It comes up, and that is noticed without anybody touching the Function.
     let (stop, stopped) = listening(address).await;
     plane.until_true(FUNCTION, "remote", "Healthy").await;
