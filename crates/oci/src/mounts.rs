@@ -180,6 +180,17 @@ impl Registry for Mounts {
         }
     }
 
+    async fn at_hand(&self, reference: &Reference) -> Result<Option<Fetched>, RegistryError> {
+        if let Some(remote) = self.remote_for(reference) {
+            return remote.at_hand(reference).await;
+        }
+        match package::fetch(self, reference, &[], LayerLimits::default()).await {
+            Ok(fetched) => Ok(Some(fetched)),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// With several places, the tags of all of them.
     async fn tags(&self, reference: &Reference, with: &[Credentials]) -> Result<Vec<String>, RegistryError> {
         if let Some(remote) = self.remote_for(reference) {

@@ -39,7 +39,7 @@ async fn wrong_content_is_refused() {
     // Without a length in the header, the stream itself is counted.
     refused("/blobs/", Fault::Endless(1 << 30), Invalid, "has more than the").await;
     refused("/blobs/", Fault::Truncate, Unavailable, "http://127.0.0.1").await;
-    refused("/manifests/", Fault::Truncate, Unavailable, "http://127.0.0.1").await;
+    refused("/manifests/", Fault::Truncate, Unavailable, ": 127.0.0.1:").await;
     refused("/manifests/", Fault::Endless(100 << 20), Invalid, "more than 4194304 bytes").await;
     let claimed = Bytes::from(vec![b' '; 100 << 20]);
     refused("/manifests/", Fault::Replace(claimed), Invalid, "more than 4194304 bytes").await;
