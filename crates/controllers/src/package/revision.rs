@@ -1,6 +1,6 @@
 //! One run of one revision: an active one is in the Lock and controls its objects, an inactive one does neither.
 
-use super::activation::{self, Activation};
+use super::activation::Activation;
 use super::establish::gvk_of;
 use super::source::is_recorded;
 use super::{Pause, Shared, bounded, mark_generation, pause, runtime, set_status};
@@ -20,7 +20,7 @@ use transom_packages::lint::lint;
 use transom_packages::lock::entry_for;
 use transom_packages::lock::resolve::Resolution;
 use transom_packages::stream::Package as Content;
-use transom_packages::{PackageKind, Reference};
+use transom_packages::Reference;
 use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer, label};
 use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
