@@ -71,7 +71,6 @@ pub(crate) struct ControllerArgs {
 
     /// Accepted because Crossplane needs it: what an ImageConfig wants verified is always verified
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = always_verified, value_name = "BOOL")]
-    #[expect(dead_code, reason = "the flag has no effect")]
     pub(crate) enable_signature_verification: Option<bool>,
 
     /// Namespace of the Secrets that packages are pulled and verified with, and of the service account crossplane
