@@ -40,11 +40,19 @@ pub(super) fn verify(
     }
     for at in times {
         let mut problem = "the trust root has no certificate authority that was valid then".to_owned();
+        let mut is_listed = Ok(());
         let issued = root.authorities(*at).any(|authority| {
-            let checked = issuer_key(certificate, beside, authority, *at, CODE_SIGNING)
-                .and_then(|key| if ignore_sct { Ok(()) } else { sct::verify(certificate, &key, root) });
-            checked.map_err(|reason| problem = reason).is_ok()
+            match issuer_key(certificate, beside, authority, *at, CODE_SIGNING) {
+                Ok(_) if ignore_sct => is_listed = Ok(()),
+                Ok(key) => is_listed = sct::verify(certificate, &key, root),
+                Err(reason) => {
+                    problem = reason;
+                    return false;
+                }
+            }
+            true
         });
+        is_listed?;
         if !issued {
             return Err(format!("the certificate is not trusted at {}: {problem}", moment(*at)));
         }

@@ -49,6 +49,7 @@ const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
 const PAYLOADS_BYTES_MAX: u64 = 64 << 20;
 
 const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle";
+const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
@@ -136,8 +137,11 @@ async fn in_bundles(
 ) -> Result<Vec<SignedPayload>, RegistryError> {
     let is_bundle = |media_type: &str| media_type.starts_with(BUNDLE_TYPE);
     let referrers = source.referrers(reference, digest, with).await?;
-    let artifact =
-        |d: &Descriptor| d.other.get("artifactType").and_then(|v| v.as_str()).is_some_and(is_bundle);
+    // Some registries do not say of what type a referrer is; its layers do.
+    let artifact = |d: &Descriptor| match d.other.get("artifactType").and_then(|v| v.as_str()) {
+        Some(media_type) => is_bundle(media_type) || media_type == EMPTY_TYPE,
+        None => true,
+    };
     let mut all = Vec::new();
     let mut budget = Budget::default();
     for referrer in referrers.iter().filter(|d| artifact(d)).take(SIGNATURES_MAX) {
@@ -192,13 +196,13 @@ async fn read(
         let problem = format!("has {} layers; at most {SIGNATURES_MAX} are read", manifest.layers.len());
         return Err(invalid(beside, problem));
     }
-    let expected = match kind {
-        SignedKind::Signature => media_type::COSIGN_PAYLOAD,
-        SignedKind::Attestation => media_type::DSSE_ENVELOPE,
+    // The tag says what they are: cosign's library writes attestations with either type.
+    let known = |layer: &&Descriptor| {
+        matches!(&*layer.media_type, media_type::COSIGN_PAYLOAD | media_type::DSSE_ENVELOPE)
     };
     let mut all = Vec::new();
     let mut budget = Budget::default();
-    for layer in manifest.layers.iter().filter(|layer| layer.media_type == expected) {
+    for layer in manifest.layers.iter().filter(known) {
         budget.take(beside, layer)?;
         let bytes = source.blob(beside, layer, with).await?.bytes(PAYLOAD_BYTES_MAX).await?;
         let found = match kind {

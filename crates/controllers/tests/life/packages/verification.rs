@@ -205,10 +205,8 @@ async fn attestations_are_wanted_by_their_type() {
     let plane = Plane::new().await;
     let digest = plane.registry.push(PLATFORM, &platform());
     key(&plane, "team", "key-1").await;
-    let attested = verification(&["team"]).replace(
-        "name: team, key",
-        "name: team, attestations: [{name: p, predicateType: slsaprovenance1}], key",
-    );
+    let wanted = "name: team, attestations: [{name: p, predicateType: slsaprovenance1}], key: {secretRef";
+    let attested = verification(&["team"]).replace("name: team, key: {secretRef", wanted);
     verify_all(&plane, &attested).await;
     plane.registry.sign(&digest, "key-1");
     plane.registry.attest(&digest, "key-1", "https://spdx.dev/Document");
