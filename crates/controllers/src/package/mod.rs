@@ -185,14 +185,15 @@ fn wake_package(queue: &Queue, change: &Change<'_>) {
     }
 }
 
-/// The Lock wakes the revisions in it when its packages change.
+/// The Lock wakes the revisions in it when its packages change, and those that are no longer in it: an active one joins again.
 fn wake_locked(queue: &Queue, of: PackageKind, change: &Change<'_>) {
     let packages = |seen: &transom_engine::Seen| seen.object.clone();
     if change.before.map(packages) == change.after.map(packages) && !change.gap {
         return;
     }
-    let entries = change.after.map(packages).unwrap_or_default();
-    for entry in entries.as_array().into_iter().flatten().filter(|entry| entry["kind"] == of.kind()) {
+    let entries: Vec<_> = [change.before, change.after].into_iter().flatten().map(packages).collect();
+    let entries = entries.iter().filter_map(|entries| entries.as_array()).flatten();
+    for entry in entries.filter(|entry| entry["kind"] == of.kind()) {
         if let Some(name) = entry["name"].as_str() {
             change.wake(queue, &Key::new("", name));
         }
