@@ -33,7 +33,7 @@ use crate::catalog::kinds;
 use crate::plane::Plane;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
 use transom_object::{GroupVersionKind, meta};
@@ -219,7 +219,8 @@ fn wake_package(queue: &Queue, change: &Change<'_>) {
 }
 
 impl Shared {
-    /// The Lock wakes the revisions in it that a change concerns.
+    /// The Lock wakes the revisions in it that a change concerns, and those that are no longer in it: an active one joins
+    /// again.
     fn wake_locked(&self, queue: &Queue, of: PackageKind, change: &Change<'_>) {
         let packages = |seen: Option<&transom_engine::Seen>| -> Vec<LockPackage> {
             seen.and_then(|seen| serde::Deserialize::deserialize(&*seen.object).ok()).unwrap_or_default()
@@ -229,10 +230,11 @@ impl Shared {
         let after = packages(change.after);
         let mirrors = self.mirrors(dependencies::sources(&before).chain(dependencies::sources(&after)));
         let affected = affected(&before, &after, &mirrors);
-        for entry in after.iter().filter(|entry| entry.kind.as_deref() == Some(of.kind())) {
-            if affected.contains(entry.name.as_str()) {
-                change.wake(queue, &Key::new("", entry.name.as_str()));
-            }
+        let names: BTreeSet<&str> = after.iter().map(|entry| entry.name.as_str()).collect();
+        let left = before.iter().filter(|entry| !names.contains(entry.name.as_str()));
+        let concerned = after.iter().filter(|entry| affected.contains(entry.name.as_str()));
+        for entry in left.chain(concerned).filter(|entry| entry.kind.as_deref() == Some(of.kind())) {
+            change.wake(queue, &Key::new("", entry.name.as_str()));
         }
     }
 }

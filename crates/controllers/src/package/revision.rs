@@ -13,6 +13,7 @@ use transom_engine::{
 };
 use transom_object::meta;
 use transom_packages::PackageKind;
+use transom_packages::Reference;
 use transom_packages::constraint::check_core;
 use transom_packages::establish::{self, Owner, Owners};
 use transom_packages::image_config::ImagePlan;
@@ -20,9 +21,8 @@ use transom_packages::lint::lint;
 use transom_packages::lock::entry_for;
 use transom_packages::lock::resolve::Resolution;
 use transom_packages::stream::Package as Content;
-use transom_packages::Reference;
 use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer, label};
-use transom_xapi::package::ObjectReference;
+use transom_xapi::package::{ACTIVE, ObjectReference};
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
 
 /// Why a run ends without a healthy revision.
@@ -212,6 +212,8 @@ impl Revisions {
             checked.map_err(incompatible)?;
         }
         let siblings = self.siblings(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
+        let current = self.must_be_current(log, revision, &siblings).await;
+        current.with_event_reason(event::package_revision::SYNC)?;
         if revision.spec.installation.resolves_dependencies() {
             let resolution = self.join(log, revision, &plan, &content, &siblings).await;
             dependencies(
@@ -332,6 +334,28 @@ impl Revisions {
         listed.retain(|other| meta::name(other) != revision.metadata.name);
         listed.iter().for_each(|other| log.read(other));
         Ok(listed)
+    }
+
+    /// Fails with a conflict when the revision was deactivated since this run read it, which may be long ago if the registry
+    /// is slow. It would take the Lock and the objects from the revision that is active now. A revision is activated after
+    /// the one before was deactivated, so that a sibling that is active tells.
+    async fn must_be_current(
+        &self,
+        log: &RunLog,
+        revision: &PackageRevision,
+        siblings: &[Value],
+    ) -> Result<()> {
+        if !siblings.iter().any(|sibling| sibling["spec"]["desiredState"] == ACTIVE) {
+            return Ok(());
+        }
+        let name = &revision.metadata.name;
+        let read = self.shared.plane.read(log, &self.kind.revision_gvk(), "", name).await;
+        let read = read.context("cannot get package revision")?;
+        if read.is_some_and(|now| meta::generation(&now) == revision.metadata.generation) {
+            return Ok(());
+        }
+        let message = format!("package revision {name:?} changed while its package was fetched");
+        Err(Error::Refused { code: 409, reason: "Conflict".to_owned(), message })
     }
 
     /// Joins the Lock.

@@ -195,6 +195,21 @@ async fn tags_that_cannot_be_listed_are_listed_later() {
 }
 
 #[tokio::test]
+async fn an_entry_that_a_user_removes_from_the_lock_comes_back() {
+    let plane = Plane::new().await;
+    push(&plane, "a", "v1.0.0", &[("r.io/acme/b", ">=v1.0.0")]);
+    push(&plane, "b", "v1.0.0", &[]);
+    plane.apply(&install("a", "r.io/acme/a:v1.0.0")).await;
+    plane.until(CONFIGURATION, "a", is_healthy).await;
+    plane.until_idle().await;
+    plane.patch(LOCK, "lock", json!({"packages": []})).await;
+    plane.until(LOCK, "lock", |l| l["packages"].as_array().is_some_and(|p| p.len() == 2)).await;
+    plane.until_idle().await;
+    assert!(is_healthy(&plane.get(CONFIGURATION, "a").await.unwrap()));
+    plane.until_true(LOCK, "lock", "Resolved").await;
+}
+
+#[tokio::test]
 async fn a_function_that_is_built_in_needs_no_registry() {
     let plane = Plane::new().await;
     let source = "xpkg.example.org/crossplane-contrib/function-auto-ready";

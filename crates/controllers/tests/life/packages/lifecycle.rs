@@ -233,3 +233,28 @@ async fn a_tag_that_moves_is_followed_only_if_it_is_always_pulled() {
     assert_eq!(plane.registry.take_requests(), [""; 0]);
     until_installed(&plane, "platform", &moved).await;
 }
+
+#[tokio::test]
+async fn a_slow_revision_that_was_rolled_back_changes_nothing() {
+    let Versions { plane, first, second } = versions("").await;
+    until_installed(&plane, "platform", &first).await;
+    plane.until_idle().await;
+    // The package checks the new image, and its revision waits for it.
+    plane.registry.hold_second_fetch(&second);
+    move_to(&plane, V2).await;
+    let (old, new) = (revision_of("platform", &first), revision_of("platform", &second));
+    plane.until(CONFIGURATION_REVISION, &old, |r| state(r).1 == "Inactive").await;
+    plane.until(CONFIGURATION_REVISION, &new, |r| state(r).1 == "Active").await;
+    plane.until(LOCK, "lock", |l| l["packages"].as_array().is_none_or(Vec::is_empty)).await;
+    move_to(&plane, V1).await;
+    until_installed(&plane, "platform", &first).await;
+    plane.until(LOCK, "lock", |l| l["packages"][0]["name"] == *old).await;
+    plane.registry.release();
+    plane.until_idle().await;
+    let lock = plane.get(LOCK, "lock").await.unwrap();
+    let locked: Vec<&Value> = lock["packages"].as_array().unwrap().iter().map(|p| &p["name"]).collect();
+    assert_eq!(locked, [&json!(old)]);
+    let composition = plane.get(COMPOSITION, "things").await.unwrap();
+    assert_eq!(step_of(&composition), "sizer");
+    assert_eq!(meta::controller_of(&composition).unwrap().name, old);
+}

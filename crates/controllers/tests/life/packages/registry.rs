@@ -5,6 +5,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Notify;
 use transom_function::async_trait;
 use transom_packages::trust::{Authority, Evidence, SignatureVerifier, Signed};
 use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
@@ -22,6 +23,9 @@ pub struct MemoryRegistry {
     down: AtomicBool,
     /// The password without which nothing is served.
     password: Mutex<Option<String>>,
+    /// Fetches of this image wait, after so many that do not.
+    held: Mutex<Option<(Digest, usize)>>,
+    released: Notify,
 }
 
 impl MemoryRegistry {
@@ -55,6 +59,23 @@ impl MemoryRegistry {
 
     pub fn require_password(&self, password: &str) {
         *self.password.lock().unwrap() = Some(password.to_owned());
+    }
+
+    /// Holds back the image from the second fetch on, until [`Self::release`].
+    pub fn hold_second_fetch(&self, digest: &Digest) {
+        *self.held.lock().unwrap() = Some((digest.clone(), 1));
+    }
+
+    pub fn release(&self) {
+        *self.held.lock().unwrap() = None;
+        self.released.notify_waiters();
+    }
+
+    fn is_held(&self, digest: &Digest) -> bool {
+        match &mut *self.held.lock().unwrap() {
+            Some((held, left)) if held == digest => std::mem::replace(left, 0) == 0,
+            _ => false,
+        }
     }
 
     /// What it was asked for since this was last called.
@@ -100,6 +121,11 @@ impl Registry for MemoryRegistry {
 
     async fn fetch(&self, reference: &Reference, with: &[Credentials]) -> Result<Fetched, RegistryError> {
         self.ask(&format!("fetch {}", reference.source()), with)?;
+        let digest = reference.digest.clone().expect("a digest");
+        let released = self.released.notified();
+        if self.is_held(&digest) {
+            released.await;
+        }
         let found = self.find(reference);
         if let Some(fetched) = &found {
             self.fetched.lock().unwrap().insert(fetched.digest.clone());

@@ -3,7 +3,7 @@
 use super::catalogue::{self, EDGES, NAMES};
 use super::ledger::packages_owning;
 use super::model::{WantedPackage, key_of};
-use super::{COMPOSITIONS, DEFINITIONS, PACKAGES};
+use super::{COMPOSITIONS, DEFINITIONS, LOCKS, PACKAGES};
 use crate::simulation::ledger::show;
 use crate::simulation::life::Life;
 use serde_json::{Value, json};
@@ -29,7 +29,8 @@ impl Life {
             50..66 => self.remove().await,
             66..74 => self.pause_package().await,
             74..84 => self.move_tag(),
-            84..97 => self.delete_brought().await,
+            84..94 => self.delete_brought().await,
+            94..97 => self.edit_lock().await,
             _ => self.kill_controllers(),
         }
     }
@@ -122,6 +123,22 @@ impl Life {
         let key = self.rng.pick(&brought).clone();
         self.tell(&format!("delete {}", show(&key)));
         self.delete_released(&key, None).await;
+        Ok(())
+    }
+
+    /// Takes an entry out of the Lock; it must come back.
+    async fn edit_lock(&mut self) -> Result<(), String> {
+        self.follow()?;
+        let lock = self.plane.wire.ledger().packages.objects.get(&Key::new(LOCKS, "", "lock")).cloned();
+        let mut kept = lock.and_then(|lock| lock.value["packages"].as_array().cloned()).unwrap_or_default();
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let removed = kept.remove(self.rng.index(kept.len()));
+        self.tell(&format!("take {} out of the Lock", removed["name"]));
+        let object =
+            json!({"apiVersion": "pkg.crossplane.io/v1beta1", "kind": "Lock", "metadata": {"name": "lock"}});
+        self.plane.user.merge_patch(&object, &json!({"packages": kept}), "kubectl-edit").await.unwrap();
         Ok(())
     }
 

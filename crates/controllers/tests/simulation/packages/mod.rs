@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `catalogue` | the packages in the registry: versions, dependencies, objects |
 //! | `registry` | the registry, with its faults |
-//! | `acts` | what users do: install, upgrade, roll back, pause, delete, move tags, delete what a package brought |
+//! | `acts` | what users do: install, upgrade, roll back, pause, delete, move tags, delete what a package brought, edit the Lock |
 //! | `ledger` | what must never happen, checked at every write |
 //! | `model` | what must be when nothing goes wrong any more |
 

@@ -234,7 +234,7 @@ fn compare_health(ledger: &PackageLedger, key: &Key, found: &Installed<'_>) -> O
     Ok(())
 }
 
-/// Nothing is left of packages that are gone.
+/// Nothing is left of packages that are gone, and inactive revisions control nothing.
 fn compare_remains(ledger: &PackageLedger) -> Outcome {
     for (key, revision) in ledger.of(REVISIONS) {
         let package = revision.controller.as_ref().and_then(|uid| ledger.find(uid));
@@ -245,6 +245,8 @@ fn compare_remains(ledger: &PackageLedger) -> Outcome {
         let owned = owners.iter().any(|uid| ledger.find(uid).is_some());
         // The platform's own have no package.
         ensure(owners.is_empty() || owned && !object.deleting, key, "is left over")?;
+        let controller = object.controller.as_ref().and_then(|uid| ledger.find(uid));
+        ensure(controller.is_none_or(is_active), key, "is controlled by an inactive revision")?;
     }
     Ok(())
 }
