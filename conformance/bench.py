@@ -4,10 +4,11 @@
 |---|---|---|
 | `server` | its API server | kube-apiserver on etcd |
 | `plane` | `transom up` | Crossplane with function-patch-and-transform on kube-apiserver and etcd |
+| `packages` | `transom up` | Crossplane on kube-apiserver and etcd, both with the same registry |
 
-`transom-bench` does the measuring, with the same client, the same manifests and the same work for both sides; starting and
-stopping is done here. All sync every write to disk. `--only` picks one comparison, `--side` one side of it; `--scale` sends
-fewer requests; other options are for `transom-bench` and need `--only`. With `--rounds N` the whole is repeated and the
+`transom-bench` does the measuring (`packages/measuring.py` that of packages), with the same client, the same manifests and the
+same work for both sides; starting and stopping is done here. All sync every write to disk. `--only` picks one comparison,
+`--side` one side of it; `--scale` sends fewer requests; other options are for what measures and need `--only`. With `--rounds N` the whole is repeated and the
 tables show each median with the lowest and highest in brackets.
 """
 
@@ -21,6 +22,7 @@ import sys
 import cargo
 import planes
 import servers
+from packages import measuring
 
 START, IDLE = "start to ready", "idle memory"
 
@@ -54,6 +56,11 @@ COMPARISONS = {
                  "idle, write requests in a minute": 0, "idle, processor time in a minute for each": 0.5,
                  "memory, 1,400 composite resources at rest": 140},
         at_least={"burst, ready in a second": 300}),
+    "packages": Comparison(
+        peer="Crossplane",
+        sides={"real": lambda: planes.crossplane(function=False, controllers=True), "transom": planes.transom},
+        ratios={measuring.FIRST: 10},
+        at_most={measuring.WARM_REQUESTS: 1, measuring.IDLE_WRITES: 0, measuring.IDLE_REQUESTS: 0, measuring.GROWTH: 10}),
 }
 
 
@@ -85,6 +92,8 @@ def measure(name, side, options):
     launch = COMPARISONS[name].sides[side]
     if name == "plane":
         return measure_plane(launch, options)
+    if name == "packages":
+        return measuring.measure(launch, options)
     return measure_server(launch, 5 if side == "transom" else 1, options)
 
 

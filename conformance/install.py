@@ -128,6 +128,46 @@ def crossplane():
     return _once(f"crossplane-{version}-{key}", build)
 
 
+def original():
+    """The program that answers questions about packages with Crossplane's own code, some of which is internal to its module:
+    it is compiled in a copy of the module, with the versions that `crossplane/go.mod` pins."""
+    pinned, source, module = HERE / "crossplane", HERE / "packages/original", "github.com/crossplane/crossplane/v2"
+    programs = sorted(source.glob("*.go"))
+    key = _fingerprint(pinned / "go.mod", pinned / "go.sum", *programs)
+
+    def build(folder):
+        log, env = folder / "build.log", {**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false"}
+        work = folder / "work"
+        work.mkdir()
+        for name in ("go.mod", "go.sum"):
+            shutil.copyfile(pinned / name, work / name)
+        found = subprocess.run(["go", "mod", "download", "-json", f"{module}@v{VERSIONS['crossplane']}"], cwd=work, check=True, capture_output=True, text=True)
+        shutil.copytree(json.loads(found.stdout)["Dir"], work / "copy", copy_function=shutil.copyfile)
+        _run("chmod", "-R", "u+w", work, log=log)
+        (work / "copy/cmd/original").mkdir()
+        for program in programs:
+            shutil.copyfile(program, work / "copy/cmd/original" / program.name)
+        _run("go", "mod", "edit", f"-replace={module}=./copy", cwd=work, log=log, env=env)
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-o", folder / "original", f"{module}/cmd/original",
+             cwd=work, log=log, env=env)
+        shutil.rmtree(work)
+
+    return _once(f"original-{VERSIONS['crossplane']}-{key}", build) / "original"
+
+
+def registry():
+    """The folder with `registry`, which is distribution's, and `crane`."""
+    source = HERE / "packages/peers"
+    key = _fingerprint(source / "go.mod", source / "go.sum", source / "registry/main.go")
+
+    def build(folder):
+        for program in ("./registry", "github.com/google/go-containerregistry/cmd/crane"):
+            _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-tags", "peers", "-ldflags", "-s -w", "-o", str(folder) + "/",
+                 program, cwd=source, log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
+
+    return _once(f"registry-{key}", build)
+
+
 def python_function():
     """The Python interpreter of a virtual environment that has the SDK for functions."""
     version = VERSIONS["python-function-sdk"]

@@ -1,4 +1,4 @@
-"""Starts whole control planes, to be measured beside each other: `transom up`, and the real Crossplane.
+"""Starts whole control planes, to be measured and compared beside each other: `transom up`, and the real Crossplane.
 
 Crossplane is a process beside kube-apiserver and etcd, and the genuine function-patch-and-transform is one beside it, called
 with mutual TLS as in a cluster. There is no kubelet, so nothing could run the function's package: the script itself installs
@@ -24,24 +24,28 @@ FUNCTION = "patch-and-transform"  # what the Composition of `transom-bench plane
 INIT_ATTEMPTS = 10
 
 
-def transom():
-    return servers.transom(durable=True, controllers=True)
+def transom(flags=(), **environment):
+    return servers.transom(durable=True, controllers=True, flags=flags, **environment)
 
 
 @contextlib.contextmanager
-def crossplane():
-    installed, function = install.crossplane(), install.function(f"function-{FUNCTION}")
-    with servers.real(controllers=False, durable=True) as server, servers.workspace("crossplane") as (folder, processes):
+def crossplane(function=True, controllers=False, flags=(), **environment):
+    """Crossplane beside a durable API server; with `controllers` also the garbage collector and its like."""
+    installed = install.crossplane()
+    with servers.real(controllers=controllers, durable=True) as server, servers.workspace("crossplane") as (folder, processes):
         certificates = make_certificates(folder)
         address, probes = f"127.0.0.1:{servers.free_port()}", servers.free_port()
-        processes.start("function", function, "--address", address, "--tls-certs-dir", certificates)
+        if function:
+            processes.start("function", install.function(f"function-{FUNCTION}"), "--address", address, "--tls-certs-dir", certificates)
         initialise(installed, server, folder)
-        install_function(api.Client(server), address)
+        if function:
+            install_function(api.Client(server), address)
+        (folder / "packages").mkdir()
         processes.start(
             "crossplane", installed / "crossplane", "core", "start", "--namespace", NAMESPACE, "--enable-webhooks=false",
             "--package-runtime=External", "--xpkg-cache-dir", folder / "packages", "--xfn-cache-dir", folder / "responses",
-            "--tls-client-certs-dir", certificates, "--metrics-port", servers.free_port(), "--health-probe-port", probes,
-            KUBECONFIG=str(server.kubeconfig))
+            "--tls-client-certs-dir", certificates, "--metrics-port", servers.free_port(), "--health-probe-port", probes, *flags,
+            KUBECONFIG=str(server.kubeconfig), **environment)
         processes.await_ready("crossplane", lambda: urllib.request.urlopen(f"http://127.0.0.1:{probes}/readyz").status == 200)
         server.pids += [child.pid for _, child, _ in processes.children]
         yield server

@@ -185,7 +185,7 @@ def real(controllers=True, durable=False):
 
 
 @contextlib.contextmanager
-def transom(durable=False, controllers=False):
+def transom(durable=False, controllers=False, flags=(), **environment):
     """The server of this repository; with `controllers` the whole control plane."""
     with workspace("transom") as (folder, processes):
         port = free_port()
@@ -193,7 +193,7 @@ def transom(durable=False, controllers=False):
         binary = cargo.binary()
         began = time.monotonic()
         processes.start("transom", binary, "up", *([] if controllers else ["--api-server-only"]), *(["--data-dir", folder / "data"] if durable else ["--in-memory"]),
-                        "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+                        "--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig, *flags, **environment)
         processes.await_ready("the kubeconfig", lambda: kubeconfig.exists() and b"server:" in kubeconfig.read_bytes(), every=0.002)
         server = Server("transom", kubeconfig)
         processes.await_ready("transom", lambda: _answers(server, "/readyz"), every=0.002)

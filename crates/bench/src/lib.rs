@@ -6,6 +6,7 @@
 //! | `plane` | a whole control plane, its own or one that runs: from a composite resource to what it composes |
 //! | `large` | a control plane with composite resources of thousands of resources, and the latency of other requests meanwhile |
 //! | `function` | one call of a function: of a built-in function in this process, and of function servers |
+//! | `solver` | the resolution of dependencies between many packages, in this process |
 //!
 //! Every scenario runs a fixed number of requests and stops. Servers and planes are used only through the Kubernetes
 //! API: nothing here depends on how they work inside, and any implementation can be measured.
@@ -20,6 +21,7 @@ mod load;
 mod plane;
 mod process;
 mod server;
+mod solver;
 mod target;
 
 pub use failure::Failure;
@@ -57,6 +59,7 @@ enum Command {
     Plane(plane::Options),
     Large(large::Options),
     Function(function::Options),
+    Solver(solver::Options),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,6 +97,7 @@ impl Bench {
             Command::Plane(options) => runtime.block_on(plane::run_all(&self.transom()?, options)),
             Command::Large(options) => runtime.block_on(large::run_all(&self.transom()?, options)),
             Command::Function(options) => function::run(options),
+            Command::Solver(options) => solver::run(options),
         }
     }
 

@@ -38,7 +38,7 @@ impl VersionConstraint {
     pub fn allows(&self, version: &str) -> bool {
         match self {
             Self::Digest(digest) => digest.as_str() == version,
-            Self::Range(range) => Version::parse(version).is_ok_and(|version| range.check(&version)),
+            Self::Range(range) => Version::parse(version).is_ok_and(|version| range.check_by_group(&version)),
         }
     }
 
@@ -52,7 +52,7 @@ impl VersionConstraint {
 
     /// Whether a version is in the range. A digest allows no version.
     pub(crate) fn covers(&self, version: &Version) -> bool {
-        matches!(self, Self::Range(range) if range.check(version))
+        matches!(self, Self::Range(range) if range.check_by_group(version))
     }
 }
 
@@ -134,7 +134,7 @@ pub fn check_core(constraint: Option<&str>, version: &str) -> Result<(), CoreErr
     let Some(text) = constraint else { return Ok(()) };
     let range =
         Constraint::parse(text).map_err(|problem| CoreError::Malformed { text: text.to_owned(), problem })?;
-    if Version::parse(version).is_ok_and(|version| range.check(&version)) {
+    if Version::parse(version).is_ok_and(|version| range.check_by_group(&version)) {
         return Ok(());
     }
     Err(CoreError::Incompatible { version: version.to_owned(), constraint: text.to_owned() })
@@ -158,6 +158,11 @@ mod tests {
             (">=v1.0.0", "v1.0.0", true),
             (">=v1.0.0", "v1.1.0-rc.1", false),
             (">=v1.0.0-0", "v1.1.0-rc.1", true),
+            // One comparison that names a prerelease speaks for all beside it, and for none in another alternative.
+            (">=v1.0.0-0, <v2.0.0", "v1.1.0-rc.1", true),
+            (">=v9.0.0-0 || <v2.0.0", "v1.1.0-rc.1", false),
+            ("!=v1.0.0", "v1.1.0-rc.1", false),
+            ("!=v1.0.0-0", "v1.1.0-rc.1", true),
             (">=v1.0.0", "main", false),
             ("^1.2 || ~3", "3.9.9", true),
             ("*", "v0.1.0", true),

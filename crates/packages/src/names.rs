@@ -14,11 +14,15 @@ const HASH_BYTES: usize = 12;
 /// Empty when nothing stays.
 pub fn to_dns_label(text: &str) -> String {
     let mut label = String::new();
-    for (i, b) in text.bytes().enumerate().take(LAST_BYTE + 1) {
-        match b {
-            b'a'..=b'z' | b'0'..=b'9' => label.push(char::from(b)),
-            b'.' | b'/' | b':' | b'-' if i != 0 && i != LAST_BYTE && i + 1 != text.len() => label.push('-'),
+    for (i, c) in text.char_indices() {
+        match c {
+            'a'..='z' | '0'..='9' => label.push(c),
+            '.' | '/' | ':' | '-' if i != 0 && i != LAST_BYTE && i + 1 != text.len() => label.push('-'),
             _ => {}
+        }
+        // As in the original, a text in which another character is across this byte is not cut.
+        if i == LAST_BYTE {
+            break;
         }
     }
     label.trim_matches('-').to_owned()
@@ -69,6 +73,8 @@ mod tests {
         let long = format!("{}-b", "a".repeat(62));
         assert_eq!(to_dns_label(&long), "a".repeat(62));
         assert_eq!(to_dns_label(&"a".repeat(70)), "a".repeat(63));
+        let across = format!("{}é{}", "a".repeat(61), "b".repeat(9));
+        assert_eq!(to_dns_label(&across), format!("{}{}", "a".repeat(61), "b".repeat(9)));
     }
 
     #[test]

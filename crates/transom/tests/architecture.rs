@@ -67,7 +67,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "transom-bench",
-        &["transom-builtins", "transom-compose", "transom-function", "transom-object", "transom-runner"],
+        &[
+            "transom-builtins",
+            "transom-compose",
+            "transom-function",
+            "transom-object",
+            "transom-packages",
+            "transom-runner",
+        ],
     ),
     (
         "transom",

@@ -70,9 +70,19 @@ impl Constraint {
         Ok(Constraint { alternatives })
     }
 
-    /// `Constraints.Check`.
+    /// `Constraints.Check` as of v3.3, which templates use: each comparison decides for itself about prereleases.
     pub fn check(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|all| all.iter().all(|comparison| comparison.check(version)))
+    }
+
+    /// `Constraints.Check` as of v3.4, which Crossplane uses: prereleases are accepted by all comparisons of an
+    /// alternative in which one names a prerelease, and otherwise by none, `!=` included.
+    pub fn check_by_group(&self, version: &Version) -> bool {
+        let is_prerelease = !version.prerelease.is_empty();
+        self.alternatives.iter().any(|all| {
+            let names_one = all.iter().any(|comparison| !comparison.version.prerelease.is_empty());
+            (!is_prerelease || names_one) && all.iter().all(|comparison| comparison.matches(version))
+        })
     }
 }
 
@@ -107,11 +117,14 @@ impl Comparison {
         if self.operator == "!=" {
             return self.differs(version, release_only);
         }
-        if release_only {
-            return false;
-        }
+        !release_only && self.matches(version)
+    }
+
+    /// The comparison alone, whether or not prereleases count.
+    fn matches(&self, version: &Version) -> bool {
         let order = version.precedence(&self.version);
         match self.operator.as_str() {
+            "!=" => self.differs(version, false),
             "" | "=" if self.dirty => self.tilde(version, order),
             "" | "=" => order.is_eq(),
             ">" => self.greater(version, order),
