@@ -320,7 +320,7 @@ fn bounded(message: String) -> String {
     if message.len() <= MESSAGE_BYTES_MAX {
         return message;
     }
-    let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+    let end = (0..=MESSAGE_BYTES_MAX).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
     format!("{} … ({} more bytes)", &message[..end], message.len() - end)
 }
 
