@@ -131,6 +131,8 @@ def token_server(folder):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    # A client that goes away while its token is made is none of our business.
+    server.handle_error = lambda *_: None
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         # By name: go-containerregistry sends no credentials to an address on loopback that is not the registry's own.
