@@ -228,7 +228,7 @@ fn refusal(attributes: &Attributes<'_>, reason: &str) -> Status {
 }
 
 /// The user to impersonate, by the request's `Impersonate-*` headers; `None` without any.
-pub fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, Status> {
+pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, Status> {
     let user = header_text(headers, "impersonate-user");
     let groups: Vec<String> = headers
         .get_all("impersonate-group")

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Pieces of a response that become available over time.
-pub type ByteStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// The body of every response. A list is a chain of the stored objects' own bytes: nothing is copied.
 pub enum ApiBody {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use transom_store::Store;
 
 /// The minor version of Kubernetes whose behaviour is served. Clients choose features by it.
-pub const KUBERNETES_MINOR: &str = "36";
+pub(crate) const KUBERNETES_MINOR: &str = "36";
 
-pub fn version() -> Value {
+pub(crate) fn version() -> Value {
     json!({
         "major": "1",
         "minor": KUBERNETES_MINOR,
@@ -59,7 +59,7 @@ pub type Probe = Box<dyn Fn() -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Named checks behind `/healthz`, `/livez` and `/readyz`.
 #[derive(Default)]
-pub struct Health {
+pub(crate) struct Health {
     stopping: AtomicBool,
     /// Other parts of the process that must be ready.
     others: Vec<(&'static str, Check)>,
@@ -69,11 +69,11 @@ pub struct Health {
 
 impl Health {
     /// `/readyz` includes these checks, and each of the probes has a path of its own below it.
-    pub fn with(others: Vec<(&'static str, Check)>, probes: Vec<(&'static str, Probe)>) -> Self {
+    pub(crate) fn with(others: Vec<(&'static str, Check)>, probes: Vec<(&'static str, Probe)>) -> Self {
         Self { others, probes, ..Self::default() }
     }
 
-    pub fn set_stopping(&self) {
+    pub(crate) fn set_stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 

@@ -5,21 +5,21 @@ use transom_object::Status;
 use transom_object::status::Details;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     Json,
     Yaml,
 }
 
 /// The representation of objects in the response. `version` is that of `meta.k8s.io`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Representation {
+pub(crate) enum Representation {
     Object,
     Table { version: String },
     PartialMetadata { version: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accept {
+pub(crate) struct Accept {
     pub format: Format,
     pub representation: Representation,
     pub pretty: bool,
@@ -27,7 +27,7 @@ pub struct Accept {
 
 /// The encodings of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyType {
+pub(crate) enum BodyType {
     Json,
     Yaml,
     Protobuf,
@@ -82,7 +82,7 @@ impl<'a> MediaType<'a> {
 
 impl Accept {
     /// The first acceptable of the media types the client lists, in its order.
-    pub fn parse(headers: &HeaderMap, pretty: Option<bool>) -> Result<Self, Unacceptable> {
+    pub(crate) fn parse(headers: &HeaderMap, pretty: Option<bool>) -> Result<Self, Unacceptable> {
         let listed = header_text(headers, header::ACCEPT.as_str());
         let pretty = pretty.unwrap_or_else(|| is_for_eyes(header_text(headers, header::USER_AGENT.as_str())));
         let mut known_type = false;
@@ -97,14 +97,14 @@ impl Accept {
     }
 
     /// For errors, which get a response even when the Accept header is unusable.
-    pub fn fallback() -> Self {
+    pub(crate) fn fallback() -> Self {
         Self { format: Format::Json, representation: Representation::Object, pretty: false }
     }
 }
 
 /// The client accepts nothing that the server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unacceptable {
+pub(crate) struct Unacceptable {
     /// It lists a media type that is offered, but not in the representation that it requests.
     known_type: bool,
 }
@@ -112,7 +112,7 @@ pub struct Unacceptable {
 impl Unacceptable {
     /// Media types of built-in kinds are sorted out by their routes already, those of custom kinds by their
     /// handler, and the two word it differently.
-    pub fn status(self, custom: bool) -> Status {
+    pub(crate) fn status(self, custom: bool) -> Status {
         if custom || self.known_type {
             return Status::not_acceptable(format!("only the following media types are accepted: {OFFERED}"));
         }
@@ -126,12 +126,12 @@ fn is_for_eyes(user_agent: &str) -> bool {
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|p| user_agent.starts_with(p))
 }
 
-pub fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
 }
 
 /// The encoding of a request body; none given means JSON.
-pub fn body_type(headers: &HeaderMap, protobuf: bool) -> Result<BodyType, Status> {
+pub(crate) fn body_type(headers: &HeaderMap, protobuf: bool) -> Result<BodyType, Status> {
     let media = MediaType::parse(header_text(headers, header::CONTENT_TYPE.as_str()));
     match media.name {
         "" | "application/json" => Ok(BodyType::Json),

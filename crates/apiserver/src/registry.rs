@@ -15,7 +15,7 @@ use transom_object::ids::compare_versions;
 
 /// A consistent view of everything served.
 #[derive(Clone, Default)]
-pub struct Served {
+pub(crate) struct Served {
     resources: BTreeMap<GroupVersionResource, Arc<Resource>>,
     /// For each stored kind the version that reads the store most directly.
     by_store_key: BTreeMap<Arc<str>, Arc<Resource>>,
@@ -24,7 +24,7 @@ pub struct Served {
 }
 
 #[derive(Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     served: ArcSwap<Served>,
     writing: Mutex<()>,
     /// Notifies open watches that their resource may have changed.
@@ -40,14 +40,14 @@ struct Signal {
 }
 
 /// Waits for what is served to change.
-pub struct Changes {
+pub(crate) struct Changes {
     signal: Arc<Signal>,
     seen: u64,
 }
 
 impl Changes {
     /// Returns when anything changed since it last did. Cancel safe.
-    pub async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         loop {
             let mut woken = pin!(self.signal.woken.notified());
             woken.as_mut().enable();
@@ -62,7 +62,7 @@ impl Changes {
 }
 
 impl Registry {
-    pub fn new(builtin: Vec<Resource>) -> Self {
+    pub(crate) fn new(builtin: Vec<Resource>) -> Self {
         let registry = Self::default();
         registry.change(|served| {
             for r in builtin {
@@ -72,24 +72,24 @@ impl Registry {
         registry
     }
 
-    pub fn changes(&self) -> Changes {
+    pub(crate) fn changes(&self) -> Changes {
         Changes { signal: self.signal.clone(), seen: self.signal.generation.load(Ordering::Acquire) }
     }
 
-    pub fn served(&self) -> Arc<Served> {
+    pub(crate) fn served(&self) -> Arc<Served> {
         self.served.load_full()
     }
 
-    pub fn find(&self, gvr: &GroupVersionResource) -> Option<Arc<Resource>> {
+    pub(crate) fn find(&self, gvr: &GroupVersionResource) -> Option<Arc<Resource>> {
         self.served.load().resources.get(gvr).cloned()
     }
 
-    pub fn by_store_key(&self, key: &str) -> Option<Arc<Resource>> {
+    pub(crate) fn by_store_key(&self, key: &str) -> Option<Arc<Resource>> {
         self.served.load().by_store_key.get(key).cloned()
     }
 
     /// Replaces every served version of `group`/`plural`.
-    pub fn replace(&self, group: &str, plural: &str, with: Vec<Arc<Resource>>) {
+    pub(crate) fn replace(&self, group: &str, plural: &str, with: Vec<Arc<Resource>>) {
         self.change(|served| {
             served.resources.retain(|gvr, _| gvr.group != group || gvr.resource != plural);
             for r in with {
@@ -117,16 +117,16 @@ impl Served {
         self.resources.insert(gvr, r);
     }
 
-    pub fn find(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
+    pub(crate) fn find(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
         self.resources.get(gvr)
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 
     /// Groups in discovery order (by name, the core group first), each with its versions, preferred first.
-    pub fn groups(&self) -> Vec<(String, Vec<String>)> {
+    pub(crate) fn groups(&self) -> Vec<(String, Vec<String>)> {
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for gvr in self.resources.keys() {
             let versions = groups.entry(&gvr.group).or_default();
@@ -143,17 +143,17 @@ impl Served {
             .collect()
     }
 
-    pub fn in_version(&self, group: &str, version: &str) -> Vec<&Arc<Resource>> {
+    pub(crate) fn in_version(&self, group: &str, version: &str) -> Vec<&Arc<Resource>> {
         self.resources.values().filter(|r| r.group == group && r.version == version).collect()
     }
 
     /// The resource of a kind at a version, as owner references and reviews name it.
-    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Resource>> {
+    pub(crate) fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.resources.values().find(|r| r.group == group && r.version == version && r.names.kind == kind)
     }
 
     /// One resource for each stored kind, whatever its versions.
-    pub fn stored_kinds(&self) -> Vec<Arc<Resource>> {
+    pub(crate) fn stored_kinds(&self) -> Vec<Arc<Resource>> {
         self.by_store_key.values().cloned().collect()
     }
 

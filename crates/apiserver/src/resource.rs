@@ -15,7 +15,7 @@ pub(crate) const NAMESPACES: &str = "namespaces";
 
 /// What a resource is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub(crate) struct Names {
     pub plural: String,
     pub singular: String,
     pub kind: String,
@@ -26,7 +26,7 @@ pub struct Names {
 
 /// Where a scale subresource reads and writes, as paths of field names from the object's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScalePaths {
+pub(crate) struct ScalePaths {
     pub spec_replicas: Vec<String>,
     pub status_replicas: Vec<String>,
     pub label_selector: Option<Vec<String>>,
@@ -34,14 +34,14 @@ pub struct ScalePaths {
 
 /// Which requests a resource answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// All verbs.
     Full,
     /// Answered on create and never stored: reviews.
     CreateOnly,
 }
 
-pub struct Resource {
+pub(crate) struct Resource {
     pub group: String,
     pub version: String,
     pub names: Names,
@@ -69,45 +69,45 @@ pub struct Resource {
 }
 
 impl Resource {
-    pub fn gvk(&self) -> GroupVersionKind {
+    pub(crate) fn gvk(&self) -> GroupVersionKind {
         GroupVersionKind::new(&*self.group, &*self.version, &*self.names.kind)
     }
 
-    pub fn group_version(&self) -> GroupVersion {
+    pub(crate) fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&*self.group, &*self.version)
     }
 
-    pub fn api_version(&self) -> String {
+    pub(crate) fn api_version(&self) -> String {
         self.group_version().to_string()
     }
 
-    pub fn group_resource(&self) -> GroupResource {
+    pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(&*self.group, &*self.names.plural)
     }
 
     /// As errors about an object's fields name its kind: by the group its objects belong to, which for events is
     /// the core group in both of their APIs.
-    pub fn group_kind(&self) -> GroupKind {
+    pub(crate) fn group_kind(&self) -> GroupKind {
         let group = if &*self.store_key == "events" { "" } else { &*self.group };
         GroupKind::new(group, &*self.names.kind)
     }
 
     /// Whether an endpoint of its objects is served.
-    pub fn has(&self, subresource: Subresource) -> bool {
+    pub(crate) fn has(&self, subresource: Subresource) -> bool {
         subresource == Subresource::Main || self.subresources.contains(&subresource)
     }
 
     /// Whether its objects are the namespaces themselves.
-    pub fn is_namespace(&self) -> bool {
+    pub(crate) fn is_namespace(&self) -> bool {
         self.group.is_empty() && self.names.plural == NAMESPACES
     }
 
-    pub fn key(&self, namespace: &str, name: &str) -> Key {
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> Key {
         Key::new(self.store_key.clone(), if self.namespaced { namespace } else { "" }, name)
     }
 
     /// An entry as this version serves it, without decoding when it is stored that way.
-    pub fn serve(&self, entry: &Entry) -> Result<Bytes, Status> {
+    pub(crate) fn serve(&self, entry: &Entry) -> Result<Bytes, Status> {
         if entry.revision > self.verbatim_after {
             return Ok(entry.body.clone());
         }
@@ -115,7 +115,7 @@ impl Resource {
     }
 
     /// An entry as this version serves it, decoded.
-    pub fn decode(&self, entry: &Entry) -> Result<Value, Status> {
+    pub(crate) fn decode(&self, entry: &Entry) -> Result<Value, Status> {
         let mut value: Value = serde_json::from_slice(&entry.body).map_err(|e| {
             Status::internal(format!(
                 "{} {:?} cannot be decoded: {e}",
@@ -136,7 +136,7 @@ impl Resource {
     }
 
     /// The verbs discovery lists for the resource itself.
-    pub fn verbs(&self) -> &'static [&'static str] {
+    pub(crate) fn verbs(&self) -> &'static [&'static str] {
         match self.access {
             Access::CreateOnly => &["create"],
             // Upstream's own order for custom kinds.

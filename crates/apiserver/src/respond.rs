@@ -15,7 +15,7 @@ use transom_object::{Status, json, yaml};
 const GZIP_ABOVE_BYTES: u64 = 128 * 1024;
 
 /// The result of a verb, before it is encoded in the format that the client accepts.
-pub enum Payload {
+pub(crate) enum Payload {
     /// Encoded JSON, possibly in pieces.
     Json(VecDeque<Bytes>),
     Value(Value),
@@ -29,28 +29,28 @@ impl From<Bytes> for Payload {
     }
 }
 
-pub struct Answer {
+pub(crate) struct Answer {
     pub code: StatusCode,
     pub payload: Payload,
 }
 
 impl Answer {
-    pub fn ok(payload: impl Into<Payload>) -> Self {
+    pub(crate) fn ok(payload: impl Into<Payload>) -> Self {
         Self { code: StatusCode::OK, payload: payload.into() }
     }
 
-    pub fn value(value: Value) -> Self {
+    pub(crate) fn value(value: Value) -> Self {
         Self::ok(Payload::Value(value))
     }
 
     #[must_use]
-    pub fn with_code(mut self, code: StatusCode) -> Self {
+    pub(crate) fn with_code(mut self, code: StatusCode) -> Self {
         self.code = code;
         self
     }
 }
 
-pub fn render(answer: Answer, accept: &Accept) -> Response<ApiBody> {
+pub(crate) fn render(answer: Answer, accept: &Accept) -> Response<ApiBody> {
     let (content_type, body) = match answer.payload {
         Payload::Stream(s) => ("application/json", ApiBody::Stream(s)),
         Payload::Json(parts) if accept.format == Format::Json && !accept.pretty => {
@@ -67,7 +67,7 @@ pub fn render(answer: Answer, accept: &Accept) -> Response<ApiBody> {
 }
 
 /// `Warning: 299 - "…"` headers.
-pub fn warn<'a>(response: &mut Response<ApiBody>, warnings: impl IntoIterator<Item = &'a String>) {
+pub(crate) fn warn<'a>(response: &mut Response<ApiBody>, warnings: impl IntoIterator<Item = &'a String>) {
     for w in warnings {
         if let Ok(v) = HeaderValue::from_bytes(warning_header(w).as_bytes()) {
             response.headers_mut().append(header::WARNING, v);
@@ -75,7 +75,7 @@ pub fn warn<'a>(response: &mut Response<ApiBody>, warnings: impl IntoIterator<It
     }
 }
 
-pub fn render_error(status: &Status, accept: &Accept) -> Response<ApiBody> {
+pub(crate) fn render_error(status: &Status, accept: &Accept) -> Response<ApiBody> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = render(Answer::value(status.to_value()).with_code(code), accept);
     if let Some(seconds) = status.details.as_ref().map(|d| d.retry_after_seconds).filter(|s| *s > 0) {
@@ -84,7 +84,7 @@ pub fn render_error(status: &Status, accept: &Accept) -> Response<ApiBody> {
     response
 }
 
-pub fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<ApiBody> {
+pub(crate) fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<ApiBody> {
     let mut response = Response::new(ApiBody::from(body.into()));
     *response.status_mut() = code;
     response
@@ -94,7 +94,7 @@ pub fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<ApiBody> {
 }
 
 /// Compresses a large finished body for a client that accepts gzip.
-pub fn compress(mut response: Response<ApiBody>, accept_encoding: &str) -> Response<ApiBody> {
+pub(crate) fn compress(mut response: Response<ApiBody>, accept_encoding: &str) -> Response<ApiBody> {
     let wanted = accept_encoding.split(',').any(|e| e.trim().starts_with("gzip"));
     let done = response.headers().contains_key(header::CONTENT_ENCODING);
     if done || !wanted || response.body().known_length().is_none_or(|n| n <= GZIP_ABOVE_BYTES) {

@@ -15,7 +15,7 @@ use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{input, strict};
 
 /// The function.
-pub struct CelFilter;
+pub(crate) struct CelFilter;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

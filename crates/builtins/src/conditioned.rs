@@ -6,14 +6,14 @@ use transom_object::time;
 
 /// A condition; absent fields are empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Condition<'a> {
+pub(crate) struct Condition<'a> {
     pub status: &'a str,
     pub reason: &'a str,
     pub message: &'a str,
 }
 
 /// The condition of a type. A missing condition is `Unknown`; `None` if the status cannot be read.
-pub fn condition<'a>(object: &'a Value, kind: &str) -> Condition<'a> {
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Condition<'a> {
     let Some(conditions) = object.get("status").and_then(conditions) else { return Condition::default() };
     let found = conditions.iter().find(|condition| text(condition, "type") == kind);
     found.map_or(Condition { status: "Unknown", ..Condition::default() }, |condition| Condition {
@@ -24,7 +24,7 @@ pub fn condition<'a>(object: &'a Value, kind: &str) -> Condition<'a> {
 }
 
 /// Whether the condition of a type is `True`.
-pub fn is_true(object: &Value, kind: &str) -> bool {
+pub(crate) fn is_true(object: &Value, kind: &str) -> bool {
     condition(object, kind).status == "True"
 }
 

@@ -4,7 +4,7 @@
 use transom_function::{Ready, RunFunctionResponse, State, Struct};
 
 /// Writes the desired composed resources back as they were read.
-pub fn write_back(response: &mut RunFunctionResponse) -> &mut State {
+pub(crate) fn write_back(response: &mut RunFunctionResponse) -> &mut State {
     let state = response.desired.get_or_insert_with(State::default);
     for resource in state.resources.values_mut() {
         resource.resource.get_or_insert_with(Struct::default);

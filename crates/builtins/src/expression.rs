@@ -10,11 +10,11 @@ use transom_cel::{
 use transom_function::{Resource, State, Struct};
 
 /// How much one evaluation may cost: enough for any sensible expression, and over in well under a second.
-pub const MAX_COST: u64 = 10_000_000;
+pub(crate) const MAX_COST: u64 = 10_000_000;
 
 /// Why an expression is neither true nor false.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Problem {
+pub(crate) enum Problem {
     /// The text is not an expression.
     Syntax(String),
     /// The expression does not type-check.
@@ -29,13 +29,13 @@ pub enum Problem {
 
 /// Whether expressions must have the type boolean before they are evaluated, or may turn out to be boolean.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Typing {
+pub(crate) enum Typing {
     Static,
     Dynamic,
 }
 
 /// Evaluates an expression over the variables `observed`, `desired` and `context` of a request.
-pub fn holds(
+pub(crate) fn holds(
     source: &str,
     typing: Typing,
     observed: Option<&State>,
@@ -69,7 +69,7 @@ pub fn holds(
 }
 
 /// Why an evaluation failed. That an operator does not take its operands is all there is to say about it.
-pub fn failure(error: &EvalError) -> String {
+pub(crate) fn failure(error: &EvalError) -> String {
     match error {
         EvalError::NoSuchOverload(what) if what.starts_with(['_', '!', '-']) => "no such overload".to_owned(),
         other => other.to_string(),
@@ -127,7 +127,7 @@ fn structure(object: Option<&Struct>) -> Value<'_> {
 }
 
 /// A value of the protocol.
-pub fn value(json: &Json) -> Value<'_> {
+pub(crate) fn value(json: &Json) -> Value<'_> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(truth) => Value::Bool(*truth),
@@ -145,7 +145,7 @@ fn map<'a>(entries: impl Iterator<Item = (&'a str, Value<'a>)>) -> Value<'a> {
 }
 
 /// What is wrong with an expression, without the words that Kubernetes puts in front.
-pub fn issues(error: &CompileError) -> String {
+pub(crate) fn issues(error: &CompileError) -> String {
     let text = error.to_string();
     text.strip_prefix("compilation failed: ").map(str::to_owned).unwrap_or(text)
 }

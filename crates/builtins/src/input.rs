@@ -7,13 +7,13 @@ use transom_function::{RunFunctionRequest, RunFunctionResponse};
 use crate::strict;
 
 /// The input as a type; `go` is what the original calls that type.
-pub fn read<T: DeserializeOwned>(request: &RunFunctionRequest, go: &str) -> Result<T, String> {
+pub(crate) fn read<T: DeserializeOwned>(request: &RunFunctionRequest, go: &str) -> Result<T, String> {
     strict::input(request, go)
         .map_err(|error| format!("cannot get Function input from *v1.RunFunctionRequest: {error}"))
 }
 
 /// The response that `work` makes of what earlier steps want, with a fatal result if it fails.
-pub fn answer(
+pub(crate) fn answer(
     request: &mut RunFunctionRequest,
     work: impl FnOnce(&RunFunctionRequest, &mut RunFunctionResponse) -> Result<(), String>,
 ) -> RunFunctionResponse {

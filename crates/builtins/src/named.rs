@@ -11,18 +11,18 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// The names that a field may hold.
-pub trait Names {
+pub(crate) trait Names {
     const ALL: &'static [&'static str];
 }
 
 /// A text that should be one of some names.
-pub struct OneOf<N> {
+pub(crate) struct OneOf<N> {
     text: String,
     names: PhantomData<N>,
 }
 
 impl<N> OneOf<N> {
-    pub fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
@@ -72,7 +72,7 @@ impl Visitor<'_> for Text {
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident: $($text:literal),+;)+) => {$(
         $(#[$doc])*
-        pub struct $name;
+        pub(crate) struct $name;
 
         impl $crate::named::Names for $name {
             const ALL: &'static [&'static str] = &[$($text),+];

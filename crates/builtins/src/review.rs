@@ -24,7 +24,7 @@ const MAX_REPORTED_MISTAKES: usize = 5;
 pub(crate) const INPUT_FAILURE: &str = "InputFailure";
 
 /// A function that ships with the binary.
-pub trait Builtin: Function {
+pub(crate) trait Builtin: Function {
     /// The answer of the function that it replaces. The input stays in the request.
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse;
 
@@ -202,11 +202,11 @@ pub(crate) fn review_kind(builtin: &dyn Builtin, input: &Map<String, Value>) -> 
 }
 
 /// A built-in that refuses its input with the mistakes that a review finds.
-pub struct Explained(Arc<dyn Builtin>);
+pub(crate) struct Explained(Arc<dyn Builtin>);
 
 impl Explained {
     /// Wraps a built-in function.
-    pub fn new(builtin: Arc<dyn Builtin>) -> Self {
+    pub(crate) fn new(builtin: Arc<dyn Builtin>) -> Self {
         Self(builtin)
     }
 }

@@ -24,14 +24,14 @@ names! {
 /// A resource by its name.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct Reference {
+pub(crate) struct Reference {
     pub name: String,
 }
 
 /// One label that selected resources must have.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct LabelMatcher {
+pub(crate) struct LabelMatcher {
     r#type: OneOf<LabelSource>,
     key: String,
     value: Option<String>,
@@ -42,19 +42,22 @@ pub struct LabelMatcher {
 /// Whether what is selected must exist.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct Policy {
+pub(crate) struct Policy {
     resolution: OneOf<Presence>,
 }
 
 impl Policy {
-    pub fn is_optional(&self) -> bool {
+    pub(crate) fn is_optional(&self) -> bool {
         &*self.resolution == "Optional"
     }
 }
 
 /// The labels that matchers name. A label whose value the composite resource does not have is an error, unless it is
 /// optional: then it is left out.
-pub fn labels(matchers: &[LabelMatcher], composite: &Value) -> Result<BTreeMap<String, String>, String> {
+pub(crate) fn labels(
+    matchers: &[LabelMatcher],
+    composite: &Value,
+) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();
     for matcher in matchers {
         let value = match &*matcher.r#type {
@@ -79,12 +82,12 @@ pub fn labels(matchers: &[LabelMatcher], composite: &Value) -> Result<BTreeMap<S
 }
 
 /// The path to sort by: that of the names unless another is given.
-pub fn sort_path(given: &str) -> &str {
+pub(crate) fn sort_path(given: &str) -> &str {
     if given.is_empty() { "metadata.name" } else { given }
 }
 
 /// Sorts by what is at a path: all texts, or all numbers. What has nothing there counts as empty or zero.
-pub fn sort(resources: &mut [&Resource], path: &str) -> Result<(), String> {
+pub(crate) fn sort(resources: &mut [&Resource], path: &str) -> Result<(), String> {
     if path.is_empty() {
         return Err("cannot sort by empty field path".to_owned());
     }

@@ -24,7 +24,10 @@ use transom_object::quote::quote;
 
 /// Decodes a request's input. `go_type` is what the original calls the type, such as `v1beta1.Resources`: its
 /// messages name it.
-pub fn input<T: DeserializeOwned>(request: &RunFunctionRequest, go_type: &str) -> Result<T, FunctionError> {
+pub(crate) fn input<T: DeserializeOwned>(
+    request: &RunFunctionRequest,
+    go_type: &str,
+) -> Result<T, FunctionError> {
     let empty = Map::new();
     let fields = request.input.as_ref().map_or(&empty, |input| input.fields());
     object(fields).map_err(|error| {
@@ -37,12 +40,12 @@ pub fn input<T: DeserializeOwned>(request: &RunFunctionRequest, go_type: &str) -
 }
 
 /// Decodes a Kubernetes object whose header the type leaves out.
-pub fn object<T: DeserializeOwned>(fields: &Map<String, Value>) -> Result<T, Error> {
+pub(crate) fn object<T: DeserializeOwned>(fields: &Map<String, Value>) -> Result<T, Error> {
     decode(fields, None)
 }
 
 /// Decodes the same as [`object`], as far as that is possible, and lists all that is wrong with it.
-pub fn review<T: DeserializeOwned>(fields: &Map<String, Value>) -> (Option<T>, Vec<Error>) {
+pub(crate) fn review<T: DeserializeOwned>(fields: &Map<String, Value>) -> (Option<T>, Vec<Error>) {
     let notes = Notes::default();
     let decoded = decode(fields, Some(&notes));
     let mut found = notes.found.into_inner();
@@ -67,7 +70,7 @@ fn decode<T: DeserializeOwned>(fields: &Map<String, Value>, notes: Option<&Notes
 
 /// Decodes a value that is not an object with a header.
 #[cfg(test)]
-pub fn value<T: DeserializeOwned>(value: &Value) -> Result<T, Error> {
+pub(crate) fn value<T: DeserializeOwned>(value: &Value) -> Result<T, Error> {
     T::deserialize(Strict { value, notes: None })
 }
 

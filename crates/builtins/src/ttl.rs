@@ -6,7 +6,7 @@ use transom_object::time::parse_duration;
 const SECOND_NANOS: i64 = 1_000_000_000;
 
 /// Sets the time from a text such as `1m30s`; the empty text leaves it as it is.
-pub fn set(response: &mut RunFunctionResponse, text: &str) -> Result<(), String> {
+pub(crate) fn set(response: &mut RunFunctionResponse, text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
     }

@@ -3,6 +3,6 @@
 use serde_json::Value;
 
 /// The cases of a table such as `function-auto-ready/pod/TestCheckPodHealth`; none if the table is not available.
-pub fn cases(table: &str) -> Vec<Value> {
+pub(crate) fn cases(table: &str) -> Vec<Value> {
     transom_testkit::tables::cases(&format!("functions/{table}.json"))
 }

@@ -24,7 +24,7 @@ pub(crate) struct Policy<'a> {
 
 impl<'a> Policy<'a> {
     /// Fails if a pattern of the list is not a regular expression, whatever the function is going to require.
-    pub fn of(step: &'a PipelineStep, extra_resources: bool) -> Result<Self, Cause> {
+    pub(crate) fn of(step: &'a PipelineStep, extra_resources: bool) -> Result<Self, Cause> {
         let entries = step.allowed_extra_resources.as_ref().map(|list| {
             let entries = list.iter().enumerate();
             entries.map(|(index, allowed)| Entry::of(&step.step, index, allowed)).collect()
@@ -33,7 +33,7 @@ impl<'a> Policy<'a> {
     }
 
     /// Fails if the function may not require one of these.
-    pub fn check(&self, required: &Requirements) -> Result<(), Cause> {
+    pub(crate) fn check(&self, required: &Requirements) -> Result<(), Cause> {
         for (name, selector) in required.extra_resources.iter().chain(&required.resources) {
             let (step, requirement) = (self.step.to_owned(), name.clone());
             if !self.extra_resources {

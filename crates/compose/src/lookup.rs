@@ -69,24 +69,24 @@ pub(crate) struct Lookups {
 }
 
 impl Lookups {
-    pub fn add(&mut self, lookup: Lookup) {
+    pub(crate) fn add(&mut self, lookup: Lookup) {
         self.used.insert(lookup);
     }
 
     /// Adds the lookups for a request whose response is used.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.used.extend(other.used);
         self.discarded.extend(other.discarded);
     }
 
     /// Adds the lookups for a request whose response is discarded.
-    pub fn merge_discarded(&mut self, other: Self) {
+    pub(crate) fn merge_discarded(&mut self, other: Self) {
         self.discarded.extend(other.used);
         self.discarded.extend(other.discarded);
     }
 
     /// The lookups that the outcome does not depend on.
-    pub fn unused(self) -> BTreeSet<Lookup> {
+    pub(crate) fn unused(self) -> BTreeSet<Lookup> {
         self.discarded.difference(&self.used).cloned().collect()
     }
 }

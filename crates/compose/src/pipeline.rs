@@ -49,7 +49,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub fn start(inputs: &Inputs<'_>) -> Self {
+    pub(crate) fn start(inputs: &Inputs<'_>) -> Self {
         Self {
             desired: Some(State::default()),
             context: Some(Struct::from(inputs.context.clone())),
@@ -59,7 +59,7 @@ impl Progress {
     }
 
     /// The failure that ends it here.
-    pub fn fail(self, cause: Cause) -> Failure {
+    pub(crate) fn fail(self, cause: Cause) -> Failure {
         Failure {
             cause,
             events: self.events,

@@ -97,7 +97,7 @@ pub(crate) struct Calls<'a> {
 
 impl Calls<'_> {
     /// Calls the function until what it requires no longer changes.
-    pub async fn until_stable(
+    pub(crate) async fn until_stable(
         &self,
         request: RunFunctionRequest,
         lookups: &mut Lookups,

@@ -1,5 +1,6 @@
 //! The controllers over the embedded API server: `life` in scenarios, `simulation` in virtual time with faults.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stdout, reason = "long tests print how much they did")]
 
 mod life;
 mod simulation;

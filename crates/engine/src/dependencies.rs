@@ -54,7 +54,7 @@ struct State {
 
 /// The dependencies of all keys of a controller.
 #[derive(Default)]
-pub struct Dependencies(Mutex<State>);
+pub(crate) struct Dependencies(Mutex<State>);
 
 impl Dependencies {
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -62,12 +62,12 @@ impl Dependencies {
     }
 
     /// Adds a dependency of a key. Call this before the object is read or written, so that no change is missed.
-    pub fn add(&self, key: &Key, dependency: Dependency) {
+    pub(crate) fn add(&self, key: &Key, dependency: Dependency) {
         self.lock().add(key, dependency);
     }
 
     /// Replaces all dependencies of a key.
-    pub fn replace(&self, key: &Key, dependencies: &BTreeSet<Dependency>) {
+    pub(crate) fn replace(&self, key: &Key, dependencies: &BTreeSet<Dependency>) {
         let mut state = self.lock();
         let before = state.of.get(key).cloned().unwrap_or_default();
         for gone in before.difference(dependencies) {
@@ -79,18 +79,18 @@ impl Dependencies {
     }
 
     /// Removes all dependencies of a key.
-    pub fn forget(&self, key: &Key) {
+    pub(crate) fn forget(&self, key: &Key) {
         self.replace(key, &BTreeSet::new());
         self.lock().of.remove(key);
     }
 
     /// The dependencies of a key.
-    pub fn of(&self, key: &Key) -> BTreeSet<Dependency> {
+    pub(crate) fn of(&self, key: &Key) -> BTreeSet<Dependency> {
         self.lock().of.get(key).cloned().unwrap_or_default()
     }
 
     /// The keys that depend on objects of a kind, with these dependencies.
-    pub fn on(&self, gvk: &GroupVersionKind) -> Vec<(Key, Dependency)> {
+    pub(crate) fn on(&self, gvk: &GroupVersionKind) -> Vec<(Key, Dependency)> {
         let state = self.lock();
         let all = state.of.iter().flat_map(|(key, own)| own.iter().map(move |dependency| (key, dependency)));
         let on_it = all.filter(|(_, dependency)| dependency.gvk() == gvk);
@@ -98,12 +98,12 @@ impl Dependencies {
     }
 
     /// The kinds that any key depends on.
-    pub fn kinds(&self) -> Vec<GroupVersionKind> {
+    pub(crate) fn kinds(&self) -> Vec<GroupVersionKind> {
         self.lock().kinds.keys().cloned().collect()
     }
 
     /// The keys that a change wakes: they name the object, or select it as it is or as it was.
-    pub fn affected(&self, change: &Change<'_>) -> Vec<Key> {
+    pub(crate) fn affected(&self, change: &Change<'_>) -> Vec<Key> {
         let Some(object) = change.object() else { return Vec::new() };
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);
         let state = self.lock();

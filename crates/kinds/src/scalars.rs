@@ -8,24 +8,24 @@ use transom_object::time::{self, Timestamp};
 const ZERO_TIME_SECONDS: i64 = -62_135_596_800;
 
 /// A quantity as Go writes it after reading it.
-pub fn quantity(text: &str) -> Result<String, ParseError> {
+pub(crate) fn quantity(text: &str) -> Result<String, ParseError> {
     Quantity::parse(text.trim()).map(|q| q.to_string())
 }
 
 /// The quantity rounded up to a milli, if it is finer than that.
-pub fn round_up_to_milli(text: &str) -> Option<String> {
+pub(crate) fn round_up_to_milli(text: &str) -> Option<String> {
     let mut quantity = Quantity::parse(text).ok()?;
     (!quantity.round_up(MILLI)).then(|| quantity.to_string())
 }
 
 /// A `metav1.Time`, or with `micro` a `metav1.MicroTime`, as Go writes it again.
-pub fn time(text: &str, micro: bool) -> Result<Value, String> {
+pub(crate) fn time(text: &str, micro: bool) -> Result<Value, String> {
     let parsed = if micro { time::parse_micro(text)? } else { time::parse(text)? };
     Ok(moment(parsed, micro))
 }
 
 /// A moment in UTC; Go's zero time is `null`.
-pub fn moment(at: Timestamp, micro: bool) -> Value {
+pub(crate) fn moment(at: Timestamp, micro: bool) -> Value {
     match at {
         at if at.as_second() == ZERO_TIME_SECONDS && at.subsec_nanosecond() < 1000 => Value::Null,
         at if micro => time::format_micro(at).into(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 /// Every built-in type. Types refer to each other by index.
 #[derive(Debug)]
-pub struct Types {
+pub(crate) struct Types {
     list: Vec<Type>,
     by_name: HashMap<&'static str, usize>,
     kinds: Vec<Kind>,
@@ -16,7 +16,7 @@ pub struct Types {
 
 /// A kind that is served, and the name of its type.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Kind {
+pub(crate) struct Kind {
     #[serde(rename = "g", default)]
     pub group: &'static str,
     #[serde(rename = "v")]
@@ -29,7 +29,7 @@ pub struct Kind {
 
 /// One struct type.
 #[derive(Debug)]
-pub struct Type {
+pub(crate) struct Type {
     /// The OpenAPI name, such as `io.k8s.api.core.v1.Pod`.
     pub name: &'static str,
     /// The Go name with its package, such as `v1.Pod`; error texts carry it.
@@ -44,19 +44,19 @@ pub struct Type {
 
 impl Type {
     /// The Go name without its package.
-    pub fn short_name(&self) -> &'static str {
+    pub(crate) fn short_name(&self) -> &'static str {
         self.go.rsplit('.').next().unwrap_or(self.go)
     }
 
     /// The field with this JSON name.
-    pub fn field(&self, name: &str) -> Option<&Flat> {
+    pub(crate) fn field(&self, name: &str) -> Option<&Flat> {
         self.flat.iter().find(|f| f.name == name)
     }
 }
 
 /// A field as JSON sees it, perhaps through inlined structs.
 #[derive(Clone, Debug)]
-pub struct Flat {
+pub(crate) struct Flat {
     field: Arc<Field>,
     /// The path Go gives it in errors, such as `ProbeHandler.exec`.
     pub go_path: String,
@@ -72,7 +72,7 @@ impl Deref for Flat {
 
 /// One field of a struct.
 #[derive(Debug)]
-pub struct Field {
+pub(crate) struct Field {
     /// The JSON name; empty for an inlined struct.
     pub name: &'static str,
     pub ty: Ty,
@@ -93,14 +93,14 @@ pub struct Field {
 
 /// The type of a field or an element, with its Go name when the shape does not imply it.
 #[derive(Debug)]
-pub struct Ty {
+pub(crate) struct Ty {
     pub shape: Shape,
     go: Option<&'static str>,
 }
 
 /// What a type is made of. The second half are types with a JSON form of their own.
 #[derive(Debug)]
-pub enum Shape {
+pub(crate) enum Shape {
     String,
     Bool,
     Int32,
@@ -131,7 +131,7 @@ pub enum Shape {
 
 impl Ty {
     /// The type as Go prints it, for error texts.
-    pub fn go_name(&self, types: &Types) -> String {
+    pub(crate) fn go_name(&self, types: &Types) -> String {
         if let Some(name) = self.go {
             return name.to_owned();
         }
@@ -160,21 +160,21 @@ impl Ty {
         }
     }
 
-    pub fn is_pointer(&self) -> bool {
+    pub(crate) fn is_pointer(&self) -> bool {
         matches!(self.shape, Shape::Pointer(_))
     }
 }
 
 impl Types {
-    pub fn get(&self, name: &str) -> Option<&Type> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Type> {
         self.by_name.get(name).map(|i| &self.list[*i])
     }
 
-    pub fn at(&self, index: usize) -> &Type {
+    pub(crate) fn at(&self, index: usize) -> &Type {
         &self.list[index]
     }
 
-    pub fn index(&self, name: &str) -> Option<usize> {
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
@@ -183,19 +183,19 @@ impl Types {
         self.list.iter()
     }
 
-    pub fn kinds(&self) -> &[Kind] {
+    pub(crate) fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
     /// The kind of a group version. Options, `Status` and the like exist under every group version.
-    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Kind> {
+    pub(crate) fn kind(&self, group: &str, version: &str, kind: &str) -> Option<&Kind> {
         let exact = |k: &&Kind| k.group == group && k.version == version && k.kind == kind;
         let anywhere = |k: &&Kind| k.group == META_GROUP && k.kind == kind;
         self.kinds.iter().find(exact).or_else(|| self.kinds.iter().find(anywhere))
     }
 
     /// The type of JSON schema nodes, which some special types contain.
-    pub fn json_schema_props(&self) -> usize {
+    pub(crate) fn json_schema_props(&self) -> usize {
         self.by_name.get(JSON_SCHEMA_PROPS).copied().unwrap_or_default()
     }
 }
@@ -204,7 +204,7 @@ const META_GROUP: &str = "meta.k8s.io";
 const JSON_SCHEMA_PROPS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
 /// The table, loaded on first use.
-pub fn types() -> &'static Types {
+pub(crate) fn types() -> &'static Types {
     static TYPES: LazyLock<Types> =
         LazyLock::new(|| load(include_str!("types.json")).expect("the checked-in table of types is sound"));
     &TYPES

@@ -40,7 +40,7 @@ fn ed25519() -> Signer {
 }
 
 /// Stores an image whose layers are of a media type, each with annotations.
-pub fn store(server: &Server, tag: &str, media_type: &str, layers: &[(String, serde_json::Value)]) {
+pub(crate) fn store(server: &Server, tag: &str, media_type: &str, layers: &[(String, serde_json::Value)]) {
     let blobs: Vec<Vec<u8>> = layers.iter().map(|(content, _)| content.as_bytes().to_vec()).collect();
     let mut image = image(CONFIG, &blobs, false);
     let mut manifest: serde_json::Value = serde_json::from_slice(&image.manifest).unwrap();

@@ -13,10 +13,10 @@ use transom_oci::testing::{Server, client};
 use transom_packages::Digest;
 use transom_packages::trust::{Authority, Policy, SignatureVerifier, decide};
 
-pub const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-pub const LATER: i64 = SIGNED_AT + 60;
+pub(crate) const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+pub(crate) const LATER: i64 = SIGNED_AT + 60;
 
-pub fn digest() -> Digest {
+pub(crate) fn digest() -> Digest {
     Digest::of(b"image")
 }
 
@@ -25,7 +25,7 @@ fn payload(of: &Digest) -> String {
 }
 
 /// A signature with all that comes with it, as cosign stores it.
-pub struct Signature {
+pub(crate) struct Signature {
     payload: String,
     signature: Vec<u8>,
     certificate: Option<String>,
@@ -35,7 +35,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    pub fn layer(&self) -> (String, Value) {
+    pub(crate) fn layer(&self) -> (String, Value) {
         let mut annotations = json!({"dev.cosignproject.cosign/signature": base64(&self.signature)});
         for (name, value) in [
             ("dev.sigstore.cosign/certificate", &self.certificate),
@@ -62,7 +62,7 @@ fn hashedrekord(payload: &str, signature: &[u8], certificate: &str) -> Value {
 }
 
 /// A signature of the image, logged a minute after its certificate was issued.
-pub fn signed(sigstore: &Sigstore, leaf: &Leaf) -> Signature {
+pub(crate) fn signed(sigstore: &Sigstore, leaf: &Leaf) -> Signature {
     signed_at(sigstore, leaf, LATER)
 }
 
@@ -79,16 +79,16 @@ fn signed_by(sigstore: &Sigstore, certified: &Certified, at: i64) -> Signature {
     Signature { payload, signature, certificate, chain: None, entry, timestamp: None }
 }
 
-pub fn identities() -> Value {
+pub(crate) fn identities() -> Value {
     json!([{"issuer": ISSUER, "subject": SUBJECT}])
 }
 
-pub fn keyless(identities: &Value) -> Value {
+pub(crate) fn keyless(identities: &Value) -> Value {
     json!({"name": "ci", "keyless": {"identities": identities}})
 }
 
 /// What an authority says about an image with such layers at the tag of its signatures or attestations.
-pub async fn verdict_of(
+pub(crate) async fn verdict_of(
     root: Option<&Value>,
     authority: &Value,
     kind: &str,
@@ -100,7 +100,7 @@ pub async fn verdict_of(
     judged(&server, root, authority, &digest).await
 }
 
-pub async fn judged(
+pub(crate) async fn judged(
     server: &Server,
     root: Option<&Value>,
     authority: &Value,

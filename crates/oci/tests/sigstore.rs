@@ -12,24 +12,24 @@ use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// 2026-01-02T03:04:05Z, when signatures are made.
-pub const SIGNED_AT: i64 = 1_767_323_045;
-pub const SUBJECT: &str = "dev@example.org";
-pub const ISSUER: &str = "https://issuer.example.org";
+pub(crate) const SIGNED_AT: i64 = 1_767_323_045;
+pub(crate) const SUBJECT: &str = "dev@example.org";
+pub(crate) const ISSUER: &str = "https://issuer.example.org";
 
-pub fn base64(bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-pub fn hex(bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub fn sha256(bytes: impl AsRef<[u8]>) -> Vec<u8> {
+pub(crate) fn sha256(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     Sha256::digest(bytes).to_vec()
 }
 
 /// A value in DER.
-pub fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let mut bytes = vec![tag];
     match length {
@@ -44,7 +44,7 @@ pub fn der(tag: u8, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub struct Sigstore {
+pub(crate) struct Sigstore {
     root: CertifiedIssuer<'static, KeyPair>,
     pub fulcio: CertifiedIssuer<'static, KeyPair>,
     pub stamper: (Vec<u8>, KeyPair),
@@ -53,7 +53,7 @@ pub struct Sigstore {
 }
 
 /// What a certificate is to be like.
-pub struct Leaf {
+pub(crate) struct Leaf {
     pub subject: SanType,
     pub issuer: Option<&'static str>,
     pub usage: ExtendedKeyUsagePurpose,
@@ -64,7 +64,7 @@ pub struct Leaf {
 }
 
 /// Which timestamps (SCT) of a log of certificates are in a certificate.
-pub enum Timestamps {
+pub(crate) enum Timestamps {
     Right,
     None,
     /// By another log.
@@ -91,13 +91,13 @@ impl Default for Leaf {
 }
 
 /// A certificate and its key.
-pub struct Certified {
+pub(crate) struct Certified {
     pub der: Vec<u8>,
     pub key: KeyPair,
 }
 
 impl Certified {
-    pub fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", base64(&self.der))
     }
 }
@@ -116,7 +116,7 @@ fn authority(name: &str) -> CertificateParams {
 }
 
 impl Sigstore {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = CertifiedIssuer::self_signed(authority("root"), key()).unwrap();
         let mut params = authority("fulcio");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
@@ -130,7 +130,7 @@ impl Sigstore {
     }
 
     /// `trusted_root.json`
-    pub fn trust_root(&self) -> Value {
+    pub(crate) fn trust_root(&self) -> Value {
         let valid = json!({"start": "2025-06-01T00:00:00Z"});
         let log = |key: &KeyPair| {
             let spki = key.subject_public_key_info();
@@ -154,7 +154,7 @@ impl Sigstore {
     }
 
     /// Issues a certificate.
-    pub fn issue(&self, leaf: &Leaf) -> Certified {
+    pub(crate) fn issue(&self, leaf: &Leaf) -> Certified {
         let key = key();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -222,12 +222,12 @@ impl Sigstore {
     }
 
     /// The annotation of cosign with an entry of the log.
-    pub fn entry(&self, body: &Value, at: i64) -> Value {
+    pub(crate) fn entry(&self, body: &Value, at: i64) -> Value {
         Self::entry_by(&self.log, body, at)
     }
 
     /// An entry that any key signed.
-    pub fn entry_by(log: &KeyPair, body: &Value, at: i64) -> Value {
+    pub(crate) fn entry_by(log: &KeyPair, body: &Value, at: i64) -> Value {
         let (body, id) = (base64(body.to_string()), hex(sha256(log.subject_public_key_info())));
         let promised = format!(r#"{{"body":"{body}","integratedTime":{at},"logID":"{id}","logIndex":42}}"#);
         let promise = base64(log.sign(promised.as_bytes()).unwrap());
@@ -236,12 +236,12 @@ impl Sigstore {
     }
 
     /// A timestamp of RFC 3161.
-    pub fn timestamp(&self, signature: &[u8], time: &str) -> Vec<u8> {
+    pub(crate) fn timestamp(&self, signature: &[u8], time: &str) -> Vec<u8> {
         Self::timestamp_by(&self.stamper.1, signature, time)
     }
 
     /// A timestamp that any key signed.
-    pub fn timestamp_by(stamper: &KeyPair, signature: &[u8], time: &str) -> Vec<u8> {
+    pub(crate) fn timestamp_by(stamper: &KeyPair, signature: &[u8], time: &str) -> Vec<u8> {
         let oid = |bytes: &[u8]| der(6, bytes);
         let sha256_oid = der(0x30, &oid(&[0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1]));
         let info_oid = oid(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 16, 1, 4]);

@@ -16,7 +16,7 @@ use transom_function::{
 use transom_runner::{Endpoint, Options, Reason, Router, Tls};
 
 /// Does what its input says.
-pub struct Actor;
+pub(crate) struct Actor;
 
 #[expect(clippy::panic, reason = "the runner must survive a function that panics")]
 #[async_trait]
@@ -35,18 +35,18 @@ impl Function for Actor {
     }
 }
 
-pub fn request(action: &str) -> RunFunctionRequest {
+pub(crate) fn request(action: &str) -> RunFunctionRequest {
     RequestBuilder::new(json!({"kind": "XR"}))
         .input(json!({ "do": action }))
         .desired("a", json!({"spec": {"count": 3}}))
         .build()
 }
 
-pub fn step(function: &str) -> StepRef<'_> {
+pub(crate) fn step(function: &str) -> StepRef<'_> {
     StepRef { name: "step", index: 0, iteration: 0, function }
 }
 
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options {
         deadline: Some(Duration::from_millis(500)),
         wait_for_start: Duration::from_millis(100),

@@ -11,13 +11,13 @@ use transom_schema::own;
 
 /// A decoded body, and the complaints of a strict decoder about it.
 #[derive(Default)]
-pub struct Decoded {
+pub(crate) struct Decoded {
     pub value: Value,
     pub duplicates: Vec<String>,
 }
 
 /// Bytes → an object, whatever the encoding. Where it is not decoded into a known type, it must name its kind.
-pub fn object(
+pub(crate) fn object(
     resource: &Resource,
     body: &[u8],
     ty: BodyType,
@@ -59,7 +59,7 @@ fn missing_kind(body: &str) -> String {
 }
 
 /// Bytes → value, whatever the encoding. `kind` is the kind that the endpoint accepts, for errors.
-pub fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
+pub(crate) fn value(body: &[u8], ty: BodyType, kind: &str) -> Result<Decoded, Status> {
     match ty {
         BodyType::Json => {
             let d = json::decode(body).map_err(|e| {
@@ -102,7 +102,7 @@ fn envelope(value: Value, duplicates: Vec<String>, body: &[u8], kind: &str) -> R
 const ENVELOPE: &str = "{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
 /// YAML holds JSON too, and the apply patch type is mostly sent as JSON: try that first, it is faster.
-pub fn yaml_value(body: &[u8]) -> Result<Decoded, Status> {
+pub(crate) fn yaml_value(body: &[u8]) -> Result<Decoded, Status> {
     yaml_document(body).map_err(|e| {
         Status::bad_request(format!("error decoding YAML: error converting YAML to JSON: yaml: {e}"))
     })
@@ -141,7 +141,7 @@ fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
 /// Brings a decoded body into served form, or fails when the client asked for strictness. Warnings are sent to
 /// the client whether or not the request succeeds. `json` is the body where it was one: a strict decoder complains in its
 /// order.
-pub fn normalize(
+pub(crate) fn normalize(
     resource: &Resource,
     decoded: &mut Decoded,
     json: &[u8],
@@ -181,7 +181,7 @@ pub fn normalize(
 
 /// The strategy's normalisation, keeping a client's request to reset managedFields: a list with an empty entry, and
 /// for types that distinguish it from an absent list, an empty one.
-pub fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
+pub(crate) fn shape(resource: &Resource, value: &mut Value) -> Result<Vec<String>, String> {
     let given = value["metadata"].get("managedFields");
     let empty = given.and_then(Value::as_array).is_some_and(Vec::is_empty);
     let resets = own::managers::is_reset(given) && (resource.strategy.is_typed() || !empty);
@@ -213,7 +213,7 @@ fn complaints(duplicates: &[String], unknown: &[String], validation: FieldValida
 }
 
 /// What to do about duplicate and unknown fields: warnings, or an error when the client asked for strictness.
-pub fn judge(
+pub(crate) fn judge(
     resource: &Resource,
     duplicates: &[String],
     unknown: &[String],
@@ -239,7 +239,7 @@ fn report(
 }
 
 /// `Widget in version "v1" cannot be handled as a Widget: …`
-pub fn handled_as(resource: &Resource, why: &str) -> String {
+pub(crate) fn handled_as(resource: &Resource, why: &str) -> String {
     let kind = &resource.names.kind;
     format!("{kind} in version {:?} cannot be handled as a {kind}: {why}", resource.version)
 }

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use transom_object::{GroupVersionResource, Status};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub(crate) enum Verb {
     Get,
     List,
     Watch,
@@ -20,7 +20,7 @@ pub enum Verb {
 
 impl Verb {
     /// The verb's name in authorization, events and messages.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
@@ -34,14 +34,14 @@ impl Verb {
         }
     }
 
-    pub fn mutates(self) -> bool {
+    pub(crate) fn mutates(self) -> bool {
         !matches!(self, Self::Get | Self::List | Self::Watch | Self::Unknown)
     }
 }
 
 /// A resource endpoint: which objects, and which subresource of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub(crate) struct Target {
     pub gvr: GroupVersionResource,
     /// Empty for cluster-scoped requests and for requests across all namespaces.
     pub namespace: String,
@@ -51,7 +51,7 @@ pub struct Target {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestInfo {
+pub(crate) enum RequestInfo {
     Resource {
         verb: Verb,
         target: Target,
@@ -62,7 +62,7 @@ pub enum RequestInfo {
 
 impl RequestInfo {
     /// `watch`: the query requests a watch; `Err` for a path that no resource can have.
-    pub fn parse(method: &Method, path: &str, watch: bool) -> Result<Self, Status> {
+    pub(crate) fn parse(method: &Method, path: &str, watch: bool) -> Result<Self, Status> {
         let segments = segments(path)?;
         let Some((group, version, rest)) = split_group_version(&segments) else {
             return Ok(Self::Other(segments));

@@ -3,8 +3,8 @@
 mod info;
 mod options;
 
-pub use info::{RequestInfo, Target, Verb};
-pub use options::{
+pub(crate) use info::{RequestInfo, Target, Verb};
+pub(crate) use options::{
     DeleteOptions, FieldValidation, ListOptions, Preconditions, Propagation, Query, VersionMatch,
     WriteOptions,
 };

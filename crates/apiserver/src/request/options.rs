@@ -7,10 +7,10 @@ use transom_object::{GroupKind, Status, meta};
 
 /// The decoded query string. Repeated keys keep their first value, as Go's `url.Values.Get` does.
 #[derive(Clone, Debug, Default)]
-pub struct Query(BTreeMap<String, String>);
+pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    pub fn parse(query: Option<&str>) -> Self {
+    pub(crate) fn parse(query: Option<&str>) -> Self {
         let mut map = BTreeMap::new();
         for (k, v) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
             map.entry(k.into_owned()).or_insert_with(|| v.into_owned());
@@ -18,20 +18,20 @@ impl Query {
         Self(map)
     }
 
-    pub fn get(&self, key: &str) -> &str {
+    pub(crate) fn get(&self, key: &str) -> &str {
         self.0.get(key).map_or("", String::as_str)
     }
 
-    pub fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
 
     /// Kubernetes' booleans in queries: absent, `0` and `false` are false, everything else is true.
-    pub fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         !matches!(self.get(key), "" | "0" | "false") || (self.has(key) && self.get(key).is_empty())
     }
 
-    pub fn seconds(&self, key: &str) -> Result<Option<u64>, Status> {
+    pub(crate) fn seconds(&self, key: &str) -> Result<Option<u64>, Status> {
         match self.get(key) {
             "" => Ok(None),
             s => s
@@ -43,14 +43,14 @@ impl Query {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VersionMatch {
+pub(crate) enum VersionMatch {
     Unset,
     Exact,
     NotOlderThan,
 }
 
 #[derive(Clone, Debug)]
-pub struct ListOptions {
+pub(crate) struct ListOptions {
     pub label_selector: String,
     pub field_selector: String,
     pub limit: usize,
@@ -63,7 +63,7 @@ pub struct ListOptions {
 }
 
 impl ListOptions {
-    pub fn parse(query: &Query, watch: bool) -> Result<Self, Status> {
+    pub(crate) fn parse(query: &Query, watch: bool) -> Result<Self, Status> {
         let limit = match query.get("limit") {
             "" => 0,
             s => s.parse::<i64>().map(|n| usize::try_from(n).unwrap_or(0)).map_err(|_| {
@@ -159,7 +159,7 @@ impl ListOptions {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldValidation {
+pub(crate) enum FieldValidation {
     Ignore,
     Warn,
     Strict,
@@ -167,7 +167,7 @@ pub enum FieldValidation {
 
 /// Options common to create, update and patch.
 #[derive(Clone, Debug)]
-pub struct WriteOptions {
+pub(crate) struct WriteOptions {
     pub dry_run: bool,
     pub field_manager: String,
     pub field_validation: FieldValidation,
@@ -176,7 +176,7 @@ pub struct WriteOptions {
 
 impl WriteOptions {
     /// `kind` is the options kind errors are about (`CreateOptions`, …); `apply` is whether it is an apply patch.
-    pub fn parse(query: &Query, kind: &str, user_agent: &str, apply: bool) -> Result<Self, Status> {
+    pub(crate) fn parse(query: &Query, kind: &str, user_agent: &str, apply: bool) -> Result<Self, Status> {
         let dry_run: Vec<&str> = Some(query.get("dryRun")).filter(|d| !d.is_empty()).into_iter().collect();
         let force = query.has("force").then(|| query.flag("force"));
         let (manager, validation) = (query.get("fieldManager"), query.get("fieldValidation"));
@@ -200,7 +200,7 @@ impl WriteOptions {
     }
 
     /// The options of a write that the server makes on its own.
-    pub fn of_manager(manager: &str) -> Self {
+    pub(crate) fn of_manager(manager: &str) -> Self {
         Self {
             dry_run: false,
             field_manager: manager.to_owned(),
@@ -210,7 +210,7 @@ impl WriteOptions {
     }
 
     /// As an object of `meta.k8s.io/v1`, for admission.
-    pub fn to_value(&self, kind: &str) -> Value {
+    pub(crate) fn to_value(&self, kind: &str) -> Value {
         let mut options = json!({
             "apiVersion": "meta.k8s.io/v1",
             "kind": kind,
@@ -236,7 +236,7 @@ fn manager_from_user_agent(user_agent: &str) -> String {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
+pub(crate) enum Propagation {
     Orphan,
     Background,
     Foreground,
@@ -253,13 +253,13 @@ impl Propagation {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Preconditions {
+pub(crate) struct Preconditions {
     pub uid: Option<String>,
     pub resource_version: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct DeleteOptions {
+pub(crate) struct DeleteOptions {
     pub propagation: Option<Propagation>,
     pub preconditions: Preconditions,
     pub dry_run: bool,
@@ -267,7 +267,7 @@ pub struct DeleteOptions {
 
 impl DeleteOptions {
     /// A body overrides the query as a whole, as upstream reads one or the other.
-    pub fn parse(query: &Query, body: Option<&Value>) -> Result<Self, Status> {
+    pub(crate) fn parse(query: &Query, body: Option<&Value>) -> Result<Self, Status> {
         let from_query;
         let source = match body {
             Some(body) => body,
@@ -294,12 +294,12 @@ impl DeleteOptions {
 
 impl DeleteOptions {
     /// The options of a deletion that the server makes on its own.
-    pub fn with_propagation(propagation: Propagation) -> Self {
+    pub(crate) fn with_propagation(propagation: Propagation) -> Self {
         Self { propagation: Some(propagation), ..Self::default() }
     }
 
     /// As an object of `meta.k8s.io/v1`, for admission.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         let mut options = json!({"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"});
         if let Some(propagation) = self.propagation {
             options["propagationPolicy"] = propagation.as_str().into();

@@ -17,7 +17,7 @@ use transom_schema::{Schema, own};
 
 /// A column of the Table representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub(crate) struct Column {
     pub name: String,
     pub ty: String,
     pub format: String,
@@ -25,7 +25,7 @@ pub struct Column {
     pub priority: i64,
 }
 
-pub trait Strategy: Send + Sync {
+pub(crate) trait Strategy: Send + Sync {
     /// Brings a decoded object into the form in which it is served: coerced, pruned, defaulted.
     /// Returns the paths of fields that the schema does not have, which are dropped.
     /// `Err` is what is wrong, with the wording of a decoder.

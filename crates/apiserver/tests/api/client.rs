@@ -1,14 +1,14 @@
 //! The client of these tests, and objects that it sends.
 
 use serde_json::{Value, json};
-pub use transom_testkit::embedded::{Client, Reply};
+pub(crate) use transom_testkit::embedded::{Client, Reply};
 
-pub fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }
 
 /// A definition of a namespaced kind of `example.org/v1` with a status and a scale.
-pub fn definition(kind: &str) -> Value {
+pub(crate) fn definition(kind: &str) -> Value {
     let singular = kind.to_lowercase();
     let count = json!({"type": "integer"});
     json!({
@@ -45,7 +45,7 @@ pub fn definition(kind: &str) -> Value {
 }
 
 /// Defines widgets. Returns where they are in the default namespace, and one of them.
-pub async fn widgets(client: &Client) -> (String, Value) {
+pub(crate) async fn widgets(client: &Client) -> (String, Value) {
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     client.post(crds, &definition("Widget")).await.expect(201);
     let widget = json!({

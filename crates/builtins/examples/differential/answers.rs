@@ -12,19 +12,19 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use transom_function::{RunFunctionRequest, RunFunctionResponse};
 
-pub const FAILED: &str = "failed";
-pub const DIED: &str = "died";
+pub(crate) const FAILED: &str = "failed";
+pub(crate) const DIED: &str = "died";
 
 /// What the genuine function answers to one question, and why ours differs if it does.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answers {
+pub(crate) struct Answers {
     pub digests: BTreeSet<String>,
     pub reason: Option<usize>,
 }
 
 /// A genuine function's answers to the questions of a seed.
 #[derive(Debug, Default, PartialEq)]
-pub struct Recording {
+pub(crate) struct Recording {
     /// The version of the genuine function.
     pub genuine: String,
     pub seed: u64,
@@ -35,7 +35,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub fn write(&self) -> String {
+    pub(crate) fn write(&self) -> String {
         let mut text =
             format!("genuine\t{}\nseed\t{}\nquestions\t{}\n", self.genuine, self.seed, self.questions);
         for reason in &self.reasons {
@@ -54,7 +54,7 @@ impl Recording {
 }
 
 /// Of an answer, or of the call that failed.
-pub fn digest(answer: Result<&RunFunctionResponse, &str>) -> String {
+pub(crate) fn digest(answer: Result<&RunFunctionResponse, &str>) -> String {
     match answer {
         Ok(response) => {
             let response = serde_json::to_value(response).unwrap_or_default();
@@ -68,15 +68,15 @@ pub fn digest(answer: Result<&RunFunctionResponse, &str>) -> String {
 
 /// Of all questions, one after the other.
 #[derive(Default)]
-pub struct QuestionDigest(Sha256);
+pub(crate) struct QuestionDigest(Sha256);
 
 impl QuestionDigest {
-    pub fn add(&mut self, request: &RunFunctionRequest) {
+    pub(crate) fn add(&mut self, request: &RunFunctionRequest) {
         self.0.update(serde_json::to_string(request).unwrap_or_default());
         self.0.update(b"\n");
     }
 
-    pub fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         hex(self.0, 8)
     }
 }

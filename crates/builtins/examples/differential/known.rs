@@ -3,7 +3,7 @@
 use regex::Regex;
 use std::path::Path;
 
-pub struct Known {
+pub(crate) struct Known {
     rows: Vec<Row>,
 }
 
@@ -14,7 +14,7 @@ struct Row {
 }
 
 impl Known {
-    pub fn read(file: Option<&Path>) -> Result<Self, super::Failure> {
+    pub(crate) fn read(file: Option<&Path>) -> Result<Self, super::Failure> {
         let text = file.map(std::fs::read_to_string).transpose()?.unwrap_or_default();
         let rows = text.lines().filter(|row| !row.is_empty() && !row.starts_with('#'));
         let rows = rows.map(|row| {
@@ -25,24 +25,24 @@ impl Known {
     }
 
     /// The reason for a difference.
-    pub fn reason(&mut self, function: &str, difference: &str) -> Option<&str> {
+    pub(crate) fn reason(&mut self, function: &str, difference: &str) -> Option<&str> {
         let described = format!("{function}: {difference}");
         let row = self.rows.iter_mut().find(|row| row.pattern.is_match(&described))?;
         row.seen += 1;
         Some(&row.reason)
     }
 
-    pub fn expects(&mut self, function: &str, difference: &str) -> bool {
+    pub(crate) fn expects(&mut self, function: &str, difference: &str) -> bool {
         self.reason(function, difference).is_some()
     }
 
     /// How many differences had a reason.
-    pub fn seen(&self) -> usize {
+    pub(crate) fn seen(&self) -> usize {
         self.rows.iter().map(|row| row.seen).sum()
     }
 
     /// The patterns for a function that nothing matched.
-    pub fn unneeded(&self, function: &str) -> Vec<&str> {
+    pub(crate) fn unneeded(&self, function: &str) -> Vec<&str> {
         let unseen = self.rows.iter().filter(|row| row.seen == 0).map(|row| row.pattern.as_str());
         unseen.filter(|pattern| pattern.starts_with(&format!("{function}:"))).collect()
     }

@@ -13,7 +13,7 @@ use transom_function::{RunFunctionRequest, RunFunctionResponse};
 /// Answers longer than this say nothing that shorter ones do not.
 const LONGEST: usize = 7_000;
 
-pub async fn write(
+pub(crate) async fn write(
     file: &Path,
     options: &Options,
     questions: Questions,
@@ -47,7 +47,7 @@ pub async fn write(
 type Outcome = Result<RunFunctionResponse, String>;
 
 /// Writes the digests of all genuine answers.
-pub async fn write_answers(
+pub(crate) async fn write_answers(
     file: &Path,
     options: &Options,
     questions: Questions,

@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use serde_json::json;
 use transom_function::RunFunctionRequest;
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let text = text(dice);
     let request = json!({"observed": {"composite": {"connectionDetails": {"k": text}}}});
     let answer = match serde_json::from_value::<RunFunctionRequest>(request) {

@@ -10,7 +10,7 @@ use transom_schema::structural::field_path::{Brackets, resolve};
 const NAMES: [&str; 13] =
     ["a", "b", "spec", "a.b", "it's", "x]y", "k[0]", "back\\slash", "é", "a b", "0", "'a'", "line\nbreak"];
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let schema = object(dice, 3, &mut 0);
     let mut path = String::new();
     along(dice, &schema, &mut path);

@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use serde_json::{Map, Value, json};
 use transom_schema::structural;
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     // Servers before 1.36 look at formats of strings alone; Go's library of 1.36 looks at all types for every version.
     let (minor, types): (u32, &[&str]) = match dice.below(4) {
         0 => (dice.one(&[0, 1, 20, 33, 34, 35]), &["string"]),

@@ -11,7 +11,7 @@ use transom_function::testing::RequestBuilder;
 /// A manifest around what a template renders.
 const MANIFEST: &str = "apiVersion: v1\nkind: T\nmetadata:\n  annotations:\n    gotemplating.fn.crossplane.io/composition-resource-name: t\nrendered: |-\n  ";
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let resource = json!({"a": {"b": {"c": "x"}, "n": null, "l": ["k"], "e": {}}, "s": "text", "f": false});
     let action = template::action(dice);
     let text = format!("{MANIFEST}<{{{{ with .observed.composite.resource }}}}{action}{{{{ end }}}}>");

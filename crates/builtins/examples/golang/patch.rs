@@ -37,7 +37,7 @@ fn merged(depth: usize) -> Schema {
     schema
 }
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let original = Value::Object(object(dice, DEPTH));
     let patch = Value::Object(change(dice, DEPTH, Some(&original)));
     let answer = match strategic_merge_patch(&original, &patch, &SCHEMA) {

@@ -22,7 +22,7 @@ const INTEGERS: [i64; 13] = [
     1_000_000_000_000_000_000,
 ];
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let (a, mut b, n) = (text(dice), text(dice), integer(dice));
     if dice.percent(10) {
         // The same amount, written differently.
@@ -40,7 +40,7 @@ fn integer(dice: &mut Dice) -> i64 {
     }
 }
 
-pub fn text(dice: &mut Dice) -> String {
+pub(crate) fn text(dice: &mut Dice) -> String {
     let mut text = dice.pick(&["", "", "", "-", "-", "+"]).to_owned();
     let limits = [
         "9223372036854775807",

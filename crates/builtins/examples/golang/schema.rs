@@ -8,7 +8,7 @@ use transom_object::field::{Error, Path};
 use transom_schema::rules::{Limits, Rules};
 use transom_schema::{normalize, structural, validate};
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let mut schema = object(dice, 3);
     let value = fitting(dice, &schema);
     if let Value::Object(fields) = &mut schema {

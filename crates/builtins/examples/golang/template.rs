@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use serde_json::{Value, json};
 use transom_gotemplate::{Functions, Limits, Options, Template};
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     // All numbers of a protobuf request are doubles.
     let data = json!({"a": {"b": {"c": "x"}, "n": null, "l": [1.0, {"k": "v"}], "e": {}}, "s": "text", "f": false, "z": 0.0, "i": 3.0});
     let text: String = (0..=dice.below(3)).map(|_| action(dice)).collect();
@@ -36,7 +36,7 @@ fn path(dice: &mut Dice) -> String {
         .collect()
 }
 
-pub fn action(dice: &mut Dice) -> String {
+pub(crate) fn action(dice: &mut Dice) -> String {
     let (one, other) = (path(dice), path(dice));
     match dice.below(8) {
         0 => format!("{{{{ if {one} }}}}yes{{{{ else }}}}no{{{{ end }}}}"),

@@ -8,7 +8,7 @@ use transom_object::GroupVersionKind;
 use transom_object::time;
 
 /// Whether an object of a kind is ready: `None` when the kind is not one of Kubernetes' own.
-pub fn is_ready(kind: &GroupVersionKind, object: &Value) -> Option<bool> {
+pub(super) fn is_ready(kind: &GroupVersionKind, object: &Value) -> Option<bool> {
     let check = match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) {
         ("", "v1", "ConfigMap" | "Secret" | "ServiceAccount" | "Namespace") => return Some(true),
         ("", "v1", "Service") => service,

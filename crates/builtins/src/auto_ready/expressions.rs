@@ -11,17 +11,17 @@ use transom_object::GroupVersionKind;
 use crate::expression;
 
 /// Expressions by `<group>_<version>_<Kind>`; the core group is empty.
-pub type Expressions = BTreeMap<String, String>;
+pub(super) type Expressions = BTreeMap<String, String>;
 
 /// The expression for a kind.
-pub fn of_kind<'a>(expressions: &'a Expressions, kind: &GroupVersionKind) -> Option<&'a str> {
+pub(super) fn of_kind<'a>(expressions: &'a Expressions, kind: &GroupVersionKind) -> Option<&'a str> {
     let key = format!("{}_{}_{}", kind.group, kind.version, kind.kind);
     expressions.get(&key).map(String::as_str)
 }
 
 /// The expressions at a path of the context. There are none where the path does not exist; values that are not
 /// strings are skipped.
-pub fn from_context(context: &Map<String, Value>, path: &str) -> Expressions {
+pub(super) fn from_context(context: &Map<String, Value>, path: &str) -> Expressions {
     let mut keys = keys(path);
     let start = keys.next().and_then(|key| context.get(key));
     let end = keys.fold(start, |here, key| here?.get(key));
@@ -37,7 +37,7 @@ fn keys(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether an expression over `object` holds, or why it cannot be evaluated.
-pub fn holds(source: &str, object: &Value) -> Result<bool, String> {
+pub(super) fn holds(source: &str, object: &Value) -> Result<bool, String> {
     let env = Env::new().with("object", Type::Dyn).outside_kubernetes();
     let program = Program::compile(source, &env)
         .map_err(|error| format!("failed to compile query: {}", expression::issues(&error)))?;

@@ -17,7 +17,7 @@ use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{conditioned, desired, input, ttl};
 
 /// The function.
-pub struct AutoReady;
+pub(crate) struct AutoReady;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -15,7 +15,7 @@ names! {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Parameters {
+pub(super) struct Parameters {
     pub cidr_func: OneOf<Calculation>,
     pub cidr_func_field: String,
     pub multi_prefix: Vec<MultiPrefix>,
@@ -40,7 +40,7 @@ pub struct Parameters {
 /// A prefix with the bits that each of its subnets extends it by.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct MultiPrefix {
+pub(super) struct MultiPrefix {
     pub prefix: String,
     pub new_bits: Vec<i64>,
     pub offset: i64,
@@ -48,7 +48,7 @@ pub struct MultiPrefix {
 
 impl MultiPrefix {
     /// The list at a field of the composite resource. Members that are none of a prefix are passed over, as are nulls.
-    pub fn list(value: &Value) -> Option<Vec<Self>> {
+    pub(super) fn list(value: &Value) -> Option<Vec<Self>> {
         let items = match value {
             Value::Null => return Some(Vec::new()),
             value => value.as_array()?,
@@ -71,7 +71,7 @@ impl MultiPrefix {
 }
 
 /// A list of integers, or the error of Go's decoder.
-pub fn integers(value: &Value) -> Result<Vec<i64>, String> {
+pub(super) fn integers(value: &Value) -> Result<Vec<i64>, String> {
     let mismatch = |value: &Value, wanted: &str| {
         let found = match value {
             Value::Number(number) if wanted == "int" => format!("number {number}"),
@@ -96,7 +96,7 @@ pub fn integers(value: &Value) -> Result<Vec<i64>, String> {
 
 impl Parameters {
     /// Refuses parameters that are missing, given twice or of no use.
-    pub fn validate(&self, sources: &Sources<'_>) -> Result<(), String> {
+    pub(super) fn validate(&self, sources: &Sources<'_>) -> Result<(), String> {
         let function = self
             .function(sources)
             .map_err(|_| format!("cannot get cidrFunc at cidrFuncField {}", self.cidr_func_field))?;
@@ -116,7 +116,7 @@ impl Parameters {
     }
 
     /// Which calculation to do.
-    pub fn function<'a>(&'a self, sources: &Sources<'a>) -> Result<&'a str, String> {
+    pub(super) fn function<'a>(&'a self, sources: &Sources<'a>) -> Result<&'a str, String> {
         if self.cidr_func_field.is_empty() {
             Ok(&self.cidr_func)
         } else {
@@ -237,7 +237,7 @@ impl Parameters {
     }
 
     /// The prefixes of a loop over several.
-    pub fn prefixes(&self, sources: &Sources<'_>) -> Result<Vec<MultiPrefix>, String> {
+    pub(super) fn prefixes(&self, sources: &Sources<'_>) -> Result<Vec<MultiPrefix>, String> {
         if self.multi_prefix_field.is_empty() {
             return Ok(self.multi_prefix.clone());
         }

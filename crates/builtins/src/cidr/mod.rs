@@ -18,7 +18,7 @@ use crate::strict;
 const MAX_NETWORKS: i64 = 65_536;
 
 /// The function.
-pub struct Cidr;
+pub(crate) struct Cidr;
 
 impl Builtin for Cidr {
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {

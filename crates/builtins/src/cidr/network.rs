@@ -9,7 +9,7 @@ const MAX_NEW_BITS: i64 = 32;
 
 /// A network. Its address has no bit set beyond its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub(super) struct Network {
     address: u128,
     length: u32,
     /// 32 or 128.
@@ -27,7 +27,7 @@ impl fmt::Display for Network {
 
 impl Network {
     /// Reads `10.0.0.0/8`. Bits beyond the length are ignored.
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (address, length) = text.split_once('/')?;
         if length.is_empty() || !length.bytes().all(|digit| digit.is_ascii_digit()) {
             return None;
@@ -62,13 +62,13 @@ impl Network {
         }
     }
 
-    pub fn netmask(self) -> String {
+    pub(super) fn netmask(self) -> String {
         let all = u128::MAX >> (128 - self.bits);
         self.ip_address(all & !self.highest_host()).to_string()
     }
 
     /// The address of a host; negative numbers count from the end.
-    pub fn host(self, number: i64) -> Result<String, String> {
+    pub(super) fn host(self, number: i64) -> Result<String, String> {
         let highest = self.highest_host();
         let distance = u128::from(if number < 0 { number.unsigned_abs() - 1 } else { number.unsigned_abs() });
         if distance > highest {
@@ -79,7 +79,7 @@ impl Network {
     }
 
     /// The subnet of a number when the prefix is extended by some bits.
-    pub fn subnet(self, new_bits: i64, number: i64) -> Result<Self, String> {
+    pub(super) fn subnet(self, new_bits: i64, number: i64) -> Result<Self, String> {
         let length = u32::try_from(new_bits).ok().and_then(|new| self.length.checked_add(new));
         let Some(length) = length.filter(|length| *length <= self.bits) else {
             return Err(format!(
@@ -98,7 +98,7 @@ impl Network {
     }
 
     /// Consecutive subnets, each of a prefix extended by some bits.
-    pub fn subnets(self, new_bits: &[i64]) -> Result<Vec<Self>, String> {
+    pub(super) fn subnets(self, new_bits: &[i64]) -> Result<Vec<Self>, String> {
         let mut subnets = Vec::with_capacity(new_bits.len());
         // The last address taken. A network at the very start of all addresses has none before it, and the original
         // then finds no room.

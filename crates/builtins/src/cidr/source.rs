@@ -8,40 +8,40 @@ use transom_object::fieldpath;
 use super::input::integers;
 
 /// The objects that fields are read from.
-pub struct Sources<'a> {
+pub(super) struct Sources<'a> {
     composite: &'a Resource,
     response: &'a RunFunctionResponse,
 }
 
 impl<'a> Sources<'a> {
     /// The observed state is still the request's; the rest has moved to the response.
-    pub fn new(request: &'a RunFunctionRequest, response: &'a RunFunctionResponse) -> Self {
+    pub(super) fn new(request: &'a RunFunctionRequest, response: &'a RunFunctionResponse) -> Self {
         Self { composite: request.observed_composite(), response }
     }
 
     /// The kind of the composite resource, which messages name.
-    pub fn kind(&self) -> &'a str {
+    pub(super) fn kind(&self) -> &'a str {
         self.composite.get_str("kind").unwrap_or_default()
     }
 
-    pub fn value(&self, path: &str) -> Result<&'a Value, String> {
+    pub(super) fn value(&self, path: &str) -> Result<&'a Value, String> {
         self.composite.get(path).map_err(|error| error.to_string())
     }
 
-    pub fn text(&self, path: &str) -> Result<&'a str, String> {
+    pub(super) fn text(&self, path: &str) -> Result<&'a str, String> {
         self.composite.get_str(path).map_err(|error| error.to_string())
     }
 
-    pub fn integer(&self, path: &str) -> Result<i64, String> {
+    pub(super) fn integer(&self, path: &str) -> Result<i64, String> {
         fieldpath::get_integer(self.composite.object(), path).map_err(|error| error.to_string())
     }
 
-    pub fn integers(&self, path: &str) -> Result<Vec<i64>, String> {
+    pub(super) fn integers(&self, path: &str) -> Result<Vec<i64>, String> {
         integers(self.value(path)?)
     }
 
     /// The number of texts in the list at a path.
-    pub fn count(&self, path: &str) -> Result<usize, String> {
+    pub(super) fn count(&self, path: &str) -> Result<usize, String> {
         match self.value(path)? {
             Value::Null => Ok(0),
             Value::Array(items) if items.iter().all(|item| item.is_string() || item.is_null()) => {
@@ -53,7 +53,7 @@ impl<'a> Sources<'a> {
 
     /// The prefix at a field, which may begin with `desired.composite.resource.`, `desired.resources.<name>.resource.`
     /// or `context.`.
-    pub fn prefix(&self, field: &str) -> Result<String, String> {
+    pub(super) fn prefix(&self, field: &str) -> Result<String, String> {
         if let Some(rest) = field.strip_prefix("context.") {
             return self.in_context(rest);
         }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// The fields of a message, and what they hold.
-pub struct Shape(&'static [(&'static str, Holds)]);
+pub(super) struct Shape(&'static [(&'static str, Holds)]);
 
 enum Holds {
     One(&'static Shape),
@@ -17,7 +17,7 @@ enum Holds {
 }
 
 /// `RunFunctionResponse`.
-pub const RESPONSE: Shape = Shape(&[
+pub(super) const RESPONSE: Shape = Shape(&[
     ("meta", Holds::One(&META)),
     ("desired", Holds::One(&STATE)),
     ("results", Holds::List(&RESULT)),
@@ -68,7 +68,7 @@ const TYPE: Shape =
     Shape(&[("apiVersion", Holds::Plain), ("api_version", Holds::Plain), ("kind", Holds::Plain)]);
 
 /// A message without the fields that are null.
-pub fn tidied(shape: &Shape, message: Value) -> Result<Value, String> {
+pub(super) fn tidied(shape: &Shape, message: Value) -> Result<Value, String> {
     let Value::Object(mut fields) = message else { return Err(unexpected(&message)) };
     let holds = |name: &str| shape.0.iter().find(|(field, _)| *field == name).map(|(_, holds)| holds);
     // An unknown field is an error even if it is null.

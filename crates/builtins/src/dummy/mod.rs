@@ -11,7 +11,7 @@ use crate::input;
 use crate::review::{self, Builtin, Review, Unsupported};
 
 /// The function.
-pub struct Dummy;
+pub(crate) struct Dummy;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -3,7 +3,7 @@
 //! A first call only returns which configs are required; once they are there, their data is merged: later entries of
 //! the input over earlier ones, all of them over the environment of earlier steps, that over the default data.
 
-pub mod native;
+pub(crate) mod native;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ names! {
 }
 
 /// The function.
-pub struct EnvironmentConfigs;
+pub(crate) struct EnvironmentConfigs;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -9,7 +9,7 @@ use crate::input;
 
 /// Makes the environment that a Composition describes, which is its input: default data, EnvironmentConfigs and policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Environment;
+pub(crate) struct Environment;
 
 #[async_trait]
 impl Function for Environment {

@@ -18,7 +18,7 @@ use crate::selection::{self, LabelMatcher, Policy, Reference, SourceType};
 const CONTEXT_KEY: &str = "apiextensions.crossplane.io/extra-resources";
 
 /// The function.
-pub struct ExtraResources;
+pub(crate) struct ExtraResources;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -10,7 +10,7 @@ const MAX_TEMPLATES: usize = 512;
 const MAX_TEXT_BYTES: usize = 8 << 20;
 
 #[derive(Debug, Default)]
-pub struct Cache(Mutex<Kept>);
+pub(super) struct Cache(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -37,7 +37,7 @@ struct Entry {
 
 impl Cache {
     /// The template of a text: parsed before, or now.
-    pub fn parse(
+    pub(super) fn parse(
         &self,
         text: &str,
         mut options: Options,

@@ -25,7 +25,7 @@ const TAGS: &[(&str, bool)] = &[
 /// A condition of a resource; the target is read only where a template sets conditions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Condition {
+pub(super) struct Condition {
     r#type: Option<String>,
     status: Option<String>,
     last_transition_time: Option<String>,
@@ -47,7 +47,7 @@ impl Condition {
     }
 
     /// The conditions in a resource's status; `None` when it cannot be read as one.
-    pub fn list_in_status(status: &Value) -> Option<Vec<Self>> {
+    pub(super) fn list_in_status(status: &Value) -> Option<Vec<Self>> {
         match serde_json::Value::try_from(status).ok()? {
             Json::Null => Some(Vec::new()),
             Json::Object(mut fields) => Self::list(&fields.remove("conditions").unwrap_or_default()).ok(),
@@ -56,7 +56,7 @@ impl Condition {
     }
 
     /// The condition of a type, or one of which nothing is known.
-    pub fn of_type(conditions: Vec<Self>, kind: &str) -> Self {
+    pub(super) fn of_type(conditions: Vec<Self>, kind: &str) -> Self {
         let found =
             conditions.into_iter().find(|condition| condition.r#type.as_deref().unwrap_or("") == kind);
         let unknown =
@@ -65,7 +65,7 @@ impl Condition {
     }
 
     /// The condition as templates see it: a struct with fields such as `.Status` and `.LastTransitionTime`.
-    pub fn into_value(self) -> Value {
+    pub(super) fn into_value(self) -> Value {
         let text = |text: Option<String>| Value::str(text.unwrap_or_default());
         let time = Value::embedded_time("v1.Time", self.last_transition_time.as_deref());
         let fields = vec![
@@ -85,7 +85,7 @@ impl Condition {
 }
 
 /// Sets the conditions a `ClaimConditions` document lists, up to the first that is reserved.
-pub fn set(response: &mut RunFunctionResponse, conditions: &Json) -> Result<(), String> {
+pub(super) fn set(response: &mut RunFunctionResponse, conditions: &Json) -> Result<(), String> {
     let conditions = Condition::list(conditions).map_err(|problem| {
         let found = kind_of(conditions);
         let problem = match conditions {

@@ -12,7 +12,7 @@ use transom_gotemplate::{Key, Map, MapType, Value};
 use std::collections::BTreeMap;
 
 /// The request as the template's dot.
-pub fn of(request: &RunFunctionRequest) -> Value {
+pub(super) fn of(request: &RunFunctionRequest) -> Value {
     let mut dot = Fields::default();
     if let Some(meta) = &request.meta {
         let mut fields = Fields::default();
@@ -151,7 +151,7 @@ const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// A double on the wire, printed and read back as the original does it: what prints without point and exponent and
 /// fits 64 bits is an integer. Large ones print the digits that tell them apart, then zeros.
-pub fn number(float: f64) -> Value {
+pub(super) fn number(float: f64) -> Value {
     if float.fract() == 0.0
         && float.abs() < 1e19
         && let Ok(integer) = float.to_string().parse()

@@ -17,7 +17,7 @@ use super::requirements::{self, Document};
 use crate::ttl;
 
 /// The annotation that names a composed resource.
-pub const RESOURCE_NAME: &str = "gotemplating.fn.crossplane.io/composition-resource-name";
+pub(super) const RESOURCE_NAME: &str = "gotemplating.fn.crossplane.io/composition-resource-name";
 /// The annotation with the readiness of a resource.
 const READY: &str = "gotemplating.fn.crossplane.io/ready";
 /// The annotation on the composite resource with the TTL of a response.
@@ -25,10 +25,10 @@ const TTL: &str = "gotemplating.fn.crossplane.io/ttl";
 /// The version of the function's own kinds.
 const META: &str = "meta.gotemplating.fn.crossplane.io/v1alpha1";
 /// The context key under which required resources travel to later steps.
-pub const EXTRA_RESOURCES: &str = "apiextensions.crossplane.io/extra-resources";
+pub(super) const EXTRA_RESOURCES: &str = "apiextensions.crossplane.io/extra-resources";
 
 /// Moves what earlier steps want, and their context, into the answer.
-pub fn pass_on(request: &mut RunFunctionRequest, response: &mut RunFunctionResponse) {
+pub(super) fn pass_on(request: &mut RunFunctionRequest, response: &mut RunFunctionResponse) {
     if let Some(desired) = request.desired.take() {
         response.desired = Some(desired);
     }
@@ -38,7 +38,7 @@ pub fn pass_on(request: &mut RunFunctionRequest, response: &mut RunFunctionRespo
 }
 
 /// Makes the answer that the manifests describe.
-pub fn apply(
+pub(super) fn apply(
     manifests: Vec<Manifest>,
     request: &mut RunFunctionRequest,
     response: &mut RunFunctionResponse,

@@ -10,13 +10,13 @@ const EXCERPT_BYTES: usize = 120;
 const EXCERPT_BYTES_BEFORE: usize = 60;
 
 /// The data of a template that is not there in every reconcile.
-pub struct Absent {
+pub(super) struct Absent {
     /// Nothing has been composed yet.
     pub observed_resources: bool,
 }
 
 /// The error with the line it is about.
-pub fn show(error: &Error, source: &Source, absent: &Absent) -> String {
+pub(super) fn show(error: &Error, source: &Source, absent: &Absent) -> String {
     let mut shown = error.to_string();
     let line = error.line;
     let Some(text) = line.checked_sub(1).and_then(|index| source.text.split('\n').nth(index)) else {
@@ -59,7 +59,7 @@ fn place(text: &str, column: usize, cause: &Cause) -> usize {
 }
 
 /// A message short enough for events and conditions: the middle of a longer one is left out.
-pub fn bounded(message: String) -> String {
+pub(super) fn bounded(message: String) -> String {
     const MAX_MESSAGE_BYTES: usize = 8 << 10;
     const KEPT_END_BYTES: usize = 2 << 10;
     if message.len() <= MAX_MESSAGE_BYTES {
@@ -71,7 +71,7 @@ pub fn bounded(message: String) -> String {
 }
 
 /// One line of a text under its number, with a caret and a remark below a byte of it.
-pub fn excerpt(text: &str, line: usize, column: Option<usize>, remark: &str) -> String {
+pub(super) fn excerpt(text: &str, line: usize, column: Option<usize>, remark: &str) -> String {
     let text = text.trim_end();
     let column = column.map(|column| boundary(text, column));
     let start = column.map_or(0, |column| boundary(text, column.saturating_sub(EXCERPT_BYTES_BEFORE)));

@@ -26,7 +26,7 @@ const MAX_DEPTH: usize = 512;
 type Result<T> = std::result::Result<T, CallError>;
 
 /// The functions, with the clock and the randomness all functions see.
-pub fn functions(context: Arc<dyn Context>) -> Functions {
+pub(super) fn functions(context: Arc<dyn Context>) -> Functions {
     const DATA_AND_NAME: &[Type] = &[Type::Map, Type::Str];
     let mut functions = Functions::default().with_context(context);
     functions.register_variadic("randomChoice", &[Type::Str], |env, choices| {

@@ -15,7 +15,7 @@ names! {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Input {
+pub(super) struct Input {
     delims: Option<Delimiters>,
     /// Empty when there is none.
     pub source: OneOf<Sources>,
@@ -36,32 +36,32 @@ struct Delimiters {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Inline {
+pub(super) struct Inline {
     pub template: String,
     pub templates: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct FileSystem {
+pub(super) struct FileSystem {
     pub dir_path: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Environment {
+pub(super) struct Environment {
     pub key: String,
 }
 
 impl Input {
     /// The input of a request; empty when the request has none.
-    pub fn read(request: &RunFunctionRequest) -> Result<Self, String> {
+    pub(super) fn read(request: &RunFunctionRequest) -> Result<Self, String> {
         strict::input(request, "v1beta1.GoTemplate")
             .map_err(|problem| format!("cannot get Function input from *v1.RunFunctionRequest: {problem}"))
     }
 
     /// The delimiters, which count only together.
-    pub fn delimiters(&self) -> Option<(&str, &str)> {
+    pub(super) fn delimiters(&self) -> Option<(&str, &str)> {
         let delimiters = self.delims.as_ref()?;
         Some((delimiters.left.as_deref()?, delimiters.right.as_deref()?))
     }

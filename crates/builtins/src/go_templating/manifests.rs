@@ -24,13 +24,13 @@ const VALUE_WEIGHT_BYTES: usize = 128;
 
 /// An object a template rendered; it has a kind.
 #[derive(Debug)]
-pub struct Manifest {
+pub(super) struct Manifest {
     pub object: Map<String, Value>,
 }
 
 /// Why a text cannot be read as manifests.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Problem {
+pub(super) enum Problem {
     /// It cannot be read.
     Text(String),
     /// It can, but annotations in it are not texts.
@@ -47,16 +47,16 @@ fn is_version(api_version: &str) -> bool {
 }
 
 impl Manifest {
-    pub fn api_version(&self) -> &str {
+    pub(super) fn api_version(&self) -> &str {
         text(&self.object, "apiVersion")
     }
 
-    pub fn kind(&self) -> &str {
+    pub(super) fn kind(&self) -> &str {
         text(&self.object, "kind")
     }
 
     /// Removes an annotation. The last one leaves an empty map behind.
-    pub fn take_annotation(&mut self, name: &str) -> Option<String> {
+    pub(super) fn take_annotation(&mut self, name: &str) -> Option<String> {
         let annotations = self.object.get_mut("metadata")?.get_mut("annotations")?.as_object_mut()?;
         match annotations.remove(name)? {
             Value::String(value) => Some(value),
@@ -64,7 +64,7 @@ impl Manifest {
         }
     }
 
-    pub fn into_resource(self) -> Resource {
+    pub(super) fn into_resource(self) -> Resource {
         Resource { resource: Some(Struct::from(self.object)), ..Resource::default() }
     }
 
@@ -124,7 +124,7 @@ impl Manifest {
 }
 
 /// Reads all manifests of a text.
-pub fn read(rendered: &str) -> Result<Vec<Manifest>, Problem> {
+pub(super) fn read(rendered: &str) -> Result<Vec<Manifest>, Problem> {
     let mut stream = Stream { manifests: Vec::new(), weight: 0, places: Places::new(rendered) };
     let head = rendered.char_indices().find(|(_, letter)| !letter.is_whitespace());
     let rest = match head {

@@ -22,7 +22,7 @@ struct Requirement {
 
 /// Which kind of document requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Document {
+pub(super) enum Document {
     /// For every control plane: also written where older ones look, unless namespaced. The original forgets the
     /// namespace when labels select.
     ExtraResources,
@@ -56,7 +56,11 @@ impl Requirement {
 }
 
 /// Adds what a document requires.
-pub fn add(requirements: &mut Requirements, document: Document, required: &Value) -> Result<(), String> {
+pub(super) fn add(
+    requirements: &mut Requirements,
+    document: Document,
+    required: &Value,
+) -> Result<(), String> {
     let required =
         Option::<BTreeMap<String, Option<Requirement>>>::deserialize(required).map_err(|problem| {
             format!(
@@ -78,7 +82,7 @@ pub fn add(requirements: &mut Requirements, document: Document, required: &Value
 }
 
 /// Resources that were found, as the context holds them: names as the protocol's file has them, not as its JSON.
-pub fn found(resources: &BTreeMap<String, Resources>) -> Map<String, Value> {
+pub(super) fn found(resources: &BTreeMap<String, Resources>) -> Map<String, Value> {
     let group = |(name, resources): (&String, &Resources)| {
         let items: Vec<Value> = resources.items.iter().map(item).collect();
         (name.clone(), if items.is_empty() { json!({}) } else { json!({ "items": items }) })

@@ -19,7 +19,7 @@ const MAX_FOLDER_FILES: usize = 4096;
 
 /// The text of a template, and the parts it was joined from.
 #[derive(Debug)]
-pub struct Source {
+pub(super) struct Source {
     pub text: String,
     parts: Vec<Part>,
 }
@@ -32,7 +32,7 @@ struct Part {
 }
 
 impl Source {
-    pub fn find(
+    pub(super) fn find(
         input: &Input,
         request: &RunFunctionRequest,
         files: &Files,
@@ -98,7 +98,7 @@ impl Source {
     }
 
     /// The part a line belongs to, and which line of that part it is.
-    pub fn part(&self, line: usize) -> Option<(&str, usize)> {
+    pub(super) fn part(&self, line: usize) -> Option<(&str, usize)> {
         let part = self.parts.iter().rev().find(|part| part.first_line <= line)?;
         Some((&part.name, line - part.first_line + 1))
     }
@@ -130,12 +130,12 @@ impl Joined {
 
 /// The files templates may be read from: those of the process, or only those below a folder.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(super) struct Files {
     root: Option<PathBuf>,
 }
 
 impl Files {
-    pub fn below(root: PathBuf) -> Self {
+    pub(super) fn below(root: PathBuf) -> Self {
         Self { root: Some(root) }
     }
 

@@ -14,10 +14,10 @@ use super::input::{ConnectionDetail, ConnectionDetailType, PatchType, SecretRef}
 use super::patches::Patcher;
 use super::validate;
 
-pub type Details = BTreeMap<String, Vec<u8>>;
+pub(super) type Details = BTreeMap<String, Vec<u8>>;
 
 /// The details a composed resource gives. What is not there yet is left out; it may come.
-pub fn extract(
+pub(super) fn extract(
     observed: &Document<'_>,
     secret: &Details,
     wanted: &[ConnectionDetail],
@@ -55,12 +55,12 @@ fn field(observed: &Document<'_>, path: &str) -> Option<Vec<u8>> {
 
 /// Whether a composite resource carries connection details itself. Those of the second generation, which have a field
 /// `spec.crossplane`, do not.
-pub fn is_supported(composite: &Document<'_>) -> bool {
+pub(super) fn is_supported(composite: &Document<'_>) -> bool {
     fieldpath::get(composite.value(), "spec.crossplane").is_err()
 }
 
 /// The secret that carries the details.
-pub fn secret(
+pub(super) fn secret(
     composite: &Document<'_>,
     details: &Details,
     to: Option<&SecretRef>,
@@ -81,7 +81,7 @@ pub fn secret(
 
 /// The secret's name and namespace: from the composite resource, else from the input, else named after the composite resource;
 /// then patched.
-pub fn place(
+pub(super) fn place(
     composite: &Document<'_>,
     to: Option<&SecretRef>,
     patcher: &mut Patcher,

@@ -13,65 +13,65 @@ use transom_object::json::{encode_escaped, format_float};
 
 /// What the integral numbers of an object count as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbers {
+pub(super) enum Numbers {
     Floats,
     Integers,
 }
 
 /// An object, and what its numbers count as. It is copied when it is first written to.
 #[derive(Clone, Debug)]
-pub struct Document<'o> {
+pub(super) struct Document<'o> {
     object: Cow<'o, Value>,
     numbers: Numbers,
 }
 
 impl<'o> Document<'o> {
     /// An object; anything else counts as an empty one.
-    pub fn new(object: Value, numbers: Numbers) -> Self {
+    pub(super) fn new(object: Value, numbers: Numbers) -> Self {
         let object = if object.is_object() { object } else { Value::Object(Map::new()) };
         Self { object: Cow::Owned(object), numbers }
     }
 
     /// An object that belongs to another.
-    pub fn of(object: &'o Value, numbers: Numbers) -> Self {
+    pub(super) fn of(object: &'o Value, numbers: Numbers) -> Self {
         match object {
             Value::Object(_) => Self { object: Cow::Borrowed(object), numbers },
             _ => Self::new(Value::Null, numbers),
         }
     }
 
-    pub fn value(&self) -> &Value {
+    pub(super) fn value(&self) -> &Value {
         &self.object
     }
 
-    pub fn into_value(self) -> Value {
+    pub(super) fn into_value(self) -> Value {
         self.object.into_owned()
     }
 
-    pub fn numbers(&self) -> Numbers {
+    pub(super) fn numbers(&self) -> Numbers {
         self.numbers
     }
 
     /// The object to write to: from then on its numbers are integers.
-    pub fn write(&mut self) -> &mut Value {
+    pub(super) fn write(&mut self) -> &mut Value {
         self.numbers = Numbers::Integers;
         self.object.to_mut()
     }
 
     /// A string field at the top level; empty when it is not a string.
-    pub fn text(&self, field: &str) -> &str {
+    pub(super) fn text(&self, field: &str) -> &str {
         self.object.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Sets a text field at the top, whatever was there.
-    pub fn set_text(&mut self, field: &str, text: &str) {
+    pub(super) fn set_text(&mut self, field: &str, text: &str) {
         if let Value::Object(fields) = self.object.to_mut() {
             fields.insert(field.to_owned(), text.into());
         }
     }
 
     /// A string field of the metadata; empty when it is not a string.
-    pub fn metadata(&self, field: &str) -> &str {
+    pub(super) fn metadata(&self, field: &str) -> &str {
         self.object
             .get("metadata")
             .and_then(|metadata| metadata.get(field))
@@ -81,7 +81,7 @@ impl<'o> Document<'o> {
 
     /// Sets a text field of the metadata, or removes it when the text is empty. Metadata that is not an object is left
     /// alone.
-    pub fn set_metadata(&mut self, field: &str, text: &str) {
+    pub(super) fn set_metadata(&mut self, field: &str, text: &str) {
         let Value::Object(fields) = self.object.to_mut() else { return };
         if text.is_empty() {
             if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
@@ -100,12 +100,12 @@ impl<'o> Document<'o> {
     }
 
     /// Whether it lacks an identity altogether.
-    pub fn is_anonymous(&self) -> bool {
+    pub(super) fn is_anonymous(&self) -> bool {
         self.identity().is_none_or(|(api_version, kind)| matches!(api_version, "" | "/") && kind.is_empty())
     }
 
     /// Every object must have a kind to be decoded.
-    pub fn check_kind(&self) -> Result<(), String> {
+    pub(super) fn check_kind(&self) -> Result<(), String> {
         match self.identity() {
             Some((_, kind)) if !kind.is_empty() => Ok(()),
             _ => Err(format!("Object 'Kind' is missing in '{}'", encode_escaped(&self.object))),
@@ -114,7 +114,7 @@ impl<'o> Document<'o> {
 }
 
 /// A value as Go holds it.
-pub fn to_go(value: &Value, numbers: Numbers) -> Go {
+pub(super) fn to_go(value: &Value, numbers: Numbers) -> Go {
     match value {
         Value::Number(number) if numbers == Numbers::Floats => Go::Float(number.as_f64().unwrap_or(f64::NAN)),
         Value::Array(items) => Go::list(items.iter().map(|item| to_go(item, numbers)).collect()),
@@ -130,7 +130,7 @@ pub fn to_go(value: &Value, numbers: Numbers) -> Go {
 }
 
 /// The JSON of a value, with floats still distinct from integers. Infinities and NaN have none.
-pub fn to_json(value: &Go) -> Result<Value, String> {
+pub(super) fn to_json(value: &Go) -> Result<Value, String> {
     Ok(match value {
         Go::Bool(truth) => (*truth).into(),
         Go::Int(_, number) => (*number).into(),
@@ -164,7 +164,7 @@ fn infinity(number: f64) -> &'static str {
 }
 
 /// Bytes as Go's JSON has them: every byte that is not part of a character becomes U+FFFD.
-pub fn text_of(bytes: &[u8]) -> String {
+pub(super) fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -174,12 +174,12 @@ pub fn text_of(bytes: &[u8]) -> String {
 }
 
 /// Makes every number count as a float.
-pub fn float(value: &mut Value) {
+pub(super) fn float(value: &mut Value) {
     each_number(value, &|number| number.as_f64().and_then(Number::from_f64));
 }
 
 /// Makes integral floats the integers their text would be read back as.
-pub fn normalize(value: &mut Value) {
+pub(super) fn normalize(value: &mut Value) {
     each_number(value, &|number| {
         let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
         format_float(float).parse::<i64>().ok().map(Number::from)
@@ -200,7 +200,7 @@ fn each_number(value: &mut Value, change: &impl Fn(&Number) -> Option<Number>) {
 }
 
 /// Roughly the bytes a value takes in JSON; enough to bound how much is written.
-pub fn size(value: &Value) -> usize {
+pub(super) fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,

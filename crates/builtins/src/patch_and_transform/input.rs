@@ -18,13 +18,13 @@ macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal $(| $alias:literal)?),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum $name {
+        pub(crate) enum $name {
             $($variant,)*
             Unknown(String),
         }
 
         impl $name {
-            pub fn as_str(&self) -> &str {
+            pub(crate) fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*
                     Self::Unknown(text) => text,
@@ -186,7 +186,7 @@ named! {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Resources {
+pub(crate) struct Resources {
     pub patch_sets: Vec<PatchSet>,
     pub environment: Option<Environment>,
     pub resources: Vec<ComposedTemplate>,
@@ -196,7 +196,7 @@ pub struct Resources {
 /// Patches under a name, to be used by several resources.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct PatchSet {
+pub(crate) struct PatchSet {
     pub name: String,
     #[serde(deserialize_with = "own_patches")]
     pub patches: Vec<Patch>,
@@ -205,7 +205,7 @@ pub struct PatchSet {
 /// Patches between the composite resource and the environment.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Environment {
+pub(crate) struct Environment {
     #[serde(deserialize_with = "own_patches")]
     pub patches: Vec<Patch>,
 }
@@ -213,7 +213,7 @@ pub struct Environment {
 /// One resource to compose.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct ComposedTemplate {
+pub(crate) struct ComposedTemplate {
     pub name: String,
     /// Without it the resource is a desired resource of an earlier step.
     pub base: Option<Value>,
@@ -225,7 +225,7 @@ pub struct ComposedTemplate {
 /// Where the secret with the connection details goes, when the composite resource has none of its own.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct SecretRef {
+pub(crate) struct SecretRef {
     pub name: String,
     pub namespace: String,
     #[serde(deserialize_with = "own_patches")]
@@ -234,7 +234,7 @@ pub struct SecretRef {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Patch {
+pub(crate) struct Patch {
     #[serde(rename = "type")]
     pub kind: PatchType,
     pub from_field_path: Option<String>,
@@ -246,22 +246,22 @@ pub struct Patch {
 }
 
 impl Patch {
-    pub fn source_path(&self) -> &str {
+    pub(crate) fn source_path(&self) -> &str {
         self.from_field_path.as_deref().unwrap_or_default()
     }
 
     /// By default the path that is read from.
-    pub fn target_path(&self) -> &str {
+    pub(crate) fn target_path(&self) -> &str {
         self.to_field_path.as_deref().unwrap_or_else(|| self.source_path())
     }
 
-    pub fn is_required(&self) -> bool {
+    pub(crate) fn is_required(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == FromPolicy::Required)
     }
 
     /// Only what neither requires nor forbids a source counts as optional; that differs from not required when the
     /// policy is unknown, which validation does not see in every patch.
-    pub fn is_optional(&self) -> bool {
+    pub(crate) fn is_optional(&self) -> bool {
         self.policy.as_ref().is_none_or(|policy| policy.from_field_path == FromPolicy::Optional)
     }
 }
@@ -277,7 +277,7 @@ fn own_patches<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Patch>,
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Policy {
+pub(crate) struct Policy {
     #[serde(deserialize_with = "from_policy")]
     pub from_field_path: FromPolicy,
     pub to_field_path: Option<ToPolicy>,
@@ -295,7 +295,7 @@ fn from_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FromPolicy,
 /// One value made of several.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Combine {
+pub(crate) struct Combine {
     pub variables: Vec<CombineVariable>,
     pub strategy: CombineStrategy,
     pub string: Option<CombineString>,
@@ -303,19 +303,19 @@ pub struct Combine {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct CombineVariable {
+pub(crate) struct CombineVariable {
     pub from_field_path: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct CombineString {
+pub(crate) struct CombineString {
     pub fmt: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Transform {
+pub(crate) struct Transform {
     #[serde(rename = "type")]
     pub kind: TransformType,
     pub math: Option<Math>,
@@ -327,7 +327,7 @@ pub struct Transform {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Math {
+pub(crate) struct Math {
     #[serde(rename = "type")]
     pub kind: MathType,
     pub multiply: Option<i64>,
@@ -337,7 +337,7 @@ pub struct Math {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Match {
+pub(crate) struct Match {
     pub patterns: Vec<Pattern>,
     pub fallback_value: Option<Value>,
     pub fallback_to: FallbackTo,
@@ -345,7 +345,7 @@ pub struct Match {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     #[serde(rename = "type")]
     pub kind: PatternType,
     pub literal: Option<String>,
@@ -355,7 +355,7 @@ pub struct Pattern {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct StringTransform {
+pub(crate) struct StringTransform {
     #[serde(rename = "type")]
     pub kind: StringType,
     pub fmt: Option<String>,
@@ -368,40 +368,40 @@ pub struct StringTransform {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct StringRegexp {
+pub(crate) struct StringRegexp {
     pub r#match: String,
     pub group: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct StringJoin {
+pub(crate) struct StringJoin {
     pub separator: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct StringReplace {
+pub(crate) struct StringReplace {
     pub search: String,
     pub replace: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Convert {
+pub(crate) struct Convert {
     pub to_type: ConvertTo,
     pub format: Option<ConvertFormat>,
 }
 
 impl Convert {
-    pub fn format(&self) -> &ConvertFormat {
+    pub(crate) fn format(&self) -> &ConvertFormat {
         self.format.as_ref().unwrap_or(&ConvertFormat::None)
     }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct ConnectionDetail {
+pub(crate) struct ConnectionDetail {
     pub name: String,
     #[serde(rename = "type")]
     pub kind: ConnectionDetailType,
@@ -412,7 +412,7 @@ pub struct ConnectionDetail {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct ReadinessCheck {
+pub(crate) struct ReadinessCheck {
     #[serde(rename = "type")]
     pub kind: ReadinessCheckType,
     pub field_path: Option<String>,
@@ -423,7 +423,7 @@ pub struct ReadinessCheck {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
-pub struct MatchCondition {
+pub(crate) struct MatchCondition {
     #[serde(rename = "type")]
     pub kind: String,
     pub status: String,

@@ -7,8 +7,8 @@
 
 mod connection;
 mod document;
-pub mod input;
-pub mod native;
+pub(crate) mod input;
+pub(crate) mod native;
 mod patches;
 mod readiness;
 #[cfg(test)]
@@ -36,7 +36,7 @@ use transforms::Join;
 
 /// The function.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PatchAndTransform;
+pub(crate) struct PatchAndTransform;
 
 impl Builtin for PatchAndTransform {
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
@@ -62,7 +62,7 @@ review::function!(PatchAndTransform);
 
 /// Which of the two users of this language it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
+pub(crate) enum Profile {
     /// A step of a pipeline, with the original's quirks.
     Function,
     /// A composition of mode `Resources`: numbers are what they are, texts are joined with separators between them,
@@ -72,7 +72,7 @@ pub enum Profile {
 }
 
 /// Checks that an input makes sense.
-pub fn validate(input: &Resources) -> Result<(), Error> {
+pub(crate) fn validate(input: &Resources) -> Result<(), Error> {
     validate::resources(input, validate::Sets::Unnumbered)
         .map_err(|e| Error::fatal(format!("invalid Function input: {e}")))
 }
@@ -84,7 +84,7 @@ fn fatal(mut response: RunFunctionResponse, message: impl Into<String>) -> RunFu
 
 /// Composes resources. The desired state and the context of the earlier steps have moved from the request to the
 /// response; when something is fatal, they come back as they are.
-pub fn run(
+pub(crate) fn run(
     input: &Resources,
     request: &RunFunctionRequest,
     response: RunFunctionResponse,

@@ -13,7 +13,7 @@ use crate::strict;
 
 /// Runs the templates of a composition of mode `Resources`, which are its input.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Templates;
+pub(crate) struct Templates;
 
 #[async_trait]
 impl Function for Templates {
@@ -34,7 +34,7 @@ impl Function for Templates {
 }
 
 /// What is wrong with the templates of a composition's `spec`.
-pub fn review(spec: &Map<String, Value>) -> Review {
+pub(crate) fn review(spec: &Map<String, Value>) -> Review {
     let mut rewritten = rewritten(spec);
     // Templates need no names; those without are given one before they run.
     for template in elements(rewritten.get_mut("resources")) {

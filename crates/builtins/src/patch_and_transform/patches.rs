@@ -20,18 +20,18 @@ const MAX_WRITTEN_BYTES: usize = 256 << 20;
 
 /// Why a patch was not applied.
 #[derive(Debug)]
-pub struct PatchError {
+pub(super) struct PatchError {
     message: String,
     not_found: bool,
 }
 
 impl PatchError {
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), not_found: false }
     }
 
     /// Whether the source, or the container of a wildcard, does not exist.
-    pub fn is_not_found(&self) -> bool {
+    pub(super) fn is_not_found(&self) -> bool {
         self.not_found
     }
 
@@ -60,19 +60,19 @@ impl From<String> for PatchError {
 
 /// Applies patches, and counts what they write.
 #[derive(Debug)]
-pub struct Patcher {
+pub(super) struct Patcher {
     /// Whether strings are joined as the function does; see [`transforms`].
     pub join: transforms::Join,
     written: usize,
 }
 
 impl Patcher {
-    pub fn new(join: transforms::Join) -> Self {
+    pub(super) fn new(join: transforms::Join) -> Self {
         Self { join, written: 0 }
     }
 
     /// Applies a patch of any type between two documents.
-    pub fn apply(
+    pub(super) fn apply(
         &mut self,
         patch: &Patch,
         from: &Document<'_>,
@@ -240,7 +240,7 @@ fn combined(combine: &Combine, variables: &[Go]) -> Result<Go, PatchError> {
 }
 
 /// The patches of each resource, with those of patch sets in the place of their names.
-pub fn inlined(input: &Resources) -> Result<Vec<Vec<&Patch>>, PatchError> {
+pub(super) fn inlined(input: &Resources) -> Result<Vec<Vec<&Patch>>, PatchError> {
     if input.patch_sets.iter().flat_map(|set| &set.patches).any(|patch| patch.kind == PatchType::PatchSet) {
         return Err(PatchError::new("a patch in a PatchSet cannot be of type PatchSet"));
     }

@@ -9,7 +9,7 @@ use super::validate;
 use crate::conditioned::{condition, is_true};
 
 /// Whether all checks pass; without checks, whether the condition `Ready` is true.
-pub fn is_ready(observed: &Document<'_>, checks: &[ReadinessCheck]) -> Result<bool, String> {
+pub(super) fn is_ready(observed: &Document<'_>, checks: &[ReadinessCheck]) -> Result<bool, String> {
     if checks.is_empty() {
         return Ok(is_true(observed.value(), "Ready"));
     }

@@ -11,7 +11,7 @@ use super::input::{
     StringType, ToPolicy, Transform, TransformType,
 };
 
-pub type Checked = Result<(), Error>;
+pub(super) type Checked = Result<(), Error>;
 
 fn required(path: &Path, field: &str, detail: impl Into<String>) -> Checked {
     Err(Error::required(&path.child(field), detail))
@@ -23,14 +23,14 @@ fn invalid(path: &Path, field: &str, value: &str, detail: &str) -> Checked {
 
 /// How the path to a part of a patch set begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Sets {
+pub(super) enum Sets {
     /// At the set, whichever it is, as in the messages of the original.
     Unnumbered,
     /// At the root.
     Numbered,
 }
 
-pub fn resources(input: &Resources, sets: Sets) -> Checked {
+pub(super) fn resources(input: &Resources, sets: Sets) -> Checked {
     let root = Path::root();
     for (i, set) in input.patch_sets.iter().enumerate() {
         let path = if sets == Sets::Numbered { Path::new("patchSets").index(i) } else { Path::root() };
@@ -86,13 +86,13 @@ fn environment(environment: &Environment, path: &Path) -> Checked {
 
 /// What a patch belongs to; one message depends on it.
 #[derive(Clone, Copy, PartialEq)]
-pub enum PatchOwner {
+pub(super) enum PatchOwner {
     Resource,
     PatchSet,
     Environment,
 }
 
-pub fn patch(patch: &Patch, path: &Path, owner: PatchOwner) -> Checked {
+pub(super) fn patch(patch: &Patch, path: &Path, owner: PatchOwner) -> Checked {
     use PatchType::{
         CombineFromComposite, CombineFromEnvironment, CombineToComposite, CombineToEnvironment,
         FromComposite, FromEnvironment, PatchSet, ToComposite, ToEnvironment, Unknown,
@@ -146,7 +146,7 @@ pub fn patch(patch: &Patch, path: &Path, owner: PatchOwner) -> Checked {
     Ok(())
 }
 
-pub fn combine(combine: &Combine, path: &Path) -> Checked {
+pub(super) fn combine(combine: &Combine, path: &Path) -> Checked {
     match &combine.strategy {
         CombineStrategy::String if combine.string.is_none() => {
             return required(path, "string", "string must be set for combine strategy string");
@@ -171,7 +171,7 @@ pub fn combine(combine: &Combine, path: &Path) -> Checked {
     Ok(())
 }
 
-pub fn transform(transform: &Transform, path: &Path) -> Checked {
+pub(super) fn transform(transform: &Transform, path: &Path) -> Checked {
     let kind = transform.kind.as_str();
     let config = path.child(kind);
     let checked = match &transform.kind {
@@ -194,7 +194,7 @@ pub fn transform(transform: &Transform, path: &Path) -> Checked {
     })
 }
 
-pub fn math(math: &Math, path: &Path) -> Checked {
+pub(super) fn math(math: &Math, path: &Path) -> Checked {
     let (field, words, given) = match &math.kind {
         MathType::Multiply => ("multiply", "multiply", math.multiply),
         MathType::ClampMin => ("clampMin", "clamp min", math.clamp_min),
@@ -280,7 +280,7 @@ fn string(string: &StringTransform, path: &Path) -> Checked {
     }
 }
 
-pub fn convert(convert: &Convert, path: &Path) -> Checked {
+pub(super) fn convert(convert: &Convert, path: &Path) -> Checked {
     if let ConvertFormat::Unknown(format) = convert.format() {
         return invalid(path, "format", format, "invalid format");
     }
@@ -290,7 +290,7 @@ pub fn convert(convert: &Convert, path: &Path) -> Checked {
     }
 }
 
-pub fn connection_detail(detail: &ConnectionDetail, path: &Path) -> Checked {
+pub(super) fn connection_detail(detail: &ConnectionDetail, path: &Path) -> Checked {
     if let ConnectionDetailType::Unknown(kind) = &detail.kind {
         return match kind.as_str() {
             "" => required(path, "type", "connection detail type is required"),
@@ -316,7 +316,7 @@ pub fn connection_detail(detail: &ConnectionDetail, path: &Path) -> Checked {
     if given.is_some() { Ok(()) } else { required(path, field, words) }
 }
 
-pub fn readiness_check(check: &ReadinessCheck, path: &Path) -> Checked {
+pub(super) fn readiness_check(check: &ReadinessCheck, path: &Path) -> Checked {
     match &check.kind {
         ReadinessCheckType::Unknown(kind) => {
             return invalid(path, "type", kind, "unknown readiness check type");

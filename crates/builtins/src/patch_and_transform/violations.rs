@@ -9,7 +9,7 @@ use super::validate;
 use crate::review::{Mistake, Review, Unsupported};
 use crate::strict::{self, Problem};
 
-pub fn review(input: &Map<String, Value>) -> Review {
+pub(super) fn review(input: &Map<String, Value>) -> Review {
     let (decoded, errors) = strict::review::<Resources>(input);
     let mut review = Review::of(&errors, Unsupported::Ignored);
     let checked = decoded.map_or(Ok(()), |decoded| validate::resources(&decoded, validate::Sets::Numbered));

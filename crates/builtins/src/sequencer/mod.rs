@@ -19,7 +19,7 @@ use crate::review::{self, Builtin, Review, Unsupported};
 use crate::{desired, input, ttl};
 
 /// The function.
-pub struct Sequencer;
+pub(crate) struct Sequencer;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -9,7 +9,7 @@ const MAX_NAME_BYTES: usize = 63;
 
 /// The API of the usages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub(super) enum Version {
     /// `apiextensions.crossplane.io`, for resources of the whole cluster.
     V1,
     /// `protection.crossplane.io`.
@@ -18,7 +18,7 @@ pub enum Version {
 
 impl Version {
     /// The version an input names; every other one is the current one.
-    pub fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         if text == "v1" { Self::V1 } else { Self::V2 }
     }
 
@@ -30,14 +30,14 @@ impl Version {
     }
 
     /// Whether a resource is a usage itself.
-    pub fn is_usage(self, resource: &Resource) -> bool {
+    pub(super) fn is_usage(self, resource: &Resource) -> bool {
         let kind = field(resource, "kind");
         let is_kind = kind == "Usage" || (self == Self::V2 && kind == "ClusterUsage");
         is_kind && field(resource, "apiVersion") == self.api_version()
     }
 
     /// The usage of one resource by another. It has nothing to wait for, so it is ready.
-    pub fn compose(self, of: &Resource, by: &Resource, replay_deletion: bool) -> Resource {
+    pub(super) fn compose(self, of: &Resource, by: &Resource, replay_deletion: bool) -> Resource {
         let names = [field(by, "kind"), by.name(), field(of, "kind"), of.name()];
         let mut metadata = json!({"name": name(&names.join("-"))});
         let kind = match (self, of.namespace()) {

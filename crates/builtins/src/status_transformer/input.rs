@@ -17,13 +17,13 @@ names! {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Input {
+pub(super) struct Input {
     pub status_condition_hooks: Vec<Hook>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Hook {
+pub(super) struct Hook {
     pub matchers: Vec<Matcher>,
     pub set_conditions: Vec<SetCondition>,
     pub create_events: Vec<CreateEvent>,
@@ -32,7 +32,7 @@ pub struct Hook {
 /// Which resources must have which conditions.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Matcher {
+pub(super) struct Matcher {
     #[serde(rename = "name")]
     _name: String,
     pub r#type: OneOf<MatcherType>,
@@ -45,14 +45,14 @@ pub struct Matcher {
 /// A pattern of resources' names.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct ResourceMatcher {
+pub(super) struct ResourceMatcher {
     pub name: String,
 }
 
 /// What a condition must be. The message is a pattern that may capture.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct ConditionMatcher {
+pub(super) struct ConditionMatcher {
     pub r#type: String,
     pub status: Option<String>,
     pub reason: Option<String>,
@@ -61,7 +61,7 @@ pub struct ConditionMatcher {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct SetCondition {
+pub(super) struct SetCondition {
     pub target: OneOf<Targets>,
     pub force: bool,
     pub condition: Condition,
@@ -69,7 +69,7 @@ pub struct SetCondition {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct Condition {
+pub(super) struct Condition {
     pub r#type: String,
     pub status: String,
     pub reason: String,
@@ -78,14 +78,14 @@ pub struct Condition {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct CreateEvent {
+pub(super) struct CreateEvent {
     pub target: OneOf<Targets>,
     pub event: Event,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub struct Event {
+pub(super) struct Event {
     pub r#type: Option<String>,
     pub reason: Option<String>,
     pub message: String,

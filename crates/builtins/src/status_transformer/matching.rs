@@ -17,10 +17,10 @@ const EXTRA_RESOURCES: &str = "apiextensions.crossplane.io/extra-resources";
 const COMPOSITE: &str = "function-status-transformer.reserved-keys.composite-resource";
 
 /// What named groups of patterns matched. Unnamed groups share the empty name.
-pub type Captured = BTreeMap<String, String>;
+pub(super) type Captured = BTreeMap<String, String>;
 
 /// The resources that matchers can be about.
-pub struct Candidates<'a> {
+pub(super) struct Candidates<'a> {
     request: &'a RunFunctionRequest,
     context: Option<&'a Struct>,
     /// Extra resources by the names that patterns see; loaded when they are first needed.
@@ -28,12 +28,12 @@ pub struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    pub fn new(request: &'a RunFunctionRequest, context: Option<&'a Struct>) -> Self {
+    pub(super) fn new(request: &'a RunFunctionRequest, context: Option<&'a Struct>) -> Self {
         Self { request, context, extra: None }
     }
 
     /// Finds the extra resources in the context.
-    pub fn load_extra(&mut self) -> Result<(), String> {
+    pub(super) fn load_extra(&mut self) -> Result<(), String> {
         if self.extra.is_some() {
             return Ok(());
         }
@@ -72,7 +72,7 @@ fn extra_name(into: &str, object: &Value) -> String {
 }
 
 /// What a matcher captures when it matches. Without a resource or a condition to look at, it does not.
-pub fn matches(matcher: &Matcher, candidates: &Candidates<'_>) -> Result<Option<Captured>, String> {
+pub(super) fn matches(matcher: &Matcher, candidates: &Candidates<'_>) -> Result<Option<Captured>, String> {
     let resources = resources(matcher, candidates)?;
     if resources.is_empty() || matcher.conditions.is_empty() {
         return Ok(None);

@@ -24,7 +24,7 @@ use crate::review::{self, Builtin, Review, Unsupported};
 const SUCCESS: &str = "StatusTransformationSuccess";
 
 /// The function.
-pub struct StatusTransformer;
+pub(crate) struct StatusTransformer;
 
 impl Builtin for StatusTransformer {
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {

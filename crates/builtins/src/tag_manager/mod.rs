@@ -19,7 +19,7 @@ use crate::{desired, input};
 const IGNORE: &str = "tag-manager.fn.crossplane.io/ignore-resource";
 
 /// The function.
-pub struct TagManager;
+pub(crate) struct TagManager;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -10,7 +10,7 @@ static KINDS: LazyLock<HashSet<(&str, &str)>> = LazyLock::new(|| {
 });
 
 /// Whether resources of a kind have tags.
-pub fn is_taggable(group: &str, kind: &str) -> bool {
+pub(super) fn is_taggable(group: &str, kind: &str) -> bool {
     let Some(group) = group.strip_suffix(".upbound.io") else { return false };
     // Namespaced kinds have a group of their own, in which everything else is the same.
     let group = group.strip_suffix(".m").unwrap_or(group);

@@ -22,12 +22,12 @@ names! {
 const PLACE: &str = "spec.forProvider.tags";
 
 /// Texts by name, or nothing at all.
-pub type Tags = Option<BTreeMap<String, String>>;
+pub(super) type Tags = Option<BTreeMap<String, String>>;
 
 /// Tags to add.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct AddTags {
+pub(super) struct AddTags {
     r#type: OneOf<TagSource>,
     from_field_path: Option<String>,
     tags: Tags,
@@ -37,7 +37,7 @@ pub struct AddTags {
 /// Names of tags whose values are managed outside of the composition.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct IgnoreTags {
+pub(super) struct IgnoreTags {
     r#type: OneOf<TagSource>,
     from_field_path: Option<String>,
     keys: Vec<String>,
@@ -47,14 +47,14 @@ pub struct IgnoreTags {
 /// Names of tags to remove.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct RemoveTags {
+pub(super) struct RemoveTags {
     r#type: OneOf<TagSource>,
     from_field_path: Option<String>,
     keys: Vec<String>,
 }
 
 /// The objects that paths lead into.
-pub struct Sources<'a> {
+pub(super) struct Sources<'a> {
     pub composite: &'a Value,
     pub environment: &'a Value,
 }
@@ -85,7 +85,7 @@ impl<'a> From<'a> {
 
 /// Tags to write: some only where there is no such tag yet, the others in any case.
 #[derive(Debug, Default, PartialEq)]
-pub struct Updates {
+pub(super) struct Updates {
     pub retain: Tags,
     pub replace: Tags,
 }
@@ -98,7 +98,7 @@ impl Updates {
     }
 
     /// The tags that entries of the input add.
-    pub fn adding(entries: &[AddTags], sources: &Sources<'_>) -> Result<Self, String> {
+    pub(super) fn adding(entries: &[AddTags], sources: &Sources<'_>) -> Result<Self, String> {
         let mut updates = Self::default();
         for entry in entries {
             let tags = match From::read(&entry.r#type, entry.from_field_path.as_ref())? {
@@ -121,7 +121,7 @@ impl Updates {
 
     /// The tags that an existing resource has and entries of the input leave alone; `None` when it has no tags that
     /// can be read.
-    pub fn keeping(
+    pub(super) fn keeping(
         entries: &[IgnoreTags],
         observed: &Resource,
         sources: &Sources<'_>,
@@ -153,7 +153,7 @@ impl Updates {
     }
 
     /// Writes the tags to a resource. Where that cannot be done, it stays as it is.
-    pub fn apply(&self, resource: &mut Resource) {
+    pub(super) fn apply(&self, resource: &mut Resource) {
         let mut tags = texts_at(resource.object(), PLACE).map(|(tags, _)| tags).unwrap_or_default();
         fill(&mut tags, self.retain.clone());
         if let Some(replace) = &self.replace {
@@ -165,7 +165,7 @@ impl Updates {
 
 /// The names of the tags that entries of the input remove. Of the entries with a path only the last that leads
 /// somewhere counts.
-pub fn removed(entries: &[RemoveTags], sources: &Sources<'_>) -> Result<Vec<String>, String> {
+pub(super) fn removed(entries: &[RemoveTags], sources: &Sources<'_>) -> Result<Vec<String>, String> {
     let (mut names, mut read) = (Vec::new(), Vec::new());
     for entry in entries {
         match From::read(&entry.r#type, entry.from_field_path.as_ref())? {
@@ -180,7 +180,7 @@ pub fn removed(entries: &[RemoveTags], sources: &Sources<'_>) -> Result<Vec<Stri
 }
 
 /// Removes tags from a resource.
-pub fn remove(resource: &mut Resource, names: &[String]) {
+pub(super) fn remove(resource: &mut Resource, names: &[String]) {
     let tags = texts_at(resource.object(), PLACE).map(|(tags, _)| tags).unwrap_or_default();
     if let Some(mut tags) = tags.filter(|tags| !tags.is_empty()) {
         for name in names {

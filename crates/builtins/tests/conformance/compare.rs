@@ -5,7 +5,7 @@ use super::normal::normalized;
 use serde_json::Value;
 
 /// How the second differs from the first, with the path of the first difference.
-pub fn compare(expected: &Value, actual: &Value) -> Result<(), String> {
+pub(crate) fn compare(expected: &Value, actual: &Value) -> Result<(), String> {
     let (expected, mut actual) = (normalized(expected), normalized(actual));
     let wanted = expected["results"].as_array().into_iter().flatten();
     let results = actual.get_mut("results").and_then(Value::as_array_mut).into_iter().flatten();

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-pub struct Known {
+pub(super) struct Known {
     reasons: BTreeMap<String, String>,
     failures: Vec<String>,
     passed: usize,
 }
 
 impl Known {
-    pub fn read(list: &str) -> Self {
+    pub(super) fn read(list: &str) -> Self {
         let rows = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         let reasons = rows.map(|row| {
             let (case, reason) = row.split_once('\t').unwrap_or_else(|| panic!("no reason is given: {row}"));
@@ -19,7 +19,7 @@ impl Known {
         Self { reasons: reasons.collect(), failures: Vec::new(), passed: 0 }
     }
 
-    pub fn judge(&mut self, case: &str, outcome: Result<(), String>) {
+    pub(super) fn judge(&mut self, case: &str, outcome: Result<(), String>) {
         match (self.reasons.remove(case), outcome) {
             (None, Ok(())) => self.passed += 1,
             (Some(_), Err(_)) => {}
@@ -31,7 +31,7 @@ impl Known {
     }
 
     /// Fails the test unless all is as listed. Without the data nothing can be said about what is listed.
-    pub fn verdict(self, complete: bool) {
+    pub(super) fn verdict(self, complete: bool) {
         let mut failures = self.failures;
         if complete {
             failures.extend(

@@ -7,7 +7,7 @@
 
 mod compare;
 mod known;
-pub mod normal;
+pub(crate) mod normal;
 
 use compare::compare;
 use known::Known;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 /// A response without what may differ.
-pub fn normalized(response: &Value) -> Value {
+pub(crate) fn normalized(response: &Value) -> Value {
     let mut response = numbers(response);
     if let Some(meta) = response.get_mut("meta").and_then(Value::as_object_mut) {
         meta.remove("tag");

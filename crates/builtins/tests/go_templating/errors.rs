@@ -5,7 +5,7 @@ use transom_builtins::GoTemplating;
 
 use super::{call, inline};
 
-pub fn message(template: &str) -> String {
+pub(super) fn message(template: &str) -> String {
     let response = call(&GoTemplating::default(), inline(template).build());
     response.results.first().map(|result| result.message.clone()).unwrap_or_default()
 }

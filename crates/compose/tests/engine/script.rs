@@ -14,14 +14,14 @@ type Answer = Box<dyn Fn(&RunFunctionRequest) -> Result<RunFunctionResponse, Run
 
 /// Answers each call with the next answer; the last one answers all that follow.
 #[derive(Default)]
-pub struct Script {
+pub(crate) struct Script {
     answers: Vec<Answer>,
     pub calls: Mutex<Vec<Call>>,
 }
 
 /// A call that was made.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub(crate) struct Call {
     pub step: String,
     pub function: String,
     pub index: usize,
@@ -30,11 +30,11 @@ pub struct Call {
 }
 
 impl Script {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub fn then(
+    pub(crate) fn then(
         mut self,
         answer: impl Fn(&RunFunctionRequest) -> RunFunctionResponse + Send + Sync + 'static,
     ) -> Self {
@@ -42,7 +42,7 @@ impl Script {
         self
     }
 
-    pub fn then_fail(mut self, message: &'static str) -> Self {
+    pub(crate) fn then_fail(mut self, message: &'static str) -> Self {
         self.answers.push(Box::new(move |_| {
             let (function, code) = ("f".to_owned(), GrpcCode::Unavailable);
             Err(RunError::Failed { function, code, message: message.to_owned() })
@@ -50,7 +50,7 @@ impl Script {
         self
     }
 
-    pub fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.calls.lock().expect("no test panicked").clone()
     }
 }
@@ -79,7 +79,7 @@ impl FunctionRunner for Script {
 }
 
 /// Something to compose, to be changed by each test.
-pub struct Case {
+pub(crate) struct Case {
     pub xr: Value,
     pub layout: Layout,
     pub composition: CompositionSpec,
@@ -92,14 +92,14 @@ pub struct Case {
 
 impl Case {
     /// A namespaced composite resource and a pipeline of so many steps named a, b, c, …
-    pub fn steps(count: u8) -> Self {
+    pub(crate) fn steps(count: u8) -> Self {
         let steps: Vec<Value> = (b'a'..b'a' + count)
             .map(|step| json!({"step": char::from(step).to_string(), "functionRef": {"name": "function"}}))
             .collect();
         Self::new(&json!({"pipeline": steps}))
     }
 
-    pub fn new(composition: &Value) -> Self {
+    pub(crate) fn new(composition: &Value) -> Self {
         let xr = json!({
             "apiVersion": "example.org/v1", "kind": "XThing",
             "metadata": {
@@ -121,17 +121,17 @@ impl Case {
     }
 
     /// Makes the composite resource a legacy one, which is cluster-scoped.
-    pub fn legacy(mut self) -> Self {
+    pub(crate) fn legacy(mut self) -> Self {
         self.layout = Layout::Legacy;
         self.cluster()
     }
 
-    pub fn cluster(mut self) -> Self {
+    pub(crate) fn cluster(mut self) -> Self {
         transom_object::meta::set_namespace(&mut self.xr, "");
         self
     }
 
-    pub fn observe(mut self, name: &str, object: Value) -> Self {
+    pub(crate) fn observe(mut self, name: &str, object: Value) -> Self {
         self.observed.insert(
             name.to_owned(),
             ObservedResource { object: object.into(), ..ObservedResource::default() },
@@ -140,12 +140,12 @@ impl Case {
     }
 
     /// Refers to an object that is none of the composed resources, or has the name of another one.
-    pub fn spare(mut self, name: Option<&str>, object: Value) -> Self {
+    pub(crate) fn spare(mut self, name: Option<&str>, object: Value) -> Self {
         self.spare.push(Spare { name: name.map(str::to_owned), object });
         self
     }
 
-    pub async fn run(&self, script: &Script) -> Result<Decision, Failure> {
+    pub(crate) async fn run(&self, script: &Script) -> Result<Decision, Failure> {
         let inputs = Inputs {
             xr: &self.xr,
             visible_xr: None,
@@ -163,12 +163,12 @@ impl Case {
     }
 }
 
-pub fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     time::parse("2024-01-01T00:00:00Z").expect("a time")
 }
 
 /// An object, controlled by the composite resource of [`Case`] when `controlled`.
-pub fn object(kind: &str, name: &str, controlled: bool) -> Value {
+pub(crate) fn object(kind: &str, name: &str, controlled: bool) -> Value {
     let mut object = json!({
         "apiVersion": "example.org/v1", "kind": kind,
         "metadata": {
@@ -186,12 +186,12 @@ pub fn object(kind: &str, name: &str, controlled: bool) -> Value {
 }
 
 /// A desired resource of a kind, with nothing else.
-pub fn resource(kind: &str) -> Resource {
+pub(crate) fn resource(kind: &str) -> Resource {
     Resource::new(json!({"apiVersion": "example.org/v1", "kind": kind})).expect("an object")
 }
 
 /// An answer that wants one more resource.
-pub fn wanting(request: &RunFunctionRequest, name: &str, kind: &str) -> RunFunctionResponse {
+pub(crate) fn wanting(request: &RunFunctionRequest, name: &str, kind: &str) -> RunFunctionResponse {
     let mut response = request.copy_response();
     response.set_composed(name, resource(kind));
     response

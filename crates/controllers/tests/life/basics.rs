@@ -5,7 +5,7 @@ use serde_json::json;
 use transom_object::meta;
 
 /// A definition of `XThing` (or `Thing`) with a `spec.size` and a `status.size`.
-pub fn definition(scope: &str, claim: bool) -> String {
+pub(super) fn definition(scope: &str, claim: bool) -> String {
     let claim = if claim { "claimNames: {kind: Thing, plural: things}" } else { "" };
     format!(
         r"
@@ -37,7 +37,7 @@ spec:
     )
 }
 
-pub fn composition(name: &str, functions: &[&str]) -> String {
+pub(super) fn composition(name: &str, functions: &[&str]) -> String {
     let steps: Vec<String> =
         functions.iter().map(|f| format!("  - {{step: {f}, functionRef: {{name: {f}}}}}\n")).collect();
     format!(
@@ -47,13 +47,13 @@ pub fn composition(name: &str, functions: &[&str]) -> String {
     )
 }
 
-pub const XR: &str = "example.org/v1/XThing";
-pub const XRD: &str = "apiextensions.crossplane.io/v1/CompositeResourceDefinition";
-pub const COMPOSITION: &str = "apiextensions.crossplane.io/v1/Composition";
-pub const REVISION: &str = "apiextensions.crossplane.io/v1/CompositionRevision";
+pub(super) const XR: &str = "example.org/v1/XThing";
+pub(super) const XRD: &str = "apiextensions.crossplane.io/v1/CompositeResourceDefinition";
+pub(super) const COMPOSITION: &str = "apiextensions.crossplane.io/v1/Composition";
+pub(super) const REVISION: &str = "apiextensions.crossplane.io/v1/CompositionRevision";
 
 /// A function that composes one ready ConfigMap with the size of the composite resource, and reports the size.
-pub async fn sizer(plane: &Plane) {
+pub(super) async fn sizer(plane: &Plane) {
     plane
         .function("sizer", |mut request| {
             let mut response = request.start_response();
@@ -69,7 +69,7 @@ pub async fn sizer(plane: &Plane) {
 }
 
 /// A function that composes as many ready ConfigMaps as the size says, each named after a prefix and its number.
-pub async fn counted(plane: &Plane, name: &str, prefix: &'static str) {
+pub(super) async fn counted(plane: &Plane, name: &str, prefix: &'static str) {
     plane
         .function(name, move |mut request| {
             let mut response = request.start_response();
@@ -86,12 +86,12 @@ pub async fn counted(plane: &Plane, name: &str, prefix: &'static str) {
         .await;
 }
 
-pub fn xr(name: &str, size: &str) -> String {
+pub(super) fn xr(name: &str, size: &str) -> String {
     format!("apiVersion: example.org/v1\nkind: XThing\nmetadata: {{name: {name}}}\nspec: {{size: {size}}}\n")
 }
 
 /// A plane on which things of this scope are defined and composed.
-pub async fn with_things(scope: &str, claim: bool) -> Plane {
+pub(super) async fn with_things(scope: &str, claim: bool) -> Plane {
     let plane = Plane::new().await;
     sizer(&plane).await;
     plane.apply(&definition(scope, claim)).await;
@@ -103,7 +103,7 @@ pub async fn with_things(scope: &str, claim: bool) -> Plane {
 }
 
 /// Composes things, which may be defined already, by these functions.
-pub async fn things(plane: &Plane, functions: &[&str]) {
+pub(super) async fn things(plane: &Plane, functions: &[&str]) {
     if plane.get(XRD, "xthings.example.org").await.is_none() {
         plane.apply(&definition("Cluster", false)).await;
     }
@@ -123,7 +123,7 @@ pub async fn things(plane: &Plane, functions: &[&str]) {
 }
 
 /// What a composite resource refers to, as `namespace/name` of its only reference.
-pub fn composed_name(xr: &serde_json::Value) -> String {
+pub(super) fn composed_name(xr: &serde_json::Value) -> String {
     let machinery = xr["spec"].get("crossplane").unwrap_or(&xr["spec"]);
     let reference = &machinery["resourceRefs"][0];
     let namespace = reference["namespace"].as_str().or(xr["metadata"]["namespace"].as_str());

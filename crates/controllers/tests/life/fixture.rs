@@ -35,11 +35,11 @@ use transom_runner::{
 use transom_store::Store;
 use transom_testkit::embedded;
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Between the controllers and the server.
 #[derive(Default)]
-pub struct Wire {
+pub(super) struct Wire {
     /// Requests of the controllers that were sent and could change something, except for Events.
     pub writes: AtomicU64,
     /// So many more writes until the line is cut; large: never.
@@ -144,7 +144,7 @@ type Scripts = Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>;
 
 /// Functions by the name of a package's repository: the built-in ones, and those of a test.
 #[derive(Clone)]
-pub struct TestFunctions {
+pub(super) struct TestFunctions {
     pub router: Arc<Router>,
     scripts: Scripts,
     installer: Installer,
@@ -157,7 +157,7 @@ impl Default for TestFunctions {
 }
 
 impl TestFunctions {
-    pub fn new(options: transom_runner::Options) -> Self {
+    pub(super) fn new(options: transom_runner::Options) -> Self {
         let (scripts, router) = (Scripts::default(), Arc::new(Router::new(options)));
         let (scripted, builtins) = (scripts.clone(), Builtins::new(&Settings::default()));
         let find = move |name: &str| {
@@ -190,7 +190,7 @@ impl FunctionRuntime for Packages {
     }
 }
 
-pub struct Plane {
+pub(super) struct Plane {
     pub server: Server,
     pub wire: Arc<Wire>,
     pub functions: TestFunctions,
@@ -214,12 +214,12 @@ fn client_of(server: &Server, wire: Arc<Wire>, hidden: Hidden) -> kube::Client {
 
 impl Plane {
     /// A plane without controllers.
-    pub async fn quiet() -> Self {
+    pub(super) async fn quiet() -> Self {
         Self::guarded(Box::new(transom_apiserver::MastersOnly)).await
     }
 
     /// A plane without controllers, with this authorizer.
-    pub async fn guarded(authorizer: Box<dyn transom_apiserver::Authorizer>) -> Self {
+    pub(super) async fn guarded(authorizer: Box<dyn transom_apiserver::Authorizer>) -> Self {
         let store = Store::in_memory(transom_store::Options::default());
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
@@ -250,18 +250,18 @@ impl Plane {
     }
 
     /// A plane with controllers that have installed their kinds.
-    pub async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let mut plane = Self::quiet().await;
         plane.start().await;
         plane
     }
 
-    pub async fn start(&mut self) {
+    pub(super) async fn start(&mut self) {
         self.try_start(i64::MAX, false).await.expect("the controllers start");
     }
 
     /// Starts controllers that can write so often and no more.
-    pub async fn try_start(&mut self, writes: i64, lose_answer: bool) -> transom_engine::Result<()> {
+    pub(super) async fn try_start(&mut self, writes: i64, lose_answer: bool) -> transom_engine::Result<()> {
         self.stop();
         let (left, lose_answer) = (AtomicI64::new(writes), AtomicBool::new(lose_answer));
         self.wire = Arc::new(Wire { left, lose_answer, ..Wire::default() });
@@ -286,49 +286,49 @@ impl Plane {
     }
 
     /// Stops the controllers dead.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.wire.cut.store(true, Ordering::SeqCst);
         self.controllers = None;
     }
 
     /// Has the server refuse writes of the controllers that begin like this, until the next call.
-    pub fn refuse(&self, writes: &str) {
+    pub(super) fn refuse(&self, writes: &str) {
         *self.wire.refused.lock().unwrap() = writes.to_owned();
     }
 
-    pub fn readiness(&self) -> Arc<transom_engine::Readiness> {
+    pub(super) fn readiness(&self) -> Arc<transom_engine::Readiness> {
         self.controllers.as_ref().expect("there are controllers").readiness()
     }
 
-    pub fn watched_kinds(&self) -> Vec<GroupVersionKind> {
+    pub(super) fn watched_kinds(&self) -> Vec<GroupVersionKind> {
         let mirrors = self.controllers.iter().flat_map(Controllers::mirrors);
         mirrors.map(|mirror| mirror.gvk().clone()).collect()
     }
 
-    pub fn writes(&self) -> u64 {
+    pub(super) fn writes(&self) -> u64 {
         self.wire.writes.load(Ordering::SeqCst)
     }
 
     /// Does not let the watches of a kind begin, until it does.
-    pub fn hide(&self, plural: &str) {
+    pub(super) fn hide(&self, plural: &str) {
         self.hidden.send_replace(Some(format!("/{plural}?limit=500")));
     }
 
-    pub fn show(&self) {
+    pub(super) fn show(&self) {
         self.hidden.send_replace(None);
     }
 
     /// What the controllers read since this was last asked.
-    pub fn take_reads(&self) -> Vec<String> {
+    pub(super) fn take_reads(&self) -> Vec<String> {
         std::mem::take(&mut *self.wire.reads.lock().unwrap())
     }
 
-    pub fn log(&self) -> Vec<String> {
+    pub(super) fn log(&self) -> Vec<String> {
         self.wire.log.lock().unwrap().clone()
     }
 
     /// A function of a test, installed under its own name.
-    pub async fn function(
+    pub(super) async fn function(
         &self,
         name: &str,
         script: impl Fn(RunFunctionRequest) -> Result<RunFunctionResponse, Error> + Send + Sync + 'static,
@@ -349,7 +349,7 @@ impl Plane {
     }
 
     /// Applies documents as a user does.
-    pub async fn apply(&self, yaml: &str) {
+    pub(super) async fn apply(&self, yaml: &str) {
         for object in documents(yaml) {
             let applied = self.user.apply(&object, "kubectl").await;
             applied.unwrap_or_else(|e| {
@@ -358,12 +358,12 @@ impl Plane {
         }
     }
 
-    pub async fn try_apply(&self, yaml: &str) -> transom_engine::Result<Value> {
+    pub(super) async fn try_apply(&self, yaml: &str) -> transom_engine::Result<Value> {
         self.user.apply(&documents(yaml)[0], "kubectl").await
     }
 
     /// Collects every state of the objects of a kind from now on.
-    pub async fn record(&self, kind: &str, plural: &str) -> Arc<Mutex<Vec<Value>>> {
+    pub(super) async fn record(&self, kind: &str, plural: &str) -> Arc<Mutex<Vec<Value>>> {
         let user = embedded::kube_client(&self.server, Identity::admin("user"));
         let gvk = gvk(kind);
         let resource = ApiResource {
@@ -387,32 +387,32 @@ impl Plane {
     }
 
     /// An object, by `apiVersion/kind` and `name` or `namespace/name`.
-    pub async fn get(&self, kind: &str, name: &str) -> Option<Value> {
+    pub(super) async fn get(&self, kind: &str, name: &str) -> Option<Value> {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         self.user.get(&gvk(kind), namespace, name).await.ok().flatten()
     }
 
-    pub async fn list(&self, kind: &str) -> Vec<Value> {
+    pub(super) async fn list(&self, kind: &str) -> Vec<Value> {
         self.user.list(&gvk(kind), "", &BTreeMap::new()).await.unwrap_or_default()
     }
 
-    pub async fn delete(&self, kind: &str, name: &str) {
+    pub(super) async fn delete(&self, kind: &str, name: &str) {
         self.delete_with(kind, name, None).await;
     }
 
-    pub async fn delete_with(&self, kind: &str, name: &str, propagation: Option<&str>) {
+    pub(super) async fn delete_with(&self, kind: &str, name: &str, propagation: Option<&str>) {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
         let options = DeleteOptions { propagation, uid: None };
         self.user.delete(&gvk(kind), namespace, name, options).await.expect("it can be deleted");
     }
 
-    pub async fn patch(&self, kind: &str, name: &str, patch: Value) -> Value {
+    pub(super) async fn patch(&self, kind: &str, name: &str, patch: Value) -> Value {
         let object = self.get(kind, name).await.expect("it is there");
         self.user.merge_patch(&object, &patch, "kubectl-edit").await.expect("it can be patched")
     }
 
     /// Waits until an object looks as wanted.
-    pub async fn until(&self, kind: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(super) async fn until(&self, kind: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = std::time::Instant::now() + PATIENCE;
         loop {
             let object = self.get(kind, name).await;
@@ -431,7 +431,7 @@ impl Plane {
         }
     }
 
-    pub async fn until_gone(&self, kind: &str, name: &str) {
+    pub(super) async fn until_gone(&self, kind: &str, name: &str) {
         let deadline = std::time::Instant::now() + PATIENCE;
         while let Some(object) = self.get(kind, name).await {
             let shown = serde_json::to_string_pretty(&object).unwrap_or_default();
@@ -440,12 +440,12 @@ impl Plane {
         }
     }
 
-    pub async fn until_true(&self, kind: &str, name: &str, condition: &str) -> Value {
+    pub(super) async fn until_true(&self, kind: &str, name: &str, condition: &str) -> Value {
         self.until(kind, name, |o| status_of(o, condition) == "True").await
     }
 
     /// Waits until the line is cut, or the controllers have nothing left to do.
-    pub async fn until_cut(&self) {
+    pub(super) async fn until_cut(&self) {
         let deadline = std::time::Instant::now() + PATIENCE;
         let is_cut = || self.wire.cut.load(Ordering::SeqCst);
         while !is_cut() && !self.is_idle().await {
@@ -457,7 +457,7 @@ impl Plane {
     /// Waits until nothing is left to do: the watches of the controllers have reported everything that is stored, no key
     /// runs or is ready to run, all events are written, and the server has deleted what lost its owner. Returns the
     /// number of writes.
-    pub async fn until_idle(&self) -> u64 {
+    pub(super) async fn until_idle(&self) -> u64 {
         let deadline = std::time::Instant::now() + PATIENCE;
         while !self.is_idle().await {
             let overdue = std::time::Instant::now() > deadline;
@@ -476,7 +476,7 @@ impl Plane {
     }
 
     /// Waits until no key runs or is ready to run, whatever the watches have not reported yet.
-    pub async fn until_queues_are_idle(&self) {
+    pub(super) async fn until_queues_are_idle(&self) {
         let deadline = std::time::Instant::now() + PATIENCE;
         while !self.queues_are_idle() {
             assert!(std::time::Instant::now() < deadline, "not idle: {:#?}", self.log());
@@ -504,7 +504,7 @@ impl Plane {
 
     /// Lets time pass for the controllers, and waits until they have done what is due then. Returns the number of
     /// writes.
-    pub async fn after(&self, time: Duration) -> u64 {
+    pub(super) async fn after(&self, time: Duration) -> u64 {
         self.until_idle().await;
         tokio::time::pause();
         tokio::time::advance(time).await;
@@ -515,7 +515,7 @@ impl Plane {
     }
 
     /// Lets time pass in steps, and returns how many seconds passed for the controllers, the machine's own included.
-    pub async fn after_steps(&self, step: Duration, steps: u32) -> usize {
+    pub(super) async fn after_steps(&self, step: Duration, steps: u32) -> usize {
         let started = tokio::time::Instant::now();
         for _ in 0..steps {
             self.after(step).await;
@@ -524,7 +524,7 @@ impl Plane {
     }
 
     /// Waits until the controllers have sent this many writes that begin like this.
-    pub async fn until_sent(&self, write: &str, times: usize) {
+    pub(super) async fn until_sent(&self, write: &str, times: usize) {
         let deadline = std::time::Instant::now() + PATIENCE;
         while self.sent(write) < times {
             assert!(std::time::Instant::now() < deadline, "{write} was not sent: {:#?}", self.log());
@@ -533,12 +533,12 @@ impl Plane {
     }
 
     /// How many writes that begin like this the controllers have sent.
-    pub fn sent(&self, write: &str) -> usize {
+    pub(super) fn sent(&self, write: &str) -> usize {
         self.log().iter().filter(|line| line.starts_with(write)).count()
     }
 
     /// Reason and message of the events about an object.
-    pub async fn events_of(&self, name: &str) -> Vec<String> {
+    pub(super) async fn events_of(&self, name: &str) -> Vec<String> {
         let events = self.list("v1/Event").await;
         let about = events.iter().filter(|e| e["involvedObject"]["name"] == name);
         about
@@ -551,41 +551,41 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-pub fn documents(yaml: &str) -> Vec<Value> {
+pub(super) fn documents(yaml: &str) -> Vec<Value> {
     let documents = transom_object::yaml::read_documents(yaml).expect("it is YAML");
     documents.into_iter().map(|d| d.value).filter(|v| !v.is_null()).collect()
 }
 
-pub fn gvk(kind: &str) -> GroupVersionKind {
+pub(super) fn gvk(kind: &str) -> GroupVersionKind {
     let (version, kind) = kind.rsplit_once('/').expect("apiVersion/kind");
     GroupVersion::parse(version).expect("an apiVersion").with_kind(kind)
 }
 
 /// The condition of an object, or null.
-pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let list = object["status"]["conditions"].as_array();
     list.into_iter().flatten().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
 }
 
-pub fn status_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+pub(super) fn status_of<'a>(object: &'a Value, kind: &str) -> &'a str {
     text(&condition(object, kind)["status"])
 }
 
-pub fn reason_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+pub(super) fn reason_of<'a>(object: &'a Value, kind: &str) -> &'a str {
     text(&condition(object, kind)["reason"])
 }
 
-pub fn message_of<'a>(object: &'a Value, kind: &str) -> &'a str {
+pub(super) fn message_of<'a>(object: &'a Value, kind: &str) -> &'a str {
     text(&condition(object, kind)["message"])
 }
 
 /// A composed resource that is wanted and ready.
-pub fn ready(object: Value) -> Resource {
+pub(super) fn ready(object: Value) -> Resource {
     let mut resource = Resource::new(object).expect("an object");
     resource.set_ready(transom_function::Ready::True);
     resource
 }
 
-pub fn config_map(data: &Value) -> Value {
+pub(super) fn config_map(data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data})
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 use transom_function::ResourceSelector;
 
 /// How often each composite resource was composed.
-pub type Runs = Arc<Mutex<BTreeMap<String, usize>>>;
+pub(super) type Runs = Arc<Mutex<BTreeMap<String, usize>>>;
 
-pub fn runs_of(runs: &Runs, name: &str) -> usize {
+pub(super) fn runs_of(runs: &Runs, name: &str) -> usize {
     runs.lock().unwrap().get(name).copied().unwrap_or_default()
 }
 
 /// A function that requires the ConfigMap that the composite resource names with its size, and reports what is in it.
-pub async fn reader(plane: &Plane) -> Runs {
+pub(super) async fn reader(plane: &Plane) -> Runs {
     let runs = Runs::default();
     let counted = runs.clone();
     plane
@@ -43,7 +43,7 @@ pub async fn reader(plane: &Plane) -> Runs {
     runs
 }
 
-pub fn config(name: &str, says: &str) -> String {
+pub(super) fn config(name: &str, says: &str) -> String {
     format!(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}\ndata: {{says: {says}}}\n"
     )

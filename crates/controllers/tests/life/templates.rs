@@ -5,7 +5,7 @@ use crate::life::fixture::*;
 use serde_json::json;
 
 /// A plane that runs templates, and serves Widgets with `spec.size` and a list of `spec.parts` by name.
-pub async fn templated() -> Plane {
+pub(super) async fn templated() -> Plane {
     let plane = Plane::new().await;
     let functions = &plane.functions.router;
     functions.run_in_process(transom_compose::resources_mode::FUNCTION, transom_builtins::templates());
@@ -45,10 +45,10 @@ spec:
     plane
 }
 
-pub const WIDGET: &str = "example.org/v1/Widget";
+pub(super) const WIDGET: &str = "example.org/v1/Widget";
 
 /// A Composition with this in its spec.
-pub fn composing(name: &str, spec: &serde_json::Value) -> String {
+pub(super) fn composing(name: &str, spec: &serde_json::Value) -> String {
     let mut object = json!({
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": name},
         "spec": {"compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XThing"}},

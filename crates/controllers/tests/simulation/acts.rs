@@ -54,7 +54,7 @@ fn at(key: &Key) -> Value {
 
 impl Life {
     /// One act of a user, whatever comes to mind.
-    pub async fn act(&mut self) -> Result<(), String> {
+    pub(super) async fn act(&mut self) -> Result<(), String> {
         match self.rng.below(100) {
             0..45 => self.write_root().await,
             45..58 => self.delete_root().await,
@@ -68,7 +68,7 @@ impl Life {
         }
     }
 
-    pub fn kill_controllers(&mut self) -> Result<(), String> {
+    pub(super) fn kill_controllers(&mut self) -> Result<(), String> {
         self.tell("the controllers are killed");
         self.plane.wire.cut();
         self.plane.wire.crash.notify_one();
@@ -123,7 +123,11 @@ impl Life {
     }
 
     /// Waits as long as a user does.
-    pub async fn until(&mut self, otherwise: &str, holds: impl Fn(&Ledger) -> bool) -> Result<(), String> {
+    pub(super) async fn until(
+        &mut self,
+        otherwise: &str,
+        holds: impl Fn(&Ledger) -> bool,
+    ) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.follow()?;

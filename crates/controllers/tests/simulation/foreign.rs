@@ -7,19 +7,19 @@ use transom_object::{GroupVersionKind, meta};
 use transom_store::Key;
 
 /// Where the part of a root is that has a name which others may take.
-pub fn place(root: &Key) -> Key {
+pub(super) fn place(root: &Key) -> Key {
     let namespace = if root.object.namespace.is_empty() { HOME } else { &root.object.namespace };
     Key::new("configmaps", namespace, &format!("fixed-{}", root.object.name))
 }
 
 /// The place that a request is about, if others may take it.
-pub fn place_in(path: &str) -> Option<Key> {
+pub(super) fn place_in(path: &str) -> Option<Key> {
     let (namespace, name) = path.strip_prefix("/api/v1/namespaces/")?.split_once("/configmaps/")?;
     name.starts_with("fixed-").then(|| Key::new("configmaps", namespace, name))
 }
 
 /// Puts an object there; the revision at which it was created, unless someone was faster.
-pub async fn occupy(user: &Cluster, key: &Key) -> Option<u64> {
+pub(super) async fn occupy(user: &Cluster, key: &Key) -> Option<u64> {
     let (namespace, name) = (&*key.object.namespace, &*key.object.name);
     let landlord = user.get(&GroupVersionKind::new("", "v1", "Namespace"), "", namespace).await;
     let landlord = landlord.ok().flatten().unwrap_or_default();
@@ -39,7 +39,7 @@ pub async fn occupy(user: &Cluster, key: &Key) -> Option<u64> {
 }
 
 /// Deletes what is there and takes its place.
-pub async fn oust(user: &Cluster, key: &Key) -> Option<u64> {
+pub(super) async fn oust(user: &Cluster, key: &Key) -> Option<u64> {
     let kind = GroupVersionKind::new("", "v1", "ConfigMap");
     let options = DeleteOptions { propagation: None, uid: None };
     user.delete(&kind, &key.object.namespace, &key.object.name, options).await.ok()?;

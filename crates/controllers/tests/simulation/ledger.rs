@@ -11,7 +11,7 @@ use transom_xapi::constants::annotation::COMPOSITION_RESOURCE_NAME;
 
 /// An object as it is.
 #[derive(Clone, Debug)]
-pub struct Thing {
+pub(super) struct Thing {
     pub uid: String,
     pub revision: u64,
     /// The uid of its controller.
@@ -23,9 +23,9 @@ pub struct Thing {
 }
 
 /// The names of parts that were wanted of a root (a composite resource, or a claim) at some time of late.
-pub type Wishes = BTreeMap<Key, Vec<BTreeSet<String>>>;
+pub(super) type Wishes = BTreeMap<Key, Vec<BTreeSet<String>>>;
 
-pub struct Ledger {
+pub(super) struct Ledger {
     watch: Watch,
     pub objects: BTreeMap<Key, Thing>,
     /// What each uid controls.
@@ -42,7 +42,7 @@ pub struct Ledger {
 }
 
 /// The kind of composite resource that is stored under a name.
-pub fn sort_of(resource: &str) -> Option<Sort> {
+pub(super) fn sort_of(resource: &str) -> Option<Sort> {
     Sort::ALL.into_iter().find(|s| s.resource() == resource)
 }
 
@@ -51,7 +51,7 @@ fn is_followed(resource: &str) -> bool {
 }
 
 impl Ledger {
-    pub fn new(store: &Store) -> Self {
+    pub(super) fn new(store: &Store) -> Self {
         Self {
             watch: store.watch_all(store.revision()).unwrap(),
             objects: BTreeMap::new(),
@@ -66,7 +66,7 @@ impl Ledger {
     }
 
     /// Reads the log to its end and checks each change.
-    pub fn follow(&mut self) {
+    pub(super) fn follow(&mut self) {
         while let Some(event) = self.watch.try_next() {
             if is_followed(&event.key.resource) {
                 self.note(&event);
@@ -128,7 +128,7 @@ impl Ledger {
     }
 
     /// Everything composed that an object controls and that is not being deleted.
-    pub fn children_of(&self, uid: &str) -> impl Iterator<Item = &Key> {
+    pub(super) fn children_of(&self, uid: &str) -> impl Iterator<Item = &Key> {
         let all = self.children.get(uid).into_iter().flatten();
         all.filter(|key| {
             let child = &self.objects[*key];
@@ -205,7 +205,7 @@ impl Ledger {
     }
 }
 
-pub fn read(entry: &Entry) -> Thing {
+pub(super) fn read(entry: &Entry) -> Thing {
     let mut value: Value = serde_json::from_slice(&entry.body).unwrap();
     if let Some(metadata) = meta::metadata_mut(&mut value) {
         metadata.remove("managedFields");
@@ -221,6 +221,6 @@ pub fn read(entry: &Entry) -> Thing {
 }
 
 /// An object's place, in a word.
-pub fn show(key: &Key) -> String {
+pub(super) fn show(key: &Key) -> String {
     format!("{}/{}/{}", key.resource, key.object.namespace, key.object.name)
 }

@@ -20,12 +20,12 @@ const SCRIPT: usize = 60;
 
 /// What the schedules of a life are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Theme {
+pub(super) enum Theme {
     Composites,
     Packages,
 }
 
-pub struct Life {
+pub(super) struct Life {
     theme: Theme,
     pub plane: Plane,
     pub model: Model,
@@ -35,7 +35,7 @@ pub struct Life {
 }
 
 /// What to print about a life that went wrong.
-pub struct Failure {
+pub(super) struct Failure {
     pub theme: Theme,
     pub seed: u64,
     pub schedule: u64,
@@ -45,7 +45,7 @@ pub struct Failure {
 }
 
 /// Lives so many schedules, and says if asked what requests were made on the way.
-pub fn live(theme: Theme, seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Failure>> {
+pub(super) fn live(theme: Theme, seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Failure>> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
@@ -69,7 +69,7 @@ pub fn live(theme: Theme, seed: u64, schedules: u64, tell: bool) -> Result<Vec<S
 }
 
 impl Life {
-    pub fn tell(&mut self, act: &str) {
+    pub(super) fn tell(&mut self, act: &str) {
         if self.script.len() == SCRIPT {
             self.script.pop_front();
         }
@@ -79,7 +79,7 @@ impl Life {
     }
 
     /// Sees what happened; an error if something should not have.
-    pub fn follow(&mut self) -> Result<(), String> {
+    pub(super) fn follow(&mut self) -> Result<(), String> {
         self.model.foreign.append(&mut self.plane.wire.take_ousted());
         let mut ledger = self.plane.wire.ledger();
         ledger.follow();

@@ -122,7 +122,7 @@ fn live_all(theme: Theme) {
         panic!("{}", report(&failure));
     }
     let lived = next.into_inner().min(lives);
-    eprintln!("{} schedules of {theme:?} in {:?}", lived * SCHEDULES, began.elapsed());
+    println!("{} schedules of {theme:?} in {:?}", lived * SCHEDULES, began.elapsed());
 }
 
 #[test]

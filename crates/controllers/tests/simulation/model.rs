@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use transom_store::Key;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub(super) struct Wanted {
     pub spec: Spec,
     pub paused: bool,
 }
 
 /// What the user wants.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
+pub(super) struct Model {
     /// The version of each sort's Composition.
     pub versions: BTreeMap<Sort, u64>,
     /// Composite resources and claims.
@@ -27,32 +27,38 @@ pub struct Model {
     pub packages: PackageModel,
 }
 
-pub type Outcome = Result<(), String>;
+pub(super) type Outcome = Result<(), String>;
 
-pub fn differ(what: &Key, why: impl std::fmt::Display) -> Outcome {
+pub(super) fn differ(what: &Key, why: impl std::fmt::Display) -> Outcome {
     Err(format!("{}: {why}", show(what)))
 }
 
-pub fn ensure(holds: bool, what: &Key, why: impl std::fmt::Display) -> Outcome {
+pub(super) fn ensure(holds: bool, what: &Key, why: impl std::fmt::Display) -> Outcome {
     if holds { Ok(()) } else { differ(what, why) }
 }
 
 /// The status of a condition.
-pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+pub(super) fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     let all = object["status"]["conditions"].as_array();
     all.into_iter().flatten().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
 }
 
 impl Model {
     /// What a root is composed of. The name is that of the composite resource.
-    pub fn parts_of(&self, sort: Sort, namespace: &str, name: &str, spec: &Spec) -> BTreeMap<String, Part> {
+    pub(super) fn parts_of(
+        &self,
+        sort: Sort,
+        namespace: &str,
+        name: &str,
+        spec: &Spec,
+    ) -> BTreeMap<String, Part> {
         let config = spec.config.and_then(|c| self.configs.get(c)).map(u64::to_string);
         let version = self.versions.get(&sort).copied().unwrap_or_default();
         parts(namespace, name, spec, version, config.as_deref())
     }
 
     /// The names of the parts of every root.
-    pub fn wishes(&self) -> BTreeMap<Key, BTreeSet<String>> {
+    pub(super) fn wishes(&self) -> BTreeMap<Key, BTreeSet<String>> {
         let wish = |(key, wanted): (&Key, &Wanted)| {
             let sort = sort_of(&key.resource).unwrap_or(Sort::Thing);
             let (namespace, name) = (&key.object.namespace, &key.object.name);
@@ -62,7 +68,7 @@ impl Model {
     }
 
     /// Whether everything is as it must be; if not, one thing that is not.
-    pub fn compare(&self, ledger: &Ledger) -> Outcome {
+    pub(super) fn compare(&self, ledger: &Ledger) -> Outcome {
         let mut accounted: BTreeSet<Key> = BTreeSet::new();
         for (key, wanted) in &self.roots {
             let Some(object) = ledger.objects.get(key) else { return differ(key, "is missing") };
@@ -204,7 +210,7 @@ impl Model {
 }
 
 /// The secret that a root asks for.
-pub fn secret_of(root: &Key) -> Key {
+pub(super) fn secret_of(root: &Key) -> Key {
     let namespace = if root.object.namespace.is_empty() { HOME } else { &root.object.namespace };
     Key::new("secrets", namespace, &format!("secret-{}", root.object.name))
 }

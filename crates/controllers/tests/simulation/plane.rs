@@ -64,7 +64,7 @@ impl FunctionRuntime for Always {
     async fn release(&self, _: &RevisionId) {}
 }
 
-pub struct Plane {
+pub(super) struct Plane {
     pub wire: Arc<Wire>,
     /// The client of the user, whose requests do not pass the wire.
     pub user: Cluster,
@@ -83,7 +83,7 @@ impl Drop for Plane {
 
 impl Plane {
     /// A plane whose platform is established, and whose store remembers so many changes.
-    pub async fn new(rng: &mut Rng, history: usize) -> Self {
+    pub(super) async fn new(rng: &mut Rng, history: usize) -> Self {
         let began = Instant::now();
         let history = transom_store::HistoryLimits { max_events: history, ..Default::default() };
         let store = Store::in_step(transom_store::Options { history, ..Default::default() });
@@ -147,7 +147,7 @@ impl Plane {
         }
     }
 
-    pub async fn apply(&self, object: &Value) -> Value {
+    pub(super) async fn apply(&self, object: &Value) -> Value {
         self.user.apply(object, "kubectl").await.unwrap()
     }
 }

@@ -10,12 +10,12 @@ use transom_function::{
 };
 use transom_object::{GroupVersionKind, meta};
 
-pub const GROUP: &str = "sim.example.org";
+pub(super) const GROUP: &str = "sim.example.org";
 /// Where cluster-scoped composite resources put what they compose.
-pub const HOME: &str = "default";
+pub(super) const HOME: &str = "default";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Sort {
+pub(super) enum Sort {
     /// Legacy: `XThing`, which may be claimed by `Thing`.
     Thing,
     /// In a namespace.
@@ -25,9 +25,9 @@ pub enum Sort {
 }
 
 impl Sort {
-    pub const ALL: [Self; 3] = [Self::Thing, Self::App, Self::Zone];
+    pub(super) const ALL: [Self; 3] = [Self::Thing, Self::App, Self::Zone];
 
-    pub fn kind(self) -> &'static str {
+    pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Thing => "XThing",
             Self::App => "App",
@@ -36,7 +36,7 @@ impl Sort {
     }
 
     /// What its objects are stored under.
-    pub fn resource(self) -> &'static str {
+    pub(super) fn resource(self) -> &'static str {
         match self {
             Self::Thing => "xthings.sim.example.org",
             Self::App => "apps.sim.example.org",
@@ -44,12 +44,12 @@ impl Sort {
         }
     }
 
-    pub fn gvk(self) -> GroupVersionKind {
+    pub(super) fn gvk(self) -> GroupVersionKind {
         GroupVersionKind::new(GROUP, "v1", self.kind())
     }
 
     /// The fields of the control plane in a spec.
-    pub fn machinery(self, xr: &Value) -> &Value {
+    pub(super) fn machinery(self, xr: &Value) -> &Value {
         match self {
             Self::Thing => &xr["spec"],
             _ => &xr["spec"]["crossplane"],
@@ -65,13 +65,13 @@ impl Sort {
     }
 }
 
-pub const CLAIMS: &str = "things.sim.example.org";
+pub(super) const CLAIMS: &str = "things.sim.example.org";
 
-pub fn claim_kind() -> GroupVersionKind {
+pub(super) fn claim_kind() -> GroupVersionKind {
     GroupVersionKind::new(GROUP, "v1", "Thing")
 }
 
-pub fn definition(sort: Sort) -> Value {
+pub(super) fn definition(sort: Sort) -> Value {
     let plural = sort.resource().split('.').next().unwrap_or_default();
     let fields = json!({
         "count": {"type": "integer"}, "value": {"type": "string"}, "config": {"type": "string"},
@@ -98,7 +98,7 @@ pub fn definition(sort: Sort) -> Value {
     xrd
 }
 
-pub fn composition(sort: Sort, version: u64) -> Value {
+pub(super) fn composition(sort: Sort, version: u64) -> Value {
     let input = json!({"apiVersion": "sim.example.org/v1", "kind": "Input", "version": version});
     let mut composition = json!({
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition",
@@ -115,7 +115,7 @@ pub fn composition(sort: Sort, version: u64) -> Value {
     composition
 }
 
-pub fn function() -> Value {
+pub(super) fn function() -> Value {
     json!({
         "apiVersion": "pkg.crossplane.io/v1", "kind": "Function", "metadata": {"name": "parts"},
         "spec": {"package": "example.org/parts:v1"},
@@ -124,7 +124,7 @@ pub fn function() -> Value {
 
 /// What a user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub(super) struct Spec {
     pub count: u64,
     pub value: u64,
     /// The ConfigMap whose value is copied, if there is one.
@@ -135,10 +135,10 @@ pub struct Spec {
     pub secret: bool,
 }
 
-pub const CONFIGS: [&str; 2] = ["config-a", "config-b"];
+pub(super) const CONFIGS: [&str; 2] = ["config-a", "config-b"];
 
 impl Spec {
-    pub fn fields(&self) -> Value {
+    pub(super) fn fields(&self) -> Value {
         let mut spec = json!({
             "count": self.count, "value": self.value.to_string(), "fixed": self.fixed, "nested": self.nested,
         });
@@ -164,7 +164,7 @@ impl Spec {
 
 /// One thing that is composed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub(super) struct Part {
     pub sort: Option<Sort>,
     pub namespace: String,
     pub name: Option<String>,
@@ -172,7 +172,7 @@ pub struct Part {
 }
 
 /// What a composite resource is composed of, by name in the composition: the platform's author decides that.
-pub fn parts(
+pub(super) fn parts(
     namespace: &str,
     name: &str,
     spec: &Spec,
@@ -205,12 +205,12 @@ pub fn parts(
 }
 
 /// What a nested App is asked for.
-pub fn inner(spec: &Spec) -> Spec {
+pub(super) fn inner(spec: &Spec) -> Spec {
     Spec { count: 1, value: spec.value, config: None, fixed: false, nested: false, secret: false }
 }
 
 /// The function that composes all kinds.
-pub struct Parts(pub Arc<Wire>);
+pub(super) struct Parts(pub Arc<Wire>);
 
 #[async_trait]
 impl Function for Parts {

@@ -10,7 +10,7 @@ const ASKED: &str = "TRANSOM_SIMULATION_HASH";
 
 /// All requests of a short life, whose theme depends on the seed.
 fn log(seed: u64) -> Vec<String> {
-    let theme = if seed % 2 == 0 { Theme::Packages } else { Theme::Composites };
+    let theme = if seed.is_multiple_of(2) { Theme::Packages } else { Theme::Composites };
     live(theme, seed, 40, true).unwrap_or_else(|f| panic!("{}", crate::simulation::report(&f)))
 }
 

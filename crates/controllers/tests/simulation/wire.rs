@@ -28,7 +28,7 @@ const TRACE: usize = 250;
 
 /// How often things go wrong, in times of a thousand.
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
+pub(super) struct Faults {
     pub delay: u64,
     pub refuse: u64,
     pub lose: u64,
@@ -46,7 +46,7 @@ pub struct Faults {
 
 /// How a function is that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub(super) enum Mood {
     Well,
     /// Answers with an error.
     Broken,
@@ -56,7 +56,7 @@ pub enum Mood {
 
 /// How the registry is that is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RegistryMood {
+pub(super) enum RegistryMood {
     Well,
     Unavailable,
     /// Says that there is nothing.
@@ -82,7 +82,7 @@ struct State {
 
 /// What the controllers did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(super) struct Counts {
     pub writes: u64,
     /// Requests that are neither writes nor watches.
     pub reads: u64,
@@ -91,7 +91,7 @@ pub struct Counts {
     pub asked: u64,
 }
 
-pub struct Wire {
+pub(super) struct Wire {
     state: Mutex<State>,
     /// The controllers are to be stopped dead.
     pub crash: Notify,
@@ -112,7 +112,7 @@ enum Fate {
 }
 
 impl Wire {
-    pub fn new(rng: Rng, ledger: Ledger) -> Self {
+    pub(super) fn new(rng: Rng, ledger: Ledger) -> Self {
         let now = Instant::now();
         let state = State {
             rng,
@@ -133,54 +133,54 @@ impl Wire {
         self.state.lock().unwrap()
     }
 
-    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap()
     }
 
     /// Things go wrong from now on and for so long.
-    pub fn disturb(&self, faults: Faults, lasting: Duration) {
+    pub(super) fn disturb(&self, faults: Faults, lasting: Duration) {
         let mut state = self.lock();
         state.faults = faults;
         state.until = Instant::now() + lasting;
     }
 
-    pub fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> Counts {
         self.lock().counts
     }
 
     /// How long the controllers have asked for nothing.
-    pub fn silence(&self) -> Duration {
+    pub(super) fn silence(&self) -> Duration {
         self.lock().last.elapsed()
     }
 
     /// Remembers every request from now on.
-    pub fn keep_log(&self) {
+    pub(super) fn keep_log(&self) {
         self.lock().log = Some(Vec::new());
     }
 
-    pub fn take_log(&self) -> Vec<String> {
+    pub(super) fn take_log(&self) -> Vec<String> {
         self.lock().log.take().unwrap_or_default()
     }
 
-    pub fn take_ousted(&self) -> BTreeMap<Key, u64> {
+    pub(super) fn take_ousted(&self) -> BTreeMap<Key, u64> {
         std::mem::take(&mut self.lock().ousted)
     }
 
-    pub fn note(&self, line: &str) {
+    pub(super) fn note(&self, line: &str) {
         self.lock().note(line);
     }
 
-    pub fn trace(&self) -> Vec<String> {
+    pub(super) fn trace(&self) -> Vec<String> {
         self.lock().trace.iter().cloned().collect()
     }
 
     /// Cuts off all clients that are connected.
-    pub fn cut(&self) {
+    pub(super) fn cut(&self) {
         self.lock().generation += 1;
     }
 
     /// A function was called: how long it takes, and how it is.
-    pub fn call(&self) -> (Duration, Mood) {
+    pub(super) fn call(&self) -> (Duration, Mood) {
         let mut state = self.lock();
         state.counts.calls += 1;
         state.last = Instant::now();
@@ -195,7 +195,7 @@ impl Wire {
     }
 
     /// The registry was asked: how long it takes, and how it is.
-    pub fn ask(&self) -> (Duration, RegistryMood) {
+    pub(super) fn ask(&self) -> (Duration, RegistryMood) {
         let mut state = self.lock();
         state.counts.asked += 1;
         state.last = Instant::now();
@@ -211,7 +211,7 @@ impl Wire {
     }
 
     /// A client for controllers, until the line is cut.
-    pub fn connect(self: &Arc<Self>, server: &Server) -> kube::Client {
+    pub(super) fn connect(self: &Arc<Self>, server: &Server) -> kube::Client {
         let generation = self.lock().generation;
         kube::Client::new(Cable { server: server.clone(), wire: self.clone(), generation }, "default")
     }

@@ -3,7 +3,7 @@
 use super::layout::{self, Element};
 use super::{Civil, Time, month_name, weekday_name};
 
-pub fn format(time: &Time, mut layout: &[u8]) -> Vec<u8> {
+pub(super) fn format(time: &Time, mut layout: &[u8]) -> Vec<u8> {
     let civil = time.civil();
     let mut out = Vec::new();
     while let Some((start, end, element)) = layout::next(layout) {

@@ -1,7 +1,7 @@
 //! Go layouts: the reference time `Mon Jan 2 15:04:05 MST 2006` cut into elements.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Element {
+pub(super) enum Element {
     LongMonth,
     Month,
     NumMonth,
@@ -40,7 +40,7 @@ pub enum Element {
 }
 
 /// The first element in `layout`, with where it starts and ends.
-pub fn next(layout: &[u8]) -> Option<(usize, usize, Element)> {
+pub(super) fn next(layout: &[u8]) -> Option<(usize, usize, Element)> {
     (0..layout.len()).find_map(|at| {
         let (skip, length, element) = element_at(&layout[at..])?;
         Some((at + skip, at + skip + length, element))

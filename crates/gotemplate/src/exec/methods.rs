@@ -7,13 +7,13 @@ use crate::value::{IntKind, Named, UintKind, Value};
 use transom_go::semver::Version;
 use transom_go::time::{Time, duration};
 
-pub struct Method {
+pub(super) struct Method {
     pub name: &'static str,
     pub params: &'static [Type],
     pub run: fn(&Value, &[Value]) -> Result<Value, String>,
 }
 
-pub fn find(receiver: &Value, name: &[u8]) -> Option<&'static Method> {
+pub(super) fn find(receiver: &Value, name: &[u8]) -> Option<&'static Method> {
     let table: &'static [Method] = match receiver {
         Value::Time(_) => TIME,
         Value::Struct(shape) if shape.instant().is_some() => TIME,

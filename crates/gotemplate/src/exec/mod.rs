@@ -117,7 +117,7 @@ struct Exec<'t, 'e> {
     included: HashMap<Str, usize>,
 }
 
-pub fn execute(
+pub(crate) fn execute(
     template: &Template,
     data: &Value,
     functions: &Functions,

@@ -8,7 +8,7 @@ use crate::value::{Kind, Value};
 
 const PAIR: &[Type] = &[Type::Reflect, Type::Reflect];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     variadic("eq", PAIR, |env, args| {
         if args.len() < 2 {
             return Err("missing argument for comparison".into());

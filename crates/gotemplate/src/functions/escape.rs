@@ -9,7 +9,7 @@ use transom_go::utf8::decode_rune;
 
 const ANY: &[Type] = &[Type::Any];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     variadic("print", ANY, |env, args| Ok(Value::str(env.sprint(args)?))),
     variadic("printf", &[Type::Str, Type::Any], |env, args| match &args[0] {
         Value::Str(format) => Ok(Value::str(env.sprintf(format, &args[1..])?)),

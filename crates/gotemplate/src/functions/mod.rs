@@ -89,10 +89,10 @@ impl Type {
     }
 }
 
-pub type Run = fn(&mut Env<'_>, &[Value]) -> Result<Value, CallError>;
+pub(crate) type Run = fn(&mut Env<'_>, &[Value]) -> Result<Value, CallError>;
 
 /// A function of the language or of sprig.
-pub struct Native {
+pub(crate) struct Native {
     pub name: &'static str,
     pub params: &'static [Type],
     /// Whether the last parameter repeats.
@@ -110,7 +110,7 @@ pub(crate) const fn variadic(name: &'static str, params: &'static [Type], run: R
 
 /// Functions the evaluator runs itself, because they evaluate lazily or execute templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Special {
+pub(crate) enum Special {
     And,
     Or,
     Call,
@@ -119,7 +119,7 @@ pub enum Special {
 
 /// What an identifier in a template resolved to when it was parsed.
 #[derive(Clone)]
-pub enum Callee {
+pub(crate) enum Callee {
     Native(&'static Native),
     Special(Special),
     /// Given by the embedding at execution.
@@ -127,7 +127,7 @@ pub enum Callee {
 }
 
 impl Callee {
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Callee::Native(native) => native.name,
             Callee::Special(Special::And) => "and",

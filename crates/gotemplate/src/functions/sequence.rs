@@ -4,7 +4,7 @@ use super::env::{CallError, Env};
 use super::{Native, Type, fixed, variadic};
 use crate::value::{IntKind, Key, List, MapType, UintKind, Value};
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     variadic("index", &[Type::Reflect, Type::Reflect], index),
     variadic("slice", &[Type::Reflect, Type::Reflect], slice),
     fixed("len", &[Type::Reflect], |_, args| {

@@ -9,19 +9,19 @@ use crate::value::{Str, Value};
 
 /// A defined template: the root one, or one from `define` or `block`.
 #[derive(Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub name: Arc<str>,
     pub root: List,
 }
 
 #[derive(Debug, Default)]
-pub struct List {
+pub(crate) struct List {
     pub nodes: Vec<Node>,
 }
 
 impl List {
     /// Only white space and comments: such a definition may be replaced by another of the same name.
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.nodes.iter().all(|node| match node {
             Node::Text(text) => text.text.trim_ascii().is_empty(),
             _ => false,
@@ -30,7 +30,7 @@ impl List {
 }
 
 #[derive(Debug)]
-pub enum Node {
+pub(crate) enum Node {
     Text(Text),
     Action(Action),
     Branch(Branch),
@@ -40,26 +40,26 @@ pub enum Node {
 }
 
 #[derive(Debug)]
-pub struct Text {
+pub(crate) struct Text {
     pub pos: usize,
     pub text: Box<[u8]>,
 }
 
 #[derive(Debug)]
-pub struct Action {
+pub(crate) struct Action {
     pub pos: usize,
     pub pipe: Pipe,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BranchKind {
+pub(crate) enum BranchKind {
     If,
     Range,
     With,
 }
 
 impl BranchKind {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             BranchKind::If => "if",
             BranchKind::Range => "range",
@@ -69,7 +69,7 @@ impl BranchKind {
 }
 
 #[derive(Debug)]
-pub struct Branch {
+pub(crate) struct Branch {
     pub kind: BranchKind,
     pub pos: usize,
     pub pipe: Pipe,
@@ -79,14 +79,14 @@ pub struct Branch {
 
 /// `{{template "name" pipe}}`.
 #[derive(Debug)]
-pub struct Call {
+pub(crate) struct Call {
     pub pos: usize,
     pub name: Str,
     pub pipe: Option<Pipe>,
 }
 
 #[derive(Debug)]
-pub struct Pipe {
+pub(crate) struct Pipe {
     pub pos: usize,
     pub assign: bool,
     pub declared: Vec<Variable>,
@@ -94,19 +94,19 @@ pub struct Pipe {
 }
 
 #[derive(Debug)]
-pub struct Command {
+pub(crate) struct Command {
     pub pos: usize,
     pub args: Vec<Operand>,
 }
 
 #[derive(Debug)]
-pub struct Operand {
+pub(crate) struct Operand {
     pub pos: usize,
     pub term: Term,
 }
 
 #[derive(Debug)]
-pub enum Term {
+pub(crate) enum Term {
     Bool(bool),
     Dot,
     Nil,
@@ -121,7 +121,7 @@ pub enum Term {
 
 /// `$name.field…`; `id` is the name interned, so that lookups compare integers.
 #[derive(Debug)]
-pub struct Variable {
+pub(crate) struct Variable {
     pub id: u32,
     pub name: Arc<str>,
     pub fields: Vec<Str>,
@@ -129,7 +129,7 @@ pub struct Variable {
 
 /// A numeric constant in every type it fits.
 #[derive(Debug)]
-pub struct Number {
+pub(crate) struct Number {
     pub text: Box<str>,
     pub int: Option<i64>,
     pub uint: Option<u64>,

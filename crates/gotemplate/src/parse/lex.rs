@@ -5,7 +5,7 @@ use crate::value::Value;
 use transom_go::unicode::{is_digit, is_letter};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub enum ItemKind {
+pub(super) enum ItemKind {
     Error,
     Bool,
     Char,
@@ -44,7 +44,7 @@ pub enum ItemKind {
 }
 
 #[derive(Clone, Debug)]
-pub struct Item {
+pub(super) struct Item {
     pub kind: ItemKind,
     pub pos: usize,
     pub text: String,
@@ -53,7 +53,7 @@ pub struct Item {
 
 impl Item {
     /// How error messages name the item.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self.kind {
             ItemKind::Eof => "EOF".to_owned(),
             ItemKind::Error => self.text.clone(),
@@ -85,7 +85,7 @@ fn keyword(word: &str) -> Option<ItemKind> {
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 const TRIM_MARKER_LEN: usize = 2;
 
-pub struct Lexer<'a> {
+pub(super) struct Lexer<'a> {
     input: &'a str,
     left: &'a str,
     right: &'a str,
@@ -104,7 +104,7 @@ pub struct Lexer<'a> {
 type Step = Option<Item>;
 
 impl<'a> Lexer<'a> {
-    pub fn new(input: &'a str, left: &'a str, right: &'a str) -> Lexer<'a> {
+    pub(super) fn new(input: &'a str, left: &'a str, right: &'a str) -> Lexer<'a> {
         Lexer {
             input,
             left: if left.is_empty() { "{{" } else { left },
@@ -119,7 +119,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    pub fn next_item(&mut self) -> Item {
+    pub(super) fn next_item(&mut self) -> Item {
         loop {
             let step = if self.inside_action { self.inside_action() } else { self.text() };
             if let Some(item) = step {

@@ -1,6 +1,6 @@
 //! The parser: items into trees, accepting and refusing exactly what Go's does, with its messages.
 
-pub mod ast;
+pub(crate) mod ast;
 mod expression;
 mod lex;
 mod number;
@@ -18,9 +18,9 @@ use crate::value::{Str, Value};
 use transom_go::strconv::unquote;
 
 /// How deep control structures or parentheses may nest. Go allows 10 000 parentheses and any control structure.
-pub const MAX_NESTING: usize = 2000;
+pub(crate) const MAX_NESTING: usize = 2000;
 
-pub struct Parsed {
+pub(crate) struct Parsed {
     pub trees: HashMap<Str, Arc<Tree>>,
     pub deepest: usize,
 }
@@ -47,7 +47,7 @@ impl Scope {
     }
 }
 
-pub struct Parser<'a> {
+pub(crate) struct Parser<'a> {
     name: &'a str,
     lexer: Lexer<'a>,
     scope: Scope,
@@ -80,7 +80,7 @@ enum Parsing {
 
 type Parse<T> = Result<T, Error>;
 
-pub fn parse<'a>(
+pub(crate) fn parse<'a>(
     name: &'a str,
     text: &'a str,
     (left, right): (&'a str, &'a str),

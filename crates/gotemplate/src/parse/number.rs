@@ -7,7 +7,7 @@ use crate::value::Value;
 use transom_go::strconv::unquote_char;
 use transom_go::strconv::{parse_float, parse_int, parse_uint};
 
-pub fn parse(text: &str, kind: ItemKind) -> Result<Number, String> {
+pub(super) fn parse(text: &str, kind: ItemKind) -> Result<Number, String> {
     match kind {
         ItemKind::CharConstant => character(text),
         ItemKind::Complex => complex(text),

@@ -11,7 +11,7 @@ use transom_go::utf8::{decode_rune, runes};
 
 const STR: &[Type] = &[Type::Str];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("upper", STR, |env, args| env.string(mapped(text(args, 0)?, to_upper))),
     fixed("lower", STR, |env, args| env.string(mapped(text(args, 0)?, to_lower))),
     fixed("title", STR, |env, args| {

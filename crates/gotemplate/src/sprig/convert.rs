@@ -5,7 +5,7 @@ use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::value::{List, ListType, Str, Value};
 use transom_go::strconv::{parse_float, parse_int};
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("atoi", &[Type::Str], |_, args| {
         Ok(Value::int(parse_int(&args::text(args, 0)?.lossy(), 10).unwrap_or(0)))
     }),
@@ -20,7 +20,7 @@ pub const FUNCTIONS: &[Native] = &[
     fixed("toStrings", &[Type::Any], |env, args| Ok(Value::List(strslice(env, &args[0])?))),
 ];
 
-pub fn to_int64(value: &Value) -> i64 {
+pub(super) fn to_int64(value: &Value) -> i64 {
     match value {
         Value::Int(_, value) => *value,
         Value::Named(named, value) if named.kind() == crate::value::IntKind::Int => *value,
@@ -33,7 +33,7 @@ pub fn to_int64(value: &Value) -> i64 {
 }
 
 /// `int64(f)` as amd64 computes it: out of range is the most negative integer.
-pub fn go_truncate(value: f64) -> i64 {
+pub(super) fn go_truncate(value: f64) -> i64 {
     const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
     if (-I64_BOUND..I64_BOUND).contains(&value) { value as i64 } else { i64::MIN }
 }
@@ -46,7 +46,7 @@ fn trim_zero_decimal(text: &str) -> &str {
     trimmed.strip_suffix('.').unwrap_or(text)
 }
 
-pub fn to_float64(value: &Value) -> f64 {
+pub(super) fn to_float64(value: &Value) -> f64 {
     match value {
         Value::Int(_, value) => *value as f64,
         Value::Named(named, value) if named.kind() == crate::value::IntKind::Int => *value as f64,
@@ -59,7 +59,7 @@ pub fn to_float64(value: &Value) -> f64 {
 }
 
 /// sprig's `strval`: text itself, `String` methods, or `%v`.
-pub fn strval(env: &mut Env<'_>, value: &Value) -> Result<Str, CallError> {
+pub(super) fn strval(env: &mut Env<'_>, value: &Value) -> Result<Str, CallError> {
     match value {
         Value::Str(text) => Ok(text.clone()),
         Value::List(list) if list.ty() == ListType::Uint8 => {
@@ -70,7 +70,7 @@ pub fn strval(env: &mut Env<'_>, value: &Value) -> Result<Str, CallError> {
 }
 
 /// sprig's `strslice`. A `[]string` is returned itself, not copied.
-pub fn strslice(env: &mut Env<'_>, value: &Value) -> Result<List, CallError> {
+pub(super) fn strslice(env: &mut Env<'_>, value: &Value) -> Result<List, CallError> {
     let texts = match value {
         Value::List(list) if list.ty() == ListType::Str => return Ok(list.clone()),
         Value::List(list) => {

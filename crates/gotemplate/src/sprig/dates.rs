@@ -13,7 +13,7 @@ const STR2: &[Type] = &[Type::Str, Type::Str];
 const ANY: &[Type] = &[Type::Any];
 const DATE_IN_ZONE: &[Type] = &[Type::Str, Type::Any, Type::Str];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("now", &[], |env, _| Ok(time_value(now(env)))),
     fixed("ago", ANY, |env, args| {
         let then = instant(env, &args[0], false);

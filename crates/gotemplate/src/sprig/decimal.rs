@@ -6,7 +6,7 @@ use num_bigint::BigUint;
 
 /// `± coefficient × 10^exponent`.
 #[derive(Clone, Debug)]
-pub struct Decimal {
+pub(super) struct Decimal {
     negative: bool,
     coefficient: BigUint,
     exponent: i64,
@@ -15,7 +15,7 @@ pub struct Decimal {
 /// Digits after the point that a quotient keeps.
 const DIVISION_DIGITS: i64 = 16;
 
-pub fn from_float(value: f64) -> Result<Decimal, String> {
+pub(super) fn from_float(value: f64) -> Result<Decimal, String> {
     if !value.is_finite() {
         let shown = transom_go::strconv::shortest_float(value);
         return Err(format!("Cannot create a Decimal from {shown}"));
@@ -40,7 +40,7 @@ fn power_of_ten(exponent: i64) -> BigUint {
 
 impl Decimal {
     /// Machine words in the coefficient: what arithmetic on it costs.
-    pub fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         usize::try_from(self.coefficient.bits() / 64).unwrap_or(usize::MAX)
     }
 
@@ -56,7 +56,7 @@ impl Decimal {
         Decimal { negative: !self.negative, ..self.clone() }
     }
 
-    pub fn plus(&self, other: &Decimal) -> Result<Decimal, String> {
+    pub(super) fn plus(&self, other: &Decimal) -> Result<Decimal, String> {
         let exponent = self.exponent.min(other.exponent);
         let (a, b) = (self.scaled(exponent), other.scaled(exponent));
         let (negative, coefficient) = if self.negative == other.negative {
@@ -70,11 +70,11 @@ impl Decimal {
         Ok(Decimal { negative, coefficient, exponent })
     }
 
-    pub fn minus(&self, other: &Decimal) -> Result<Decimal, String> {
+    pub(super) fn minus(&self, other: &Decimal) -> Result<Decimal, String> {
         self.plus(&other.negated())
     }
 
-    pub fn times(&self, other: &Decimal) -> Result<Decimal, String> {
+    pub(super) fn times(&self, other: &Decimal) -> Result<Decimal, String> {
         Ok(Decimal {
             negative: self.negative != other.negative,
             coefficient: &self.coefficient * &other.coefficient,
@@ -83,7 +83,7 @@ impl Decimal {
     }
 
     /// To 16 digits after the point, halves away from zero.
-    pub fn divided_by(&self, other: &Decimal) -> Result<Decimal, String> {
+    pub(super) fn divided_by(&self, other: &Decimal) -> Result<Decimal, String> {
         if other.is_zero() {
             return Err("decimal division by 0".to_owned());
         }
@@ -98,7 +98,7 @@ impl Decimal {
         Ok(Decimal { negative: self.negative != other.negative, coefficient, exponent: -DIVISION_DIGITS })
     }
 
-    pub fn to_float(&self) -> f64 {
+    pub(super) fn to_float(&self) -> f64 {
         let magnitude: f64 = format!("{}e{}", self.coefficient, self.exponent).parse().unwrap_or(0.0);
         if self.negative && magnitude != 0.0 { -magnitude } else { magnitude }
     }

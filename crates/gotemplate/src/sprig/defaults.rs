@@ -3,7 +3,7 @@
 use crate::functions::{Native, Type, fixed, variadic};
 use crate::value::Value;
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("hello", &[], |_, _| Ok(Value::str("Hello!"))),
     variadic("default", &[Type::Any, Type::Any], |_, args| match args.get(1) {
         Some(given) if !empty(given) => Ok(given.clone()),
@@ -22,6 +22,6 @@ pub const FUNCTIONS: &[Native] = &[
 ];
 
 /// Zero values are empty; structs never are.
-pub fn empty(value: &Value) -> bool {
+pub(super) fn empty(value: &Value) -> bool {
     !value.truth()
 }

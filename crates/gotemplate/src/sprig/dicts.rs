@@ -6,7 +6,7 @@ use crate::value::{Key, List, ListType, MAX_DEPTH, Map, MapType, Value};
 
 const MAPS: &[Type] = &[Type::Map, Type::Map];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("get", &[Type::Map, Type::Str], |_, args| {
         Ok(args::map(args, 0)?.get_str(args::text(args, 1)?).unwrap_or(Value::str("")))
     }),
@@ -124,7 +124,7 @@ fn swallow(error: CallError) -> Result<Value, CallError> {
     }
 }
 
-pub fn deep_copy(env: &mut Env<'_>, value: &Value, depth: usize) -> Result<Value, CallError> {
+pub(super) fn deep_copy(env: &mut Env<'_>, value: &Value, depth: usize) -> Result<Value, CallError> {
     if depth > MAX_DEPTH {
         return Err(crate::fmt::FmtError::TooDeep.to_string().into());
     }

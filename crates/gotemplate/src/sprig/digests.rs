@@ -10,7 +10,7 @@ use transom_go::encoding::{base64_encode, hex};
 const STR: &[Type] = &[Type::Str];
 const INT: &[Type] = &[Type::Int];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("sha1sum", STR, |env, args| hex_digest(env, &digest::SHA1_FOR_LEGACY_USE_ONLY, text(args, 0)?)),
     fixed("sha256sum", STR, |env, args| hex_digest(env, &digest::SHA256, text(args, 0)?)),
     fixed("sha512sum", STR, |env, args| hex_digest(env, &digest::SHA512, text(args, 0)?)),

@@ -6,7 +6,7 @@ use transom_go::encoding::{base32_decode, base32_encode, base64_decode, base64_e
 
 const STR: &[Type] = &[Type::Str];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("b64enc", STR, |env, args| env.string(base64_encode(text(args, 0)?))),
     fixed("b64dec", STR, |env, args| match base64_decode(text(args, 0)?) {
         Ok(bytes) => env.string(bytes),

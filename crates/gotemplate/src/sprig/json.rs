@@ -10,7 +10,7 @@ use transom_go::strconv::{Shown, quote_rune, shortest_float};
 const ANY: &[Type] = &[Type::Any];
 const STR: &[Type] = &[Type::Str];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("toJson", ANY, |env, args| marshal(env, &args[0], HTML).or_else(swallow)),
     fixed("mustToJson", ANY, |env, args| marshal(env, &args[0], HTML)),
     fixed("toPrettyJson", ANY, |env, args| marshal(env, &args[0], PRETTY).or_else(swallow)),

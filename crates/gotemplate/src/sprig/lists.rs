@@ -73,8 +73,8 @@ const SINGLES: [Native; 9] = [
     }),
 ];
 
-pub const FUNCTIONS: &[Native] = SINGLES.as_slice();
-pub const PAIRED: &[Native] = PAIRS.as_flattened();
+pub(super) const FUNCTIONS: &[Native] = SINGLES.as_slice();
+pub(super) const PAIRED: &[Native] = PAIRS.as_flattened();
 
 fn ints(numbers: Vec<i64>) -> Value {
     Value::List(List::new(ListType::Int, numbers.into_iter().map(Value::int).collect()))

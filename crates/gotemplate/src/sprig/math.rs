@@ -9,7 +9,7 @@ use crate::value::Value;
 const ANY: &[Type] = &[Type::Any];
 const ANY2: &[Type] = &[Type::Any, Type::Any];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("add1", ANY, |_, args| Ok(Value::int64(to_int64(&args[0]).wrapping_add(1)))),
     variadic("add", ANY, |_, args| {
         Ok(Value::int64(args.iter().fold(0, |sum, arg| sum.wrapping_add(to_int64(arg)))))

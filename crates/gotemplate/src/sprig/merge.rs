@@ -3,7 +3,7 @@
 use crate::functions::{CallError, Env};
 use crate::value::{MAX_DEPTH, Map, Value};
 
-pub fn merge(
+pub(super) fn merge(
     env: &mut Env<'_>,
     dst: &Map,
     src: &Map,

@@ -57,7 +57,7 @@ pub(crate) fn why_undefined(name: &str) -> String {
 }
 
 /// All functions of sprig that this build has.
-pub fn functions() -> impl Iterator<Item = &'static Native> {
+pub(crate) fn functions() -> impl Iterator<Item = &'static Native> {
     #[cfg(feature = "sprig-crypto")]
     let crypto = crypto::TABLES;
     #[cfg(not(feature = "sprig-crypto"))]
@@ -91,14 +91,14 @@ mod args {
     use crate::functions::CallError;
     use crate::value::{List, Map, Str, Value};
 
-    pub fn text(args: &[Value], index: usize) -> Result<&Str, CallError> {
+    pub(super) fn text(args: &[Value], index: usize) -> Result<&Str, CallError> {
         match args.get(index) {
             Some(Value::Str(text)) => Ok(text),
             _ => Err("reflect: Call using value of the wrong type".into()),
         }
     }
 
-    pub fn int(args: &[Value], index: usize) -> Result<i64, CallError> {
+    pub(super) fn int(args: &[Value], index: usize) -> Result<i64, CallError> {
         match args.get(index) {
             Some(Value::Int(_, value)) => Ok(*value),
             Some(Value::Uint(_, value)) => Ok(i64::try_from(*value).unwrap_or(i64::MAX)),
@@ -106,7 +106,7 @@ mod args {
         }
     }
 
-    pub fn map(args: &[Value], index: usize) -> Result<&Map, CallError> {
+    pub(super) fn map(args: &[Value], index: usize) -> Result<&Map, CallError> {
         match args.get(index) {
             Some(Value::Map(map)) => Ok(map),
             _ => Err("reflect: Call using value of the wrong type".into()),
@@ -114,7 +114,7 @@ mod args {
     }
 
     /// A list argument of a function that takes `interface {}` and reflects on it; `doing` begins the error message.
-    pub fn list<'a>(value: &'a Value, doing: &str) -> Result<&'a List, CallError> {
+    pub(super) fn list<'a>(value: &'a Value, doing: &str) -> Result<&'a List, CallError> {
         match value {
             Value::List(list) => Ok(list),
             Value::Nil | Value::Missing => {

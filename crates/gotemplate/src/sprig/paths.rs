@@ -6,7 +6,7 @@ use crate::value::Value;
 
 const STR: &[Type] = &[Type::Str];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("base", STR, |env, args| env.string(base(text(args, 0)?))),
     fixed("osBase", STR, |env, args| env.string(base(text(args, 0)?))),
     fixed("dir", STR, |env, args| env.string(dir(text(args, 0)?))),

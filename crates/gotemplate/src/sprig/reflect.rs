@@ -6,7 +6,7 @@ use crate::value::{MAX_DEPTH, Value};
 
 const TARGET: &[Type] = &[Type::Str, Type::Any];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("typeOf", &[Type::Any], |_, args| Ok(Value::str(&*args[0].type_name()))),
     fixed("typeIs", TARGET, |_, args| {
         Ok(Value::Bool(**args::text(args, 0)? == *args[1].type_name().as_bytes()))
@@ -22,7 +22,7 @@ pub const FUNCTIONS: &[Native] = &[
     fixed("deepEqual", &[Type::Any, Type::Any], |_, args| Ok(Value::Bool(deep_equal(&args[0], &args[1])))),
 ];
 
-pub fn deep_equal(a: &Value, b: &Value) -> bool {
+pub(crate) fn deep_equal(a: &Value, b: &Value) -> bool {
     equal(a, b, 0)
 }
 

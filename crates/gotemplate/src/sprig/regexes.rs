@@ -15,7 +15,7 @@ const STR2: &[Type] = &[Type::Str, Type::Str];
 const STR3: &[Type] = &[Type::Str, Type::Str, Type::Str];
 const STR2_INT: &[Type] = &[Type::Str, Type::Str, Type::Int];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("regexMatch", STR2, |env, args| match is_match(env, args) {
         Err(CallError::Message(_)) => Ok(Value::Bool(false)),
         other => other,

@@ -13,7 +13,7 @@ const STR2: &[Type] = &[Type::Str, Type::Str];
 const INT_STR: &[Type] = &[Type::Int, Type::Str];
 const ANYS: &[Type] = &[Type::Any];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("abbrev", INT_STR, |env, args| {
         let (width, text) = (int(args, 0)?, text(args, 1)?);
         if width < 4 { Ok(args[1].clone()) } else { env.string(abbreviate(text, 0, width)?) }
@@ -173,7 +173,7 @@ fn go_slice(text: &[u8], start: i64, end: i64) -> Result<&[u8], CallError> {
     }
 }
 
-pub fn trim_space(text: &[u8]) -> &[u8] {
+pub(super) fn trim_space(text: &[u8]) -> &[u8] {
     let space = |(_, rune, width): &(usize, char, usize)| is_space(*rune) && (*width > 1 || rune.is_ascii());
     let start = runes(text).find(|rune| !space(rune)).map_or(text.len(), |(at, _, _)| at);
     let end = runes(text).filter(|rune| !space(rune)).last().map_or(start, |(at, _, width)| at + width);
@@ -189,7 +189,7 @@ fn trim_all(env: &mut Env<'_>, args: &[Value]) -> Result<Value, CallError> {
     env.string(&whole[start..end])
 }
 
-pub fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     if needle.is_empty() {
         return Some(0);
     }

@@ -5,7 +5,7 @@ use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::value::{Key, Map, Str, Value};
 use transom_go::url::{HostColons, Url, Userinfo};
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("urlParse", &[Type::Str], |env, args| {
         let url = Url::parse(text(args, 0)?, HostColons::Allowed)
             .map_err(|problem| format!("unable to parse url: {problem}"))?;

@@ -7,7 +7,7 @@ use crate::functions::{Native, Type, fixed};
 use crate::value::Value;
 use transom_go::semver::{Constraint, Version};
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("semver", &[Type::Str], |_, args| {
         Ok(Value::Version(Rc::new(Version::parse(&text(args, 0)?.lossy())?)))
     }),

@@ -19,7 +19,7 @@ use transom_go::semver::Version;
 use transom_go::time::Time;
 
 /// How deep data may nest before functions that walk it give up; Go would exhaust its stack on cyclic data.
-pub const MAX_DEPTH: usize = 512;
+pub(crate) const MAX_DEPTH: usize = 512;
 
 /// A value of a template.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use transom_go::yaml::{double_quoted, format_float, single_quoted};
 
 const INDENT_SPACES: usize = 4;
 
-pub fn emit(env: &mut Env<'_>, value: &Value) -> Result<String, CallError> {
+pub(super) fn emit(env: &mut Env<'_>, value: &Value) -> Result<String, CallError> {
     let mut emitter = Emitter { env, out: String::new(), fresh: true, counted: 0 };
     match value {
         Value::List(_) | Value::Map(_) | Value::Struct(_) => emitter.node(value, 0, NodePosition::Root, 0)?,

@@ -8,7 +8,7 @@ mod style;
 use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::value::Value;
 
-pub const FUNCTIONS: &[Native] = &[
+pub(crate) const FUNCTIONS: &[Native] = &[
     fixed("toYaml", &[Type::Any], |env, args| {
         let text = emit::emit(env, &args[0])?;
         Ok(Value::str(text))

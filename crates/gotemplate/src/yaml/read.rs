@@ -14,7 +14,7 @@ use transom_go::yaml::{Scalar, Version, resolve};
 /// What a token of the parser takes, with the text beside it.
 const TOKEN_BYTES: usize = 200;
 
-pub fn read(env: &mut Env<'_>, text: &str) -> Result<Value, CallError> {
+pub(super) fn read(env: &mut Env<'_>, text: &str) -> Result<Value, CallError> {
     env.allocate(text.len().saturating_mul(2))?;
     // The parser keeps all of a collection in brackets until it is clear that it is not a key.
     let tokens = text.bytes().filter(|byte| b",:[]{}".contains(byte)).count();

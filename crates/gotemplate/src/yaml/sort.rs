@@ -4,7 +4,7 @@ use crate::value::Key;
 use transom_go::unicode::{is_digit, is_letter};
 
 /// Merge sort by hand: the order is not total, which the standard sort would not tolerate.
-pub fn sorted<T>(mut entries: Vec<(Key, T)>) -> Vec<(Key, T)> {
+pub(super) fn sorted<T>(mut entries: Vec<(Key, T)>) -> Vec<(Key, T)> {
     if entries.len() < 2 {
         return entries;
     }

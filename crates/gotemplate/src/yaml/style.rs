@@ -3,7 +3,7 @@
 use transom_go::yaml::{analyze, is_break, reads_as_text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub(super) enum Style {
     Plain,
     Single,
     Double,
@@ -11,7 +11,7 @@ pub enum Style {
 }
 
 /// The style that yaml.v3 chooses.
-pub fn style(text: &str) -> Style {
+pub(super) fn style(text: &str) -> Style {
     let found = analyze(text);
     if text.contains('\n') {
         let literal = !(found.trailing_space || found.space_break || found.special);
@@ -37,6 +37,6 @@ pub fn style(text: &str) -> Style {
     }
 }
 
-pub fn is_multiline(text: &str) -> bool {
+pub(super) fn is_multiline(text: &str) -> bool {
     text.chars().any(is_break)
 }

@@ -7,7 +7,7 @@
 
 /// The text with the further lines of quoted texts and flow collections indented beyond everything else, and by how
 /// much; `None` when there are none.
-pub fn relax(text: &str) -> Option<(String, usize)> {
+pub(super) fn relax(text: &str) -> Option<(String, usize)> {
     let indentation = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let pad = 1 + text.lines().map(indentation).max()?;
     let mut scan = Scan { text: text.as_bytes(), at: 0, inside: Vec::new() };

@@ -17,7 +17,7 @@ use transom_packages::Digest;
 
 const TOKEN: &str = "token-of-the-realm";
 
-pub async fn respond(state: &Mutex<State>, request: Request<Incoming>) -> Response<Body> {
+pub(super) async fn respond(state: &Mutex<State>, request: Request<Incoming>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let path = head.uri.path().to_owned();
@@ -154,7 +154,7 @@ fn split(path: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The key of a manifest.
-pub fn key(repository: &str, name: &str) -> String {
+pub(super) fn key(repository: &str, name: &str) -> String {
     if repository == REPOSITORY { name.to_owned() } else { format!("{repository}:{name}") }
 }
 

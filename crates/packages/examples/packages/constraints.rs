@@ -18,7 +18,7 @@ const ANDS: [&str; 7] = [", ", ",", " ", "  ", ", ,", " , ", ",\n"];
 const ORS: [&str; 6] = [" || ", "||", " ||", "|| ", " | ", " || || "];
 const LARGE: &str = "18446744073709551616";
 
-pub fn case(rng: &mut Rng) -> Case {
+pub(crate) fn case(rng: &mut Rng) -> Case {
     let mut constraint = if rng.permille(30) { digest(rng) } else { alternatives(rng) };
     if rng.permille(60) {
         mutate(rng, &mut constraint);
@@ -45,7 +45,7 @@ fn answer(constraint: &str, version: &str) -> String {
 }
 
 /// Few digests, so that some are equal.
-pub fn digest(rng: &mut Rng) -> String {
+pub(crate) fn digest(rng: &mut Rng) -> String {
     let digit = *rng.pick(&["1", "2", "e", "F"]);
     let length = if rng.permille(100) { 63 } else { 64 };
     format!("sha256:{}", digit.repeat(length))
@@ -124,7 +124,7 @@ fn complete(rng: &mut Rng) -> String {
 }
 
 /// Puts a character where none belongs, or takes one away.
-pub fn mutate(rng: &mut Rng, text: &mut String) {
+pub(crate) fn mutate(rng: &mut Rng, text: &mut String) {
     let places: Vec<usize> = text.char_indices().map(|(place, _)| place).collect();
     let Some(&place) = places.get(rng.index(places.len())) else { return };
     if rng.permille(400) {

@@ -48,7 +48,7 @@ const CONSTRAINTS: [&str; 18] = [
 const SATISFIABLE: usize = 15;
 
 /// A graph, and what is asked about it.
-pub struct Graph {
+pub(crate) struct Graph {
     pub mode: Mode,
     pub lock: Vec<LockPackage>,
     pub objects: Vec<InstalledPackage>,
@@ -56,12 +56,12 @@ pub struct Graph {
 }
 
 impl Graph {
-    pub fn question(&self) -> Value {
+    pub(crate) fn question(&self) -> Value {
         let objects: Vec<Value> = self.objects.iter().map(object).collect();
         json!({"mode": mode_name(self.mode), "lock": self.lock, "objects": objects, "tags": self.tags})
     }
 
-    pub fn tags_of(&self, source: &str) -> &[String] {
+    pub(crate) fn tags_of(&self, source: &str) -> &[String] {
         self.tags.get(source).map_or(&[], Vec::as_slice)
     }
 }
@@ -71,7 +71,7 @@ fn object(of: &InstalledPackage) -> Value {
     json!({"apiVersion": of.api_version, "kind": of.kind, "name": of.name, "package": of.package, "resolved": resolved})
 }
 
-pub fn mode_name(mode: Mode) -> &'static str {
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Default => "default",
         Mode::Upgrade => "upgrade",
@@ -79,25 +79,25 @@ pub fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-pub fn any_mode(rng: &mut Rng) -> Mode {
+pub(crate) fn any_mode(rng: &mut Rng) -> Mode {
     *rng.pick(&[Mode::Default, Mode::Upgrade, Mode::Downgrade])
 }
 
-pub fn source(number: usize) -> String {
+pub(crate) fn source(number: usize) -> String {
     let letter = char::from(b'a' + u8::try_from(number % 26).unwrap_or_default());
     format!("r.io/acme/package-{letter}")
 }
 
 /// The kind of package that a source has.
-pub fn kind_of(number: usize) -> PackageKind {
+pub(crate) fn kind_of(number: usize) -> PackageKind {
     PackageKind::ALL[number % PackageKind::ALL.len()]
 }
 
-pub fn tags(rng: &mut Rng) -> Vec<String> {
+pub(crate) fn tags(rng: &mut Rng) -> Vec<String> {
     TAGS.iter().filter(|_| rng.permille(600)).map(|tag| (*tag).to_owned()).collect()
 }
 
-pub fn complete_version(rng: &mut Rng) -> String {
+pub(crate) fn complete_version(rng: &mut Rng) -> String {
     TAGS[rng.index(COMPLETE)].to_owned()
 }
 
@@ -106,7 +106,7 @@ fn digest(rng: &mut Rng) -> String {
 }
 
 /// What a dependency asks for; digests and texts that are no constraint are rare.
-pub fn constraint(rng: &mut Rng) -> String {
+pub(crate) fn constraint(rng: &mut Rng) -> String {
     if rng.permille(60) {
         return digest(rng);
     }
@@ -114,7 +114,7 @@ pub fn constraint(rng: &mut Rng) -> String {
     CONSTRAINTS[rng.index(known)].to_owned()
 }
 
-pub fn dependency(rng: &mut Rng, on: usize, constraints: String) -> LockDependency {
+pub(crate) fn dependency(rng: &mut Rng, on: usize, constraints: String) -> LockDependency {
     let kind = kind_of(on);
     let mut dependency = LockDependency { package: source(on), constraints, ..LockDependency::default() };
     if rng.permille(500) {
@@ -126,7 +126,12 @@ pub fn dependency(rng: &mut Rng, on: usize, constraints: String) -> LockDependen
     dependency
 }
 
-pub fn entry(number: usize, name: String, version: String, dependencies: Vec<LockDependency>) -> LockPackage {
+pub(crate) fn entry(
+    number: usize,
+    name: String,
+    version: String,
+    dependencies: Vec<LockDependency>,
+) -> LockPackage {
     let kind = kind_of(number);
     LockPackage {
         name,
@@ -139,7 +144,7 @@ pub fn entry(number: usize, name: String, version: String, dependencies: Vec<Loc
     }
 }
 
-pub fn installed(number: usize, name: String, version: &str) -> InstalledPackage {
+pub(crate) fn installed(number: usize, name: String, version: &str) -> InstalledPackage {
     let kind = kind_of(number);
     let separator = if version.starts_with("sha256:") { '@' } else { ':' };
     InstalledPackage {
@@ -152,13 +157,13 @@ pub fn installed(number: usize, name: String, version: &str) -> InstalledPackage
 }
 
 /// The name that the original gives to a package that is a dependency.
-pub fn name(number: usize) -> String {
+pub(crate) fn name(number: usize) -> String {
     source(number).trim_start_matches("r.io/").replace('/', "-")
 }
 
 /// Entries whose dependencies lead to later sources, so that there is no cycle, with an object each. Few graphs have
 /// cycles, packages that are there twice, and objects that are not in the Lock.
-pub fn any(rng: &mut Rng) -> Graph {
+pub(crate) fn any(rng: &mut Rng) -> Graph {
     let sources = 2 + rng.index(8);
     let entries = 1 + rng.index(sources);
     let (cyclic, twice) = (rng.permille(60), rng.permille(40));

@@ -38,7 +38,7 @@ const REWRITES: [&str; 8] = [
     "",
 ];
 
-pub fn case(rng: &mut Rng) -> Case {
+pub(crate) fn case(rng: &mut Rng) -> Case {
     let image = *rng.pick(&IMAGES);
     let configs: Vec<Value> = (0..rng.index(7)).map(|i| config(rng, i, image)).collect();
     let read: Result<Vec<ImageConfig>, _> = configs.iter().cloned().map(serde_json::from_value).collect();

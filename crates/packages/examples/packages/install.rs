@@ -17,7 +17,7 @@ const STEPS: usize = 60;
 /// What each version of each package depends on.
 type Universe = BTreeMap<String, Vec<LockDependency>>;
 
-pub fn case(rng: &mut Rng) -> Case {
+pub(crate) fn case(rng: &mut Rng) -> Case {
     let sources = 3 + rng.index(8);
     let mut graph =
         Graph { mode: graphs::any_mode(rng), lock: Vec::new(), objects: Vec::new(), tags: BTreeMap::new() };

@@ -10,7 +10,7 @@ const CHARACTERS: [char; 24] = [
     '1', '2', '3',
 ];
 
-pub fn case(rng: &mut Rng) -> Case {
+pub(crate) fn case(rng: &mut Rng) -> Case {
     let longest = *rng.pick(&[3, 20, 60, 70, 120]);
     let first = text(rng, longest);
     if rng.permille(500) {

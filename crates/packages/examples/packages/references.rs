@@ -25,7 +25,7 @@ const PARTS: [&str; 12] =
 const TAGS: [&str; 10] =
     ["v1.0.0", "v1", "latest", "main", "V_1.x", "-v1", ".v1", "v1.0.0-rc.1", "v1.0.0+x", ""];
 
-pub fn case(rng: &mut Rng) -> Case {
+pub(crate) fn case(rng: &mut Rng) -> Case {
     let mut source = source(rng);
     let is_dependency = rng.permille(300);
     if !is_dependency || rng.permille(50) {

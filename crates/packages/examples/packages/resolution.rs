@@ -7,7 +7,7 @@ use transom_packages::lock::graph::{Graph, Mirrors};
 use transom_packages::lock::resolve::resolve_revision;
 use transom_testkit::rng::Rng;
 
-pub fn case(rng: &mut Rng) -> Case {
+pub(crate) fn case(rng: &mut Rng) -> Case {
     let graph = graphs::any(rng);
     let of = rng.index(graph.lock.len());
     let none = Mirrors::new();

@@ -10,7 +10,7 @@ use transom_packages::lock::graph::{Graph as LockGraph, Mirrors};
 use transom_packages::solver::{Action, Need, NoVersion, choose, next_step};
 use transom_testkit::rng::Rng;
 
-pub fn case(rng: &mut Rng) -> Case {
+pub(crate) fn case(rng: &mut Rng) -> Case {
     let graph = graphs::any(rng);
     let mut answers = blocked(&graph);
     if answers.is_empty() {
@@ -24,7 +24,7 @@ pub fn case(rng: &mut Rng) -> Case {
 }
 
 /// What is wrong with entries of the Lock. The original refuses everything while something is.
-pub fn blocked(graph: &Graph) -> Vec<String> {
+pub(crate) fn blocked(graph: &Graph) -> Vec<String> {
     let none = Mirrors::new();
     let lock = LockGraph::new(&graph.lock, &none);
     let mut found = Vec::new();
@@ -49,7 +49,7 @@ fn meet(graph: &Graph, need: &Need) -> String {
 }
 
 /// The choice that the original makes for a need.
-pub fn chosen(graph: &Graph, need: &Need) -> Result<Action, NoVersion> {
+pub(crate) fn chosen(graph: &Graph, need: &Need) -> Result<Action, NoVersion> {
     let mut need = need.clone();
     if need.installed.is_none() {
         need.parents.truncate(1);
@@ -62,7 +62,7 @@ pub fn chosen(graph: &Graph, need: &Need) -> Result<Action, NoVersion> {
     }
 }
 
-pub fn failure(error: &NoVersion) -> String {
+pub(crate) fn failure(error: &NoVersion) -> String {
     match error {
         NoVersion::Unsatisfiable { dependency, .. } => format!("none {dependency}"),
         NoVersion::MixedConstraints { .. } => "mixed".to_owned(),

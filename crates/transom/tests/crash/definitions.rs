@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use transom_testkit::process::{Client, Gone, WAIT_LIMIT};
 
-pub fn definition(plural: &str, kind: &str) -> Value {
+pub(crate) fn definition(plural: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{GROUP}")},
@@ -21,7 +21,7 @@ pub fn definition(plural: &str, kind: &str) -> Value {
     })
 }
 
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// What is known of the definition; the object is one step ahead of or behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum State {
     Deleting,
 }
 
-pub struct Definition {
+pub(crate) struct Definition {
     plural: String,
     kind: String,
     state: State,
@@ -40,7 +40,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    pub fn new(number: usize) -> Self {
+    pub(crate) fn new(number: usize) -> Self {
         let (plural, kind) = (format!("part{number}s"), format!("Part{number}"));
         Self { plural, kind, state: State::Absent, in_flight: false }
     }
@@ -54,7 +54,7 @@ impl Definition {
     }
 
     /// The next step of its life; an answer is an acknowledgement.
-    pub async fn step(&mut self, client: &Client) -> Result<(), Gone> {
+    pub(crate) async fn step(&mut self, client: &Client) -> Result<(), Gone> {
         self.in_flight = true;
         let (reply, next) = match self.state {
             State::Absent => {
@@ -84,7 +84,7 @@ impl Definition {
     }
 
     /// Compares with what a restarted server says and serves.
-    pub async fn settle(&mut self, client: &Client) -> Result<(), Gone> {
+    pub(crate) async fn settle(&mut self, client: &Client) -> Result<(), Gone> {
         let in_flight = std::mem::take(&mut self.in_flight);
         let (acknowledged, found) = (self.state, self.find(client).await?);
         let possible = match (acknowledged, found) {

@@ -7,7 +7,7 @@ use transom_testkit::process::{Client, Gone};
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
 #[derive(Default)]
-pub struct Lease {
+pub(crate) struct Lease {
     /// The number last sent.
     sent: u64,
     /// Acknowledged numbers with their revisions, since the last restart.
@@ -17,7 +17,7 @@ pub struct Lease {
 
 impl Lease {
     /// Writes the next number; returns its revision.
-    pub async fn renew(&mut self, client: &Client) -> Result<u64, Gone> {
+    pub(crate) async fn renew(&mut self, client: &Client) -> Result<u64, Gone> {
         self.sent += 1;
         let spec = json!({"leaseTransitions": self.sent});
         let reply = if self.exists {
@@ -36,7 +36,7 @@ impl Lease {
     }
 
     /// Compares with what a restarted server says, when everything up to `durable` was said to be durable.
-    pub async fn settle(&mut self, client: &Client, durable: u64) -> Result<(), Gone> {
+    pub(crate) async fn settle(&mut self, client: &Client, durable: u64) -> Result<(), Gone> {
         let reply = client.get(&format!("{LEASES}/crash")).await?;
         let found = match reply.status {
             404 => 0,

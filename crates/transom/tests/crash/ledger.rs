@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 use transom_testkit::process::Reply;
 
-pub const NAMESPACE: &str = "crash";
-pub const GROUP: &str = "crash.example.com";
+pub(crate) const NAMESPACE: &str = "crash";
+pub(crate) const GROUP: &str = "crash.example.com";
 const HOLD: &str = "crash.example.com/hold";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A ConfigMap: created, updated, deleted.
     Plain,
     /// A ConfigMap with a finalizer: deleting marks it, releasing removes it.
@@ -19,14 +19,14 @@ pub enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     Absent,
     Live { n: u64 },
     Marked { n: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     Create(u64),
     Update(u64),
     Delete,
@@ -35,14 +35,14 @@ pub enum Step {
 
 /// A change as a watch shows it: what it was, the object's number, and whether it was marked for deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub(crate) struct Change {
     pub ty: String,
     pub n: u64,
     pub marked: bool,
 }
 
 #[derive(Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     pub kind: Kind,
     pub name: String,
     state: State,
@@ -55,23 +55,23 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(kind: Kind, name: String) -> Self {
+    pub(crate) fn new(kind: Kind, name: String) -> Self {
         Self { kind, name, state: State::Absent, revision: None, pending: None, changes: Vec::new() }
     }
 
-    pub fn collection(kind: Kind) -> String {
+    pub(crate) fn collection(kind: Kind) -> String {
         match kind {
             Kind::Plain | Kind::Held => format!("/api/v1/namespaces/{NAMESPACE}/configmaps"),
             Kind::Custom => format!("/apis/{GROUP}/v1/namespaces/{NAMESPACE}/gadgets"),
         }
     }
 
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("{}/{}", Self::collection(self.kind), self.name)
     }
 
     /// A step that makes sense now; `n` numbers a new content and `choice` is random.
-    pub fn plan(&mut self, n: u64, choice: u64) -> Step {
+    pub(crate) fn plan(&mut self, n: u64, choice: u64) -> Step {
         let step = match (self.state, self.kind) {
             (State::Absent, _) => Step::Create(n),
             (State::Marked { .. }, _) => Step::Release,
@@ -83,7 +83,7 @@ impl Ledger {
     }
 
     /// The object as a create sends it.
-    pub fn object(&self, n: u64) -> Value {
+    pub(crate) fn object(&self, n: u64) -> Value {
         let mut metadata = json!({"name": self.name});
         if self.kind == Kind::Held {
             metadata["finalizers"] = json!([HOLD]);
@@ -99,7 +99,7 @@ impl Ledger {
     }
 
     /// The merge patch of an update.
-    pub fn change(&self, n: u64) -> Value {
+    pub(crate) fn change(&self, n: u64) -> Value {
         match self.kind {
             Kind::Custom => json!({"spec": {"n": n}}),
             _ => json!({"data": {"n": n.to_string()}}),
@@ -113,7 +113,7 @@ impl Ledger {
     }
 
     /// The step was answered; it must have worked, since no other client writes this object.
-    pub fn acknowledged(&mut self, reply: &Reply) {
+    pub(crate) fn acknowledged(&mut self, reply: &Reply) {
         let step = self.pending.take().expect("a step was sent");
         assert!(reply.ok(), "{step:?} of {} in state {:?}: {}", self.name, self.state, reply.text());
         self.happened(step);
@@ -146,7 +146,7 @@ impl Ledger {
 
     /// Compares with what a restarted server says. A step that was cut off may have happened or not; anything
     /// else is a loss.
-    pub fn settle(&mut self, reply: &Reply) {
+    pub(crate) fn settle(&mut self, reply: &Reply) {
         let found = match reply.status {
             404 => State::Absent,
             200 => match Self::read(&reply.json()) {
@@ -174,7 +174,7 @@ impl Ledger {
     }
 
     /// A watch event as a change.
-    pub fn seen(event: &Value) -> Change {
+    pub(crate) fn seen(event: &Value) -> Change {
         let (n, marked) = Self::read(&event["object"]);
         Change { ty: event["type"].as_str().unwrap_or_default().to_owned(), n, marked }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 use transom_testkit::process::Client;
 
-pub struct Watching {
+pub(crate) struct Watching {
     path: String,
     seen: Arc<Mutex<Seen>>,
 }
@@ -18,7 +18,7 @@ struct Seen {
 }
 
 impl Watching {
-    pub fn new(path: String, after: u64) -> Self {
+    pub(crate) fn new(path: String, after: u64) -> Self {
         Self { path, seen: Arc::new(Mutex::new(Seen { last: after, ..Seen::default() })) }
     }
 
@@ -27,12 +27,12 @@ impl Watching {
     }
 
     /// The newest revision it was shown.
-    pub fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> u64 {
         self.lock().last
     }
 
     /// Goes on until the server is gone.
-    pub fn resume(&self, client: Client) -> JoinHandle<()> {
+    pub(crate) fn resume(&self, client: Client) -> JoinHandle<()> {
         let path = format!("{}?watch=1&resourceVersion={}", self.path, self.last());
         let seen = Arc::clone(&self.seen);
         tokio::spawn(async move {
@@ -55,13 +55,13 @@ impl Watching {
     }
 
     /// Whether as much was seen of each object as happened to it.
-    pub fn has_caught_up(&self, ledgers: &[&Ledger]) -> bool {
+    pub(crate) fn has_caught_up(&self, ledgers: &[&Ledger]) -> bool {
         let seen = self.lock();
         ledgers.iter().all(|l| seen.changes.get(&l.name).map_or(0, Vec::len) >= l.changes.len())
     }
 
     /// Takes what was seen of an object since the last time.
-    pub fn take(&self, name: &str) -> Vec<Change> {
+    pub(crate) fn take(&self, name: &str) -> Vec<Change> {
         self.lock().changes.remove(name).unwrap_or_default()
     }
 }

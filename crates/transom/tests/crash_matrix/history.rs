@@ -23,7 +23,7 @@ fn copied(data: &Path) -> TempDir {
 }
 
 /// The newest revision of a store that is intact.
-pub fn newest_revision(data: &Path) -> u64 {
+pub(crate) fn newest_revision(data: &Path) -> u64 {
     let copied = copied(data);
     let report = transom_store::verify(copied.path()).expect("a store");
     assert!(report.opens && report.damage.is_empty(), "{report:?}");
@@ -31,7 +31,7 @@ pub fn newest_revision(data: &Path) -> u64 {
 }
 
 /// The changes after a revision.
-pub async fn changes_since(data: &Path, revision: u64) -> Vec<Arc<Event>> {
+pub(crate) async fn changes_since(data: &Path, revision: u64) -> Vec<Arc<Event>> {
     let copied = copied(data);
     let store = Store::open(copied.path(), Options::default()).expect("a store that opens");
     let mut watch = store.watch_all(revision).expect("history of minutes");
@@ -40,7 +40,7 @@ pub async fn changes_since(data: &Path, revision: u64) -> Vec<Arc<Event>> {
     changes
 }
 
-pub fn describe(change: &Event) -> String {
+pub(crate) fn describe(change: &Event) -> String {
     let verb = match (&change.old, &change.new) {
         (None, _) => "create",
         (_, None) => "remove",
@@ -52,7 +52,7 @@ pub fn describe(change: &Event) -> String {
 
 /// What a change does that must not happen in a step: no definition and no Composition of a package is ever deleted or
 /// without an owner, or has two controllers, unless the step removes it.
-pub fn wrong_in(step: &Step, change: &Event) -> Option<String> {
+pub(crate) fn wrong_in(step: &Step, change: &Event) -> Option<String> {
     let removable = step.removes?;
     let (resource, name) = (&*change.key.resource, &*change.key.object.name);
     let of_package =

@@ -12,6 +12,7 @@
 //! packages, `full` takes every write of all scenarios. `TRANSOM_CRASH_ONLY=claim` takes the runs whose name contains that.
 
 #![allow(clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(clippy::print_stdout, reason = "the number of kills is what the test is for")]
 
 mod history;
 mod packages;
@@ -142,7 +143,10 @@ impl Recorded {
             loop {
                 let crash = match pattern {
                     Pattern::Same(crash) => crash,
-                    Pattern::Drawn(_) => Crash { point: *rng.pick(&POINTS), at: 1 + rng.below(6) },
+                    Pattern::Drawn(_) => {
+                        let point: &&str = rng.pick(&POINTS);
+                        Crash { point, at: 1 + rng.below(6) }
+                    }
                 };
                 if run.attempt(step, wanted, Some(crash)).await == Ended::Done {
                     break;

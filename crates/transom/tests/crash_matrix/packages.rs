@@ -111,7 +111,7 @@ fn images(host: &str) -> Vec<(&'static str, &'static str, Vec<String>)> {
 }
 
 /// Pushes all packages to a registry.
-pub async fn registry() -> Server {
+pub(crate) async fn registry() -> Server {
     let server = Server::start().await;
     let scratch = tempfile::TempDir::new().expect("a temporary directory");
     for (repository, tag, documents) in images(&server.host) {
@@ -127,7 +127,7 @@ pub async fn registry() -> Server {
 
 /// Install, use, upgrade, change of a dependency to an older version, roll back, remove. The highest versions of dependencies
 /// are installed.
-pub fn scenario(host: &str) -> Scenario {
+pub(crate) fn scenario(host: &str) -> Scenario {
     let path = |name: &str| format!("/apis/pkg.crossplane.io/v1/configurations/{name}");
     let install = |step: &'static str, name: &str, repository: &str, tag: &str| {
         let image = format!("{host}/{repository}:{tag}");

@@ -5,13 +5,13 @@ use serde_json::Value;
 use transom_testkit::manifests::{self, Definition};
 
 /// A definition of a kind with `spec.size`, and `status.size` that functions write.
-pub fn definition(kind: &str, plural: &str, scope: &str, more: &str) -> String {
+pub(crate) fn definition(kind: &str, plural: &str, scope: &str, more: &str) -> String {
     let (spec, status) = ("size: {type: integer}", "size: {type: string}");
     Definition { kind, plural, scope, spec, status, more }.yaml()
 }
 
 /// A Composition that renders a template and takes what exists for ready.
-pub fn composition(kind: &str, plural: &str, template: &str) -> String {
+pub(crate) fn composition(kind: &str, plural: &str, template: &str) -> String {
     let template = template.lines().map(|l| format!("          {l}\n")).collect::<String>();
     format!(
         r"
@@ -107,18 +107,18 @@ data: {{ . | toJson }}
 "#;
 
 /// How stores are composed: ConfigMaps, a nested composite resource, a managed resource.
-pub fn stores(prefix: &str) -> String {
+pub(crate) fn stores(prefix: &str) -> String {
     let template = counted("XStore", prefix, "namespace: default") + &nested("Cell") + MANAGED;
     composition("XStore", "xstores", &template)
 }
 
 /// How rooms are composed: ConfigMaps and a nested composite resource, all in their own namespace.
-pub fn rooms(prefix: &str) -> String {
+pub(crate) fn rooms(prefix: &str) -> String {
     composition("Room", "rooms", &(counted("Room", prefix, "") + &nested("Desk")))
 }
 
 /// The manifests that exist before a run begins, in the order in which they are applied.
-pub fn initial() -> String {
+pub(crate) fn initial() -> String {
     let functions =
         ["function-go-templating", "function-auto-ready"].map(|name| manifests::function(name, ""));
     let claim = "claimNames: {kind: Store, plural: stores}\n  connectionSecretKeys: [password]";
@@ -137,13 +137,13 @@ pub fn initial() -> String {
     functions.into_iter().chain(definitions).chain(compositions).collect::<Vec<_>>().join("\n---\n")
 }
 
-pub fn documents(yaml: &str) -> Vec<Value> {
+pub(crate) fn documents(yaml: &str) -> Vec<Value> {
     let documents = transom_object::yaml::read_documents(yaml).expect("it is YAML");
     documents.into_iter().map(|d| d.value).filter(|v| !v.is_null()).collect()
 }
 
 /// Where an object is served.
-pub fn path(object: &Value) -> String {
+pub(crate) fn path(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let plural = match text("/kind") {
         "CompositeResourceDefinition" => "compositeresourcedefinitions".to_owned(),

@@ -14,19 +14,19 @@ const SIGKILL: i32 = 9;
 
 /// When a plane kills itself: at which write since it started, and what is left of that write.
 #[derive(Clone, Copy, Debug)]
-pub struct Crash {
+pub(crate) struct Crash {
     pub point: &'static str,
     pub at: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub(crate) enum Ended {
     Killed,
     Done,
 }
 
 /// One plane after the other on the same data directory.
-pub struct Run {
+pub(crate) struct Run {
     home: Home,
     name: String,
     /// What the snapshots of this run have beside the kinds of composite resources.
@@ -35,14 +35,14 @@ pub struct Run {
 
 impl Run {
     /// A run that begins with a copy of a data directory.
-    pub fn from(data: &Path, scenario: &Scenario, name: &str) -> Self {
+    pub(crate) fn from(data: &Path, scenario: &Scenario, name: &str) -> Self {
         let home = Home::new();
         copy(data, &home.data());
         Self { home, name: format!("{} {name}", scenario.name), compared: scenario.compared }
     }
 
     /// A plane on which a scenario can begin.
-    pub async fn prepared(scenario: &Scenario) -> Self {
+    pub(crate) async fn prepared(scenario: &Scenario) -> Self {
         let name = format!("the run without kills of {}", scenario.name);
         let run = Self { home: Home::new(), name, compared: scenario.compared };
         let mut plane = Plane::start_with(&run.home, &["--with-controllers"]);
@@ -56,12 +56,12 @@ impl Run {
     }
 
     /// Copies the data directory as it is now.
-    pub fn keep(&self, to: &Path) {
+    pub(crate) fn keep(&self, to: &Path) {
         copy(&self.home.data(), to);
     }
 
     /// Carries out a step on a plane that is not killed before it is done. Returns the objects after it.
-    pub async fn undisturbed(&self, step: &Step) -> Snapshot {
+    pub(crate) async fn undisturbed(&self, step: &Step) -> Snapshot {
         let mut plane = Plane::start_with(&self.home, &["--with-controllers"]);
         let client = plane.client().await;
         step.perform(&client).await.expect("the plane runs");
@@ -83,7 +83,7 @@ impl Run {
     }
 
     /// Carries out a step, or continues it, until the objects are as wanted or the plane is dead.
-    pub async fn attempt(&self, step: &Step, wanted: &Snapshot, crash: Option<Crash>) -> Ended {
+    pub(crate) async fn attempt(&self, step: &Step, wanted: &Snapshot, crash: Option<Crash>) -> Ended {
         let mut command = up(&self.home, &["--with-controllers"]);
         if let Some(Crash { point, at }) = crash {
             command.env("TRANSOM_DIE_AT", format!("{point}:{at}"));
@@ -100,11 +100,9 @@ impl Run {
             step.perform(&client).await?;
             self.until(&client, step, wanted).await
         };
-        if doing.await.is_ok() {
-            if crash.is_none() || plane.ended_within(Duration::ZERO).await.is_none() {
-                plane.kill();
-                return Ended::Done;
-            }
+        if doing.await.is_ok() && (crash.is_none() || plane.ended_within(Duration::ZERO).await.is_none()) {
+            plane.kill();
+            return Ended::Done;
         }
         let status = plane.ended_within(WAIT_LIMIT).await;
         let killed = crash.is_some() && status.is_some_and(|s| s.signal() == Some(SIGKILL));
@@ -139,7 +137,7 @@ impl Run {
     }
 
     /// A plane that has nothing to do writes nothing, and the store is intact.
-    pub async fn assert_idle(&self) {
+    pub(crate) async fn assert_idle(&self) {
         let before = history::newest_revision(&self.home.data());
         let mut plane =
             tokio::task::block_in_place(|| Plane::start_with(&self.home, &["--with-controllers"]));
@@ -158,12 +156,12 @@ impl Run {
     }
 
     /// The newest revision. No plane runs.
-    pub fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> u64 {
         history::newest_revision(&self.home.data())
     }
 
     /// Since a revision, nothing was written that must not be written in a step. No plane runs.
-    pub async fn assert_unharmed(&self, step: &Step, since: u64) {
+    pub(crate) async fn assert_unharmed(&self, step: &Step, since: u64) {
         let changes = history::changes_since(&self.home.data(), since).await;
         let wrong: Vec<String> =
             changes.iter().filter_map(|change| history::wrong_in(step, change)).collect();
@@ -175,7 +173,7 @@ impl Run {
 }
 
 /// Copies a directory with all that is in it.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("a directory") {
         let entry = entry.expect("an entry");

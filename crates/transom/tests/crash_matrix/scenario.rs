@@ -6,7 +6,7 @@ use transom_testkit::manifests::status_of;
 use transom_testkit::process::{Client, Gone};
 
 /// The manifests that exist at the start, and the steps.
-pub struct Scenario {
+pub(crate) struct Scenario {
     pub name: &'static str,
     pub initial: String,
     pub steps: Vec<Step>,
@@ -16,7 +16,7 @@ pub struct Scenario {
 
 /// One action of a user. Repeating it changes nothing.
 #[derive(Clone)]
-pub struct Step {
+pub(crate) struct Step {
     pub name: &'static str,
     pub action: Action,
     /// The path of the object whose status shows that it is done.
@@ -28,7 +28,7 @@ pub struct Step {
 
 /// How the subject of a step looks when the step is done.
 #[derive(Clone)]
-pub enum Done {
+pub(crate) enum Done {
     /// A composite resource or claim is ready and has this size in its status.
     Size(&'static str),
     /// A package is healthy at this image.
@@ -37,17 +37,17 @@ pub enum Done {
 }
 
 #[derive(Clone)]
-pub enum Action {
+pub(crate) enum Action {
     Apply(Vec<Value>),
     Delete { path: String, foreground: bool },
 }
 
-pub fn apply(name: &'static str, yaml: &str, (subject, wanted): (&str, &'static str)) -> Step {
+pub(crate) fn apply(name: &'static str, yaml: &str, (subject, wanted): (&str, &'static str)) -> Step {
     let (action, subject) = (Action::Apply(documents(yaml)), subject.to_owned());
     Step { name, action, subject, done: Done::Size(wanted), removes: None }
 }
 
-pub fn delete(name: &'static str, subject: &str, foreground: bool) -> Step {
+pub(crate) fn delete(name: &'static str, subject: &str, foreground: bool) -> Step {
     let action = Action::Delete { path: subject.to_owned(), foreground };
     Step { name, action, subject: subject.to_owned(), done: Done::Gone, removes: None }
 }
@@ -72,7 +72,7 @@ fn room(size: u8) -> String {
 }
 
 /// Scenarios with composite resources alone.
-pub fn composing() -> Vec<Scenario> {
+pub(crate) fn composing() -> Vec<Scenario> {
     let initial = platform::initial();
     let bound = "resourceRef: {apiVersion: example.org/v1, kind: XStore, name: mine}";
     let unbound = "apiVersion: example.org/v1\nkind: XStore\nmetadata: {name: mine}\nspec: {size: 1}\n";
@@ -138,7 +138,7 @@ pub fn composing() -> Vec<Scenario> {
 
 impl Step {
     /// Carries it out; repeats requests for kinds that are not served yet.
-    pub async fn perform(&self, client: &Client) -> Result<(), Gone> {
+    pub(crate) async fn perform(&self, client: &Client) -> Result<(), Gone> {
         match &self.action {
             Action::Delete { path, foreground } => {
                 let policy = if *foreground { "Foreground" } else { "Background" };
@@ -157,7 +157,7 @@ impl Step {
     }
 
     /// Whether the object shows that it is done.
-    pub async fn looks_done(&self, client: &Client) -> Result<bool, Gone> {
+    pub(crate) async fn looks_done(&self, client: &Client) -> Result<bool, Gone> {
         let reply = client.get(&self.subject).await?;
         let object = reply.json();
         let is_true = |kind: &str| status_of(&object, kind) == "True";
@@ -175,7 +175,7 @@ impl Step {
 }
 
 /// Applies an object as kubectl does on the server's side.
-pub async fn apply_one(client: &Client, object: &Value) -> Result<(), Gone> {
+pub(crate) async fn apply_one(client: &Client, object: &Value) -> Result<(), Gone> {
     let path = format!("{}?fieldManager=kubectl&force=true", platform::path(object));
     let started = std::time::Instant::now();
     loop {

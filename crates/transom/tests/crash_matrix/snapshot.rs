@@ -26,11 +26,11 @@ const KINDS: [&str; 12] = [
 
 /// Each object as a line: what it is, and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot(BTreeMap<String, Vec<String>>);
+pub(crate) struct Snapshot(BTreeMap<String, Vec<String>>);
 
 impl Snapshot {
     /// The objects of the kinds of composite resources, and those at the paths of lists or of single objects.
-    pub async fn look(client: &Client, more: &[&str]) -> Result<Self, Gone> {
+    pub(crate) async fn look(client: &Client, more: &[&str]) -> Result<Self, Gone> {
         let mut objects = Vec::new();
         for path in KINDS.iter().chain(more) {
             let reply = client.get(path).await?;
@@ -62,18 +62,18 @@ impl Snapshot {
     }
 
     /// How many objects of a kind there are.
-    pub fn count(&self, kind: &str) -> usize {
+    pub(crate) fn count(&self, kind: &str) -> usize {
         let prefix = format!("{kind} ");
         self.0.iter().filter(|(role, _)| role.starts_with(&prefix)).map(|(_, twins)| twins.len()).sum()
     }
 
     /// An object by its role.
-    pub fn find(&self, role: &str) -> Option<&String> {
+    pub(crate) fn find(&self, role: &str) -> Option<&String> {
         self.0.get(role)?.first()
     }
 
     /// What this snapshot has that the other has not, and the other way round.
-    pub fn differences(&self, other: &Self) -> Vec<String> {
+    pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let lines = |snapshot: &Self| {
             let each =
                 snapshot.0.iter().flat_map(|(role, twins)| twins.iter().map(move |t| format!("{role}: {t}")));

@@ -83,7 +83,7 @@ const TOKENS: &[&str] = &[
     "2020-01-01T00:00:00Z",
 ];
 
-pub fn bytes(corpus: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
+pub(super) fn bytes(corpus: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
     let mut input = rng.pick(corpus).clone();
     for _ in 0..=rng.index(6) {
         let at = rng.index(input.len() + 1);
@@ -171,7 +171,7 @@ fn key(map: &Map<String, Value>, rng: &mut Rng) -> Option<String> {
     map.keys().nth(rng.index(map.len())).cloned()
 }
 
-pub fn values(corpus: &[Value], rng: &mut Rng) -> Value {
+pub(super) fn values(corpus: &[Value], rng: &mut Rng) -> Value {
     let mut tree = rng.pick(corpus).clone();
     for _ in 0..=rng.index(5) {
         let mut other = if rng.index(2) == 0 { rng.pick(corpus).clone() } else { tree.clone() };

@@ -11,10 +11,10 @@ fn examples() -> PathBuf {
 }
 
 /// A directory with files to render: those of the example, and what a test writes.
-pub struct Files(TempDir);
+pub(super) struct Files(TempDir);
 
 impl Files {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for file in std::fs::read_dir(examples()).expect("the example").flatten() {
             std::fs::copy(file.path(), dir.path().join(file.file_name())).expect("a copy");
@@ -22,7 +22,7 @@ impl Files {
         Self(dir)
     }
 
-    pub fn write(&self, name: &str, text: &str) -> &Self {
+    pub(super) fn write(&self, name: &str, text: &str) -> &Self {
         let path = self.0.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
         std::fs::write(path, text).expect("a file");
@@ -30,36 +30,36 @@ impl Files {
     }
 
     /// Copies a file with one text replaced by another.
-    pub fn change(&self, from: &str, to: &str, old: &str, new: &str) -> &Self {
+    pub(super) fn change(&self, from: &str, to: &str, old: &str, new: &str) -> &Self {
         let text = std::fs::read_to_string(self.0.path().join(from)).expect("a file");
         assert!(text.contains(old), "{from} has no {old:?}");
         self.write(to, &text.replace(old, new))
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(super) fn run(&self, arguments: &[&str]) -> Output {
         self.run_with(&[], arguments)
     }
 
     /// Runs with variables of the environment.
-    pub fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
+    pub(super) fn run_with(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
         let mut command = transom(&[]);
         command.envs(variables.iter().copied()).args(arguments).current_dir(self.0.path());
         command.output().expect("transom runs")
     }
 
     /// The documents that a run prints; it must succeed.
-    pub fn render(&self, arguments: &[&str]) -> Vec<Value> {
+    pub(super) fn render(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.run(&[&["render"], arguments].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         documents(&output.stdout)
     }
 
     /// What a run that fails says, and its exit code. It prints no documents.
-    pub fn fail(&self, arguments: &[&str]) -> (String, i32) {
+    pub(super) fn fail(&self, arguments: &[&str]) -> (String, i32) {
         let output = self.run(&[&["render"], arguments].concat());
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "stdout carries documents only");
         let said = String::from_utf8(output.stderr).expect("text");
@@ -67,7 +67,7 @@ impl Files {
     }
 }
 
-pub fn documents(text: &[u8]) -> Vec<Value> {
+pub(super) fn documents(text: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(text).expect("text");
     let documents = transom_object::yaml::read_documents(text).expect("YAML");
     documents.into_iter().map(|document| document.value).collect()

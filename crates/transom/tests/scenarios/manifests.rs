@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use transom_testkit::manifests::{self, Definition};
-pub use transom_testkit::manifests::{auto_ready, condition, function, plural, status_of, template};
+pub(super) use transom_testkit::manifests::{auto_ready, condition, function, plural, status_of, template};
 
 /// A definition of `kind` (plural: lower case and an s) with a few fields.
-pub fn definition(kind: &str, scope: &str, more: &str) -> String {
+pub(super) fn definition(kind: &str, scope: &str, more: &str) -> String {
     let spec = "coolField: {type: string}, numbers: {type: array, items: {type: string}}, \
                 parameters: {type: object, additionalProperties: {type: string}}";
     let status = "coolerField: {type: string}";
@@ -14,7 +14,7 @@ pub fn definition(kind: &str, scope: &str, more: &str) -> String {
 
 /// A definition with a rule for whole objects. What breaks it is refused with the words "it is against the rules",
 /// also when the control plane writes it: that is how its writes fail.
-pub fn ruled(definition: &str, rule: &str) -> String {
+pub(super) fn ruled(definition: &str, rule: &str) -> String {
     let start = "      openAPIV3Schema:\n        type: object\n";
     let message = "it is against the rules";
     let rules = json!([{"rule": rule, "message": message}]);
@@ -22,19 +22,19 @@ pub fn ruled(definition: &str, rule: &str) -> String {
 }
 
 /// A Composition with a step for each function and its input, as JSON.
-pub fn composition(name: &str, kind: &str, labels: &Value, pipeline: &[(&str, Value)]) -> String {
+pub(super) fn composition(name: &str, kind: &str, labels: &Value, pipeline: &[(&str, Value)]) -> String {
     manifests::composition(name, kind, labels, pipeline).to_string()
 }
 
 /// What function-dummy answers.
-pub fn answer(response: &Value) -> (&'static str, Value) {
+pub(super) fn answer(response: &Value) -> (&'static str, Value) {
     let input =
         json!({"apiVersion": "dummy.fn.crossplane.io/v1beta1", "kind": "Response", "response": response});
     ("function-dummy", input)
 }
 
 /// An answer that composes one ready ConfigMap and says something in the status.
-pub fn one_map(kind: &str, says: &str) -> (&'static str, Value) {
+pub(super) fn one_map(kind: &str, says: &str) -> (&'static str, Value) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default"}, "data": {"says": says}});
     answer(&json!({"desired": {
         "composite": {"resource": {
@@ -45,7 +45,7 @@ pub fn one_map(kind: &str, says: &str) -> (&'static str, Value) {
 }
 
 /// A managed resource that is ready at once.
-pub fn nop(resource: &str, more: &str) -> String {
+pub(super) fn nop(resource: &str, more: &str) -> String {
     format!(
         r#"
 ---
@@ -64,7 +64,7 @@ spec:
     )
 }
 
-pub fn object(kind: &str, name: &str, spec: &str) -> String {
+pub(super) fn object(kind: &str, name: &str, spec: &str) -> String {
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     let namespace = if namespace.is_empty() { String::new() } else { format!(", namespace: {namespace}") };
     format!(

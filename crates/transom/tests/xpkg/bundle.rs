@@ -5,10 +5,10 @@ use serde_json::Value;
 use transom_oci::testing::Server;
 
 /// A package: repository, tag, and what it depends on in the same registry.
-pub type Pushed<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+pub(super) type Pushed<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 /// Builds and pushes packages.
-pub fn push(folder: &Folder, host: &str, packages: &[Pushed<'_>]) {
+pub(super) fn push(folder: &Folder, host: &str, packages: &[Pushed<'_>]) {
     for (repository, tag, dependencies) in packages {
         let dependencies: Vec<(String, &str)> =
             dependencies.iter().map(|(name, version)| (format!("{host}/{name}"), *version)).collect();

@@ -17,40 +17,40 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use transom_testkit::process::transom;
 
-pub const META: &str =
+pub(crate) const META: &str =
     "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: platform\n";
-pub const COMPOSITION: &str = "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata:\n  name: apps\n\
+pub(crate) const COMPOSITION: &str = "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata:\n  name: apps\n\
     spec:\n  compositeTypeRef: {apiVersion: example.org/v1, kind: App}\n  mode: Pipeline\n  pipeline: []\n";
 
 /// A folder to run commands in. No configuration of the user is used.
-pub struct Folder(TempDir);
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
     }
 
-    pub fn write(&self, name: &str, text: &str) -> &Self {
+    pub(crate) fn write(&self, name: &str, text: &str) -> &Self {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
         std::fs::write(path, text).expect("a file");
         self
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    pub fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> Vec<u8> {
         std::fs::read(self.0.path().join(name)).expect("a file")
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(&[&["xpkg"], arguments].concat()).output().expect("the binary runs")
     }
 
     /// A command of the binary, to be run here.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = transom(arguments);
         for variable in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "KUBECONFIG"] {
             command.env_remove(variable);
@@ -61,7 +61,7 @@ impl Folder {
     }
 
     /// What a command that succeeds prints, without the end of the line.
-    pub fn ok(&self, arguments: &[&str]) -> String {
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
@@ -69,7 +69,7 @@ impl Folder {
     }
 
     /// What a command says that fails in this way. It prints nothing else.
-    pub fn error(&self, arguments: &[&str], code: i32) -> String {
+    pub(crate) fn error(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
         let stderr = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
@@ -78,7 +78,7 @@ impl Folder {
     }
 
     /// Builds a package of some files.
-    pub fn build(&self, package: &str, files: &[(&str, &str)]) -> String {
+    pub(crate) fn build(&self, package: &str, files: &[(&str, &str)]) -> String {
         for (name, text) in files {
             self.write(&format!("{package}-files/{name}"), text);
         }
@@ -88,7 +88,7 @@ impl Folder {
 }
 
 /// The meta object of a Configuration with dependencies on other ones: sources and constraints.
-pub fn meta(name: &str, dependencies: &[(&str, &str)]) -> String {
+pub(crate) fn meta(name: &str, dependencies: &[(&str, &str)]) -> String {
     let mut text = META.replace("name: platform", &format!("name: {name}"));
     if !dependencies.is_empty() {
         text.push_str("spec:\n  dependsOn:\n");
@@ -100,7 +100,7 @@ pub fn meta(name: &str, dependencies: &[(&str, &str)]) -> String {
 }
 
 /// The definition of a kind, with these fields of its spec.
-pub fn definition(fields: &[&str]) -> String {
+pub(crate) fn definition(fields: &[&str]) -> String {
     let fields: Vec<String> = fields.iter().map(|field| format!("{field}: {{type: string}}")).collect();
     format!(
         "apiVersion: apiextensions.crossplane.io/v2\nkind: CompositeResourceDefinition\n\
@@ -113,7 +113,7 @@ pub fn definition(fields: &[&str]) -> String {
 }
 
 /// The content of a file that `xpkg extract` wrote.
-pub fn gunzip(bytes: &[u8]) -> String {
+pub(crate) fn gunzip(bytes: &[u8]) -> String {
     use std::io::Read;
     let mut text = String::new();
     flate2::read::GzDecoder::new(bytes).read_to_string(&mut text).expect("gzip");

@@ -26,7 +26,7 @@ const KINDS: [(&str, &str); 19] = [
     ("apps/v1", "Unheard"),
 ];
 
-pub fn question(dice: &mut Dice) -> Value {
+pub(super) fn question(dice: &mut Dice) -> Value {
     let (mut observed, mut desired) = (json!({}), json!({}));
     for i in 0..1 + dice.below(6) {
         let name = format!("r{i}");

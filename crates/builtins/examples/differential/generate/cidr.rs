@@ -35,7 +35,7 @@ fn bits(dice: &mut Dice) -> Vec<usize> {
         .collect()
 }
 
-pub fn question(dice: &mut Dice) -> Value {
+pub(super) fn question(dice: &mut Dice) -> Value {
     let bits_of_all = bits(dice);
     let spec = json!({
         "prefix": prefix(dice), "bits": bits_of_all, "zones": ["a", "b", "c"], "text": "x", "func": "cidrsubnets",

@@ -19,7 +19,7 @@ const SETTLED: [(&str, &str); 3] = [
 ];
 
 /// All requests, in a fixed order.
-pub static REQUESTS: LazyLock<Vec<Value>> = LazyLock::new(|| Corpus::read().requests());
+pub(super) static REQUESTS: LazyLock<Vec<Value>> = LazyLock::new(|| Corpus::read().requests());
 
 /// The documents of all repositories, by what they are.
 #[derive(Default)]

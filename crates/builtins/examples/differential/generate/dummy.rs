@@ -40,7 +40,7 @@ fn response(dice: &mut Dice) -> Value {
     response
 }
 
-pub fn question(dice: &mut Dice) -> Value {
+pub(super) fn question(dice: &mut Dice) -> Value {
     json!({
         "observed": {"composite": {"resource": world::composite(dice)}},
         "desired": {"resources": resources(dice), "composite": {"resource": {"status": {"a": 1}}, "ready": "READY_TRUE", "connectionDetails": {"k": "eA=="}}},

@@ -69,7 +69,7 @@ fn name(dice: &mut Dice) -> String {
     if dice.percent(60) { dice.pick(&NAMES).to_owned() } else { dice.pick(&PATTERNS).to_owned() }
 }
 
-pub fn sequencer(dice: &mut Dice) -> Value {
+pub(super) fn sequencer(dice: &mut Dice) -> Value {
     let mut rules = Vec::new();
     for _ in 0..1 + dice.below(3) {
         let mut rule =
@@ -99,7 +99,7 @@ pub fn sequencer(dice: &mut Dice) -> Value {
     question(dice, &input)
 }
 
-pub fn cel_filter(dice: &mut Dice) -> Value {
+pub(super) fn cel_filter(dice: &mut Dice) -> Value {
     let filters: Value =
         (0..1 + dice.below(3)).map(|_| json!({"name": name(dice), "expression": expression(dice)})).collect();
     question(dice, &json!({"filters": filters}))

@@ -58,7 +58,7 @@ fn own(folder: &Path) -> impl Iterator<Item = Value> {
     })
 }
 
-pub fn question(dice: &mut Dice) -> Value {
+pub(super) fn question(dice: &mut Dice) -> Value {
     if dice.percent(30) {
         return real(dice);
     }

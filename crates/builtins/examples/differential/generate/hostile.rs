@@ -4,7 +4,7 @@ use super::Dice;
 use serde_json::{Value, json};
 
 /// Damages one place of an input.
-pub fn damage(dice: &mut Dice, value: &mut Value) {
+pub(super) fn damage(dice: &mut Dice, value: &mut Value) {
     let stop = dice.percent(20);
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -42,7 +42,7 @@ fn damage_field(dice: &mut Dice, fields: &mut serde_json::Map<String, Value>, ke
 }
 
 /// A value that is probably not what belongs here.
-pub fn odd(dice: &mut Dice) -> Value {
+pub(super) fn odd(dice: &mut Dice) -> Value {
     dice.one(&[
         json!(null),
         json!(true),

@@ -24,7 +24,7 @@ type Generator = fn(&mut Dice) -> Value;
 
 /// The questions for a function.
 #[derive(Clone, Copy)]
-pub struct Questions {
+pub(crate) struct Questions {
     kind: Kind,
     seed: u64,
     pub count: u64,
@@ -39,18 +39,18 @@ enum Kind {
 
 impl Questions {
     /// So many generated questions of a seed.
-    pub fn generated(function: &str, seed: u64, count: u64) -> Option<Self> {
+    pub(crate) fn generated(function: &str, seed: u64, count: u64) -> Option<Self> {
         Some(Self { kind: Kind::Generated(generator(function)?), seed, count })
     }
 
     /// All questions that published Compositions ask a function; none where they are not at hand.
-    pub fn published(function: &str) -> Option<Self> {
+    pub(crate) fn published(function: &str) -> Option<Self> {
         let known = function == "function-go-templating";
         known.then(|| Self { kind: Kind::Published, seed: 0, count: corpus::REQUESTS.len() as u64 })
     }
 
     /// A question, always the same. Every seventh generated one has something wrong with its input.
-    pub fn get(self, index: u64) -> RunFunctionRequest {
+    pub(crate) fn get(self, index: u64) -> RunFunctionRequest {
         let mut question = match self.kind {
             Kind::Published => usize::try_from(index)
                 .ok()

@@ -3,7 +3,7 @@
 use super::Dice;
 
 /// The text with a few places changed: mostly as people change it, by lines and words.
-pub fn mutated(dice: &mut Dice, text: &str) -> String {
+pub(super) fn mutated(dice: &mut Dice, text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..=dice.below(2) {
         text = match dice.below(10) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const NAMES: [&str; 4] = ["bucket", "database", "network", "extra"];
 
-pub fn question(dice: &mut Dice) -> Value {
+pub(super) fn question(dice: &mut Dice) -> Value {
     let count = 1 + dice.below(3);
     let mut resources = serde_json::Map::new();
     for (i, name) in NAMES.iter().enumerate().take(count + 1) {
@@ -326,7 +326,7 @@ fn target(dice: &mut Dice, kind: &str, place: Place) -> String {
     if dice.percent(20) { dice.pick(&SPECIAL).to_owned() } else { format!("spec.forProvider.{field}") }
 }
 
-pub fn format(dice: &mut Dice) -> String {
+pub(super) fn format(dice: &mut Dice) -> String {
     let whole = [
         "%s",
         "%s",

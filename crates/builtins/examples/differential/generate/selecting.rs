@@ -5,7 +5,7 @@ use super::Dice;
 use super::world::{composite, path, some_fields};
 use serde_json::{Value, json};
 
-pub fn environment_configs(dice: &mut Dice) -> Value {
+pub(super) fn environment_configs(dice: &mut Dice) -> Value {
     let count = dice.below(4);
     let mut spec = json!({});
     if count > 0 || dice.percent(50) {
@@ -116,7 +116,7 @@ fn answer(
     question[if dice.percent(95) { "requiredResources" } else { "extraResources" }] = required;
 }
 
-pub fn extra_resources(dice: &mut Dice) -> Value {
+pub(super) fn extra_resources(dice: &mut Dice) -> Value {
     let count = dice.below(4);
     let names: Vec<String> = (0..count).map(|i| format!("into{i}")).collect();
     let sources: Vec<Value> = names.iter().map(|into| extra_resource(dice, into)).collect();

@@ -15,7 +15,7 @@ const KINDS: [(&str, &str); 8] = [
     ("v1", "ConfigMap"),
 ];
 
-pub fn question(dice: &mut Dice) -> Value {
+pub(super) fn question(dice: &mut Dice) -> Value {
     let (mut observed, mut desired) = (Map::new(), Map::new());
     for i in 0..1 + dice.below(5) {
         let (api_version, kind) = dice.one(&KINDS);

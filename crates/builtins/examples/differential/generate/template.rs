@@ -6,10 +6,10 @@
 use super::{Dice, world};
 
 /// Resources that may be observed, and one that never is.
-pub const RESOURCES: [&str; 5] = ["db", "bucket", "a.b", "7", "missing"];
+pub(super) const RESOURCES: [&str; 5] = ["db", "bucket", "a.b", "7", "missing"];
 
 /// A template for a request.
-pub fn template(dice: &mut Dice) -> String {
+pub(super) fn template(dice: &mut Dice) -> String {
     let mut text = String::new();
     expand(dice, "stream", 0, &mut text);
     text

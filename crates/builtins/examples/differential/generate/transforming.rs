@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 const NAMES: [&str; 4] = ["cloudsql", "network", "bucket-1", "bucket-2"];
 
-pub fn question(dice: &mut Dice) -> Value {
+pub(super) fn question(dice: &mut Dice) -> Value {
     let mut observed = Map::new();
     for name in NAMES {
         if dice.percent(70) {

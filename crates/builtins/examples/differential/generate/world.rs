@@ -48,7 +48,7 @@ fn other(dice: &mut Dice) -> Value {
 }
 
 /// Some of the fields, some of them changed.
-pub fn some_fields(dice: &mut Dice) -> Value {
+pub(super) fn some_fields(dice: &mut Dice) -> Value {
     fields_kept(dice, 35)
 }
 
@@ -83,7 +83,7 @@ fn metadata(dice: &mut Dice, name: &str) -> Value {
 }
 
 /// A composite resource; of the second generation about one time in four.
-pub fn composite(dice: &mut Dice) -> Value {
+pub(super) fn composite(dice: &mut Dice) -> Value {
     let mut spec = fields_kept(dice, 85);
     if dice.percent(25) {
         spec["crossplane"] = json!({"compositionRef": {"name": "c"}});
@@ -105,7 +105,7 @@ pub fn composite(dice: &mut Dice) -> Value {
     composite
 }
 
-pub fn conditions(dice: &mut Dice) -> Value {
+pub(super) fn conditions(dice: &mut Dice) -> Value {
     let statuses = ["True", "False", "Unknown"];
     let mut conditions = Vec::new();
     for kind in ["Synced", "Ready", "Available"] {
@@ -135,7 +135,7 @@ pub fn conditions(dice: &mut Dice) -> Value {
 }
 
 /// A composed resource as it is observed.
-pub fn composed(dice: &mut Dice, kind: &str, name: &str) -> Value {
+pub(super) fn composed(dice: &mut Dice, kind: &str, name: &str) -> Value {
     let metadata = metadata(dice, name);
     let mut object = json!({"apiVersion": "aws.example.org/v1beta1", "kind": kind, "metadata": metadata, "spec": {"forProvider": some_fields(dice)}});
     if dice.percent(85) {
@@ -149,7 +149,7 @@ pub fn composed(dice: &mut Dice, kind: &str, name: &str) -> Value {
 
 /// What a path leads to.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Kind {
+pub(super) enum Kind {
     Text,
     Number,
     Truth,
@@ -159,7 +159,7 @@ pub enum Kind {
 }
 
 /// A path below `spec` of a composite resource that often exists, and what is usually there.
-pub fn path(dice: &mut Dice) -> (String, Kind) {
+pub(super) fn path(dice: &mut Dice) -> (String, Kind) {
     const SPECIAL: [(&str, Kind); 16] = [
         ("mixed[0]", Kind::Number),
         ("mixed[4].k", Kind::Number),
@@ -203,7 +203,7 @@ pub fn path(dice: &mut Dice) -> (String, Kind) {
 }
 
 /// Base64 of details, as the JSON form of the protocol has bytes.
-pub fn details(dice: &mut Dice) -> Value {
+pub(super) fn details(dice: &mut Dice) -> Value {
     let mut details = Map::new();
     for (key, value) in
         [("username", "YWRtaW4="), ("password", "c2VjcmV0"), ("port", "NTQzMg=="), ("raw", "/wA=")]

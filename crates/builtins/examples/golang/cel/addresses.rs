@@ -5,7 +5,7 @@ use crate::Case;
 use crate::dice::Dice;
 use std::fmt::Write;
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let text = if dice.percent(25) { written(dice) } else { edited(dice) };
     let text = argument(dice, &text);
     let network = format!("({text} + {})", quoted(&bits(dice)));

@@ -1,10 +1,10 @@
 //! Expressions of Kubernetes' CEL: optionals, conversions, quantities, addresses, moments; with their costs. The modules
 //! below have areas of their own, for places where our code once differed.
 
-pub mod addresses;
-pub mod optmap;
-pub mod strings;
-pub mod zero;
+pub(crate) mod addresses;
+pub(crate) mod optmap;
+pub(crate) mod strings;
+pub(crate) mod zero;
 
 use crate::Case;
 use crate::dice::Dice;
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::fmt::Write;
 use transom_cel::{Bindings, Env, Opaque, PER_CALL_LIMIT, Program, Value};
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     asked(&expression(dice))
 }
 

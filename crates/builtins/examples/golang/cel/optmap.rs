@@ -18,7 +18,7 @@ enum Kind {
 /// The variables that an expression may use, with their kinds.
 type Scope = Vec<(String, Kind)>;
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     if dice.percent(65) {
         return asked(&mapped(dice, 2, &Vec::new()));
     }

@@ -5,7 +5,7 @@ use crate::Case;
 use crate::dice::Dice;
 use std::fmt::Write;
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let value = value(dice);
     asked(&match dice.below(9) {
         0..4 => format!("string({value})"),

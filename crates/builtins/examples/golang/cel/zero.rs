@@ -7,7 +7,7 @@ use crate::dice::Dice;
 /// The seconds from 1970 to the zero of Go's moments.
 const ZERO: i64 = -62_135_596_800;
 
-pub fn case(dice: &mut Dice) -> Case {
+pub(crate) fn case(dice: &mut Dice) -> Case {
     let optional = optional(dice, 1);
     let value = instant(dice, 1);
     asked(&match dice.below(11) {

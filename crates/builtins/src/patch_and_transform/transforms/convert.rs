@@ -13,12 +13,12 @@ use super::super::input::{Convert, ConvertFormat, ConvertTo};
 use super::super::validate;
 use super::math::truncate;
 
-pub fn resolve(convert: &Convert, input: Go) -> Result<Go, String> {
+pub(super) fn resolve(convert: &Convert, input: Go) -> Result<Go, String> {
     validate::convert(convert, &Path::root()).map_err(|e| e.to_string())?;
     converted(convert, input)
 }
 
-pub fn converted(convert: &Convert, input: Go) -> Result<Go, String> {
+pub(crate) fn converted(convert: &Convert, input: Go) -> Result<Go, String> {
     let to = match &convert.to_type {
         ConvertTo::Int => &ConvertTo::Int64,
         to => to,

@@ -6,7 +6,7 @@ use transom_object::field::Path;
 use super::super::input::{Math, MathType};
 use super::super::validate;
 
-pub fn resolve(math: &Math, input: &Go) -> Result<Go, String> {
+pub(super) fn resolve(math: &Math, input: &Go) -> Result<Go, String> {
     validate::math(math, &Path::root()).map_err(|e| e.to_string())?;
     let whole = match input {
         Go::Int(IntKind::Int | IntKind::Int64, number) => *number,
@@ -31,7 +31,7 @@ pub fn resolve(math: &Math, input: &Go) -> Result<Go, String> {
 }
 
 /// A float as Go on amd64 makes an integer of it: what does not fit becomes the least one.
-pub fn truncate(number: f64) -> i64 {
+pub(super) fn truncate(number: f64) -> i64 {
     const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
     if (-I64_BOUND..I64_BOUND).contains(&number) { number as i64 } else { i64::MIN }
 }

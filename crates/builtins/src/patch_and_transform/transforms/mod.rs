@@ -13,11 +13,11 @@ use super::document::{Numbers, text_of, to_go};
 use super::input::{FallbackTo, Match, Pattern, PatternType, Transform, TransformType};
 
 /// No transform makes a text longer than this: a short list of them could otherwise multiply one without end.
-pub const MAX_TEXT_BYTES: usize = 16 << 20;
+pub(super) const MAX_TEXT_BYTES: usize = 16 << 20;
 
 /// How texts are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
+pub(super) enum Join {
     /// As the function does it: a separator after every element, and one byte off the end.
     Function,
     /// As compositions without functions did it: separators between elements.
@@ -25,10 +25,10 @@ pub enum Join {
 }
 
 #[cfg(test)]
-pub use convert::converted;
+pub(crate) use convert::converted;
 
 /// Runs transforms one after the other.
-pub fn resolve(transforms: &[Transform], input: Go, join: Join) -> Result<Go, String> {
+pub(super) fn resolve(transforms: &[Transform], input: Go, join: Join) -> Result<Go, String> {
     let mut value = input;
     for (i, transform) in transforms.iter().enumerate() {
         value = resolve_one(transform, value, join)

@@ -15,7 +15,7 @@ use super::super::input::{
 };
 use super::{Join, MAX_TEXT_BYTES};
 
-pub fn resolve(string: &StringTransform, input: &Go, join: Join) -> Result<Vec<u8>, String> {
+pub(super) fn resolve(string: &StringTransform, input: &Go, join: Join) -> Result<Vec<u8>, String> {
     let unset = |field: &str| format!("string transform of type {} {field} is not set", string.kind);
     let text = match &string.kind {
         StringType::Format => {

@@ -4,33 +4,33 @@ use super::*;
 use crate::life::packages::{PROVIDER, revision_of};
 use transom_packages::Digest;
 
-pub const REVISION: &str = "pkg.crossplane.io/v1/ProviderRevision";
-pub const V1: &str = "r.io/acme/cloud:v1.0.0";
-pub const V2: &str = "r.io/acme/cloud:v2.0.0";
+pub(super) const REVISION: &str = "pkg.crossplane.io/v1/ProviderRevision";
+pub(super) const V1: &str = "r.io/acme/cloud:v1.0.0";
+pub(super) const V2: &str = "r.io/acme/cloud:v2.0.0";
 
 /// The CRD of a kind as a package has it.
-pub fn crd(kind: &str, field: &str) -> Value {
+pub(super) fn crd(kind: &str, field: &str) -> Value {
     let name = format!("{}s.cloud.io", kind.to_lowercase());
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
            "metadata": {"name": name, "creationTimestamp": null}, "spec": spec(kind, field)})
 }
 
 /// A provider with these capabilities and objects.
-pub fn provider(capabilities: &str, objects: &[Value]) -> String {
+pub(super) fn provider(capabilities: &str, objects: &[Value]) -> String {
     let meta = format!(
         "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {{name: cloud}}\nspec: {{capabilities: [{capabilities}]}}\n"
     );
     objects.iter().fold(meta, |all, object| format!("{all}---\n{object}\n"))
 }
 
-pub fn install(package: &str) -> String {
+pub(super) fn install(package: &str) -> String {
     json!({"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": "cloud"},
            "spec": {"package": package}})
     .to_string()
 }
 
 /// A plane with a provider whose content is established.
-pub async fn installed(capabilities: &str, objects: &[Value]) -> (Plane, Digest) {
+pub(super) async fn installed(capabilities: &str, objects: &[Value]) -> (Plane, Digest) {
     let plane = Plane::new().await;
     let digest = plane.registry.push(V1, &provider(capabilities, objects));
     plane.apply(&install(V1)).await;

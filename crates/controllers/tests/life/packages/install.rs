@@ -5,7 +5,7 @@ use crate::life::basics::{COMPOSITION, XR, XRD, composition, definition, sizer, 
 use serde_json::json;
 use transom_object::meta;
 
-pub fn platform() -> String {
+pub(super) fn platform() -> String {
     configuration("platform", "", &[definition("Cluster", false), composition("things", &["sizer"])])
 }
 

@@ -10,22 +10,22 @@ mod scale;
 mod sources;
 mod verification;
 
-pub use registry::MemoryRegistry;
+pub(super) use registry::MemoryRegistry;
 
 use crate::life::fixture::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use transom_packages::{Credentials, Digest, names};
 
-pub const CONFIGURATION: &str = "pkg.crossplane.io/v1/Configuration";
-pub const CONFIGURATION_REVISION: &str = "pkg.crossplane.io/v1/ConfigurationRevision";
-pub const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
-pub const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
-pub const PROVIDER: &str = "pkg.crossplane.io/v1/Provider";
-pub const LOCK: &str = "pkg.crossplane.io/v1beta1/Lock";
+pub(super) const CONFIGURATION: &str = "pkg.crossplane.io/v1/Configuration";
+pub(super) const CONFIGURATION_REVISION: &str = "pkg.crossplane.io/v1/ConfigurationRevision";
+pub(super) const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
+pub(super) const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
+pub(super) const PROVIDER: &str = "pkg.crossplane.io/v1/Provider";
+pub(super) const LOCK: &str = "pkg.crossplane.io/v1beta1/Lock";
 
 /// A pull secret of tests: the registry's host and the password.
-pub fn read_pull_secret(data: &BTreeMap<String, Vec<u8>>) -> Result<Vec<Credentials>, String> {
+pub(super) fn read_pull_secret(data: &BTreeMap<String, Vec<u8>>) -> Result<Vec<Credentials>, String> {
     let password = data.get("password").ok_or("it has no key password")?;
     let password = String::from_utf8_lossy(password).into_owned();
     Ok(vec![Credentials {
@@ -37,7 +37,7 @@ pub fn read_pull_secret(data: &BTreeMap<String, Vec<u8>>) -> Result<Vec<Credenti
 }
 
 /// A Configuration: a document that says what it is, with these lines in its spec, and others.
-pub fn configuration(name: &str, spec: &str, documents: &[String]) -> String {
+pub(super) fn configuration(name: &str, spec: &str, documents: &[String]) -> String {
     let mut all =
         format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {{name: {name}}}\n");
     if !spec.is_empty() {
@@ -51,17 +51,17 @@ pub fn configuration(name: &str, spec: &str, documents: &[String]) -> String {
 }
 
 /// A Function: a document that says what it is, with these lines in its spec.
-pub fn function_package(name: &str, spec: &str) -> String {
+pub(super) fn function_package(name: &str, spec: &str) -> String {
     let meta = format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\n");
     if spec.is_empty() { meta } else { format!("{meta}spec:\n{spec}") }
 }
 
-pub fn install_function(name: &str, package: &str) -> String {
+pub(super) fn install_function(name: &str, package: &str) -> String {
     install(name, package).replace("kind: Configuration", "kind: Function")
 }
 
 /// A dependency in a Configuration's spec.
-pub fn depends_on(dependencies: &[(&str, &str)]) -> String {
+pub(super) fn depends_on(dependencies: &[(&str, &str)]) -> String {
     let mut spec = String::from("  dependsOn:\n");
     for (package, version) in dependencies {
         spec.push_str(&format!("  - {{configuration: {package}, version: '{version}'}}\n"));
@@ -69,22 +69,22 @@ pub fn depends_on(dependencies: &[(&str, &str)]) -> String {
     spec
 }
 
-pub fn install(name: &str, package: &str) -> String {
+pub(super) fn install(name: &str, package: &str) -> String {
     format!(
         "apiVersion: pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {{name: {name}}}\nspec: {{package: '{package}'}}\n"
     )
 }
 
-pub fn revision_of(package: &str, digest: &Digest) -> String {
+pub(super) fn revision_of(package: &str, digest: &Digest) -> String {
     names::revision_name(package, digest)
 }
 
-pub fn is_healthy(package: &Value) -> bool {
+pub(super) fn is_healthy(package: &Value) -> bool {
     status_of(package, "Healthy") == "True" && status_of(package, "Installed") == "True"
 }
 
 /// Waits until a Configuration is installed and healthy at an image.
-pub async fn until_installed(plane: &Plane, name: &str, digest: &Digest) -> Value {
+pub(super) async fn until_installed(plane: &Plane, name: &str, digest: &Digest) -> Value {
     let revision = revision_of(name, digest);
     plane.until(CONFIGURATION, name, |p| p["status"]["currentRevision"] == *revision && is_healthy(p)).await
 }

@@ -10,14 +10,17 @@ use transom_function::async_trait;
 use transom_packages::trust::{Authority, Evidence, SignatureVerifier, Signed};
 use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 
+/// A key, and what it signed.
+type Signature = (String, Vec<u8>);
+
 #[derive(Default)]
-pub struct MemoryRegistry {
+pub(crate) struct MemoryRegistry {
     /// `package.yaml` by source and tag.
     images: Mutex<BTreeMap<(String, String), String>>,
     /// What was asked for.
     requests: Mutex<Vec<String>>,
     /// Keys and what they signed, by the digest that the registry returns it for.
-    signatures: Mutex<BTreeMap<Digest, Vec<(String, Vec<u8>)>>>,
+    signatures: Mutex<BTreeMap<Digest, Vec<Signature>>>,
     /// The digests that were fetched, and are at hand since.
     fetched: Mutex<BTreeSet<Digest>>,
     down: AtomicBool,
@@ -30,20 +33,20 @@ pub struct MemoryRegistry {
 
 impl MemoryRegistry {
     /// Pushes a package. Returns its digest.
-    pub fn push(&self, reference: &str, package: &str) -> Digest {
+    pub(crate) fn push(&self, reference: &str, package: &str) -> Digest {
         let (source, tag) = reference.rsplit_once(':').expect("a tag");
         self.images.lock().unwrap().insert((source.to_owned(), tag.to_owned()), package.to_owned());
         Digest::of(package.as_bytes())
     }
 
     /// Signs an image by a key.
-    pub fn sign(&self, image: &Digest, key: &str) {
+    pub(crate) fn sign(&self, image: &Digest, key: &str) {
         let payload = json!({"critical": {"image": {"docker-manifest-digest": image.as_str()}}});
         self.add_signed(image, key, &payload);
     }
 
     /// Attests something of an image by a key.
-    pub fn attest(&self, image: &Digest, key: &str, predicate_type: &str) {
+    pub(crate) fn attest(&self, image: &Digest, key: &str, predicate_type: &str) {
         let subject = json!([{"digest": {"sha256": image.hex()}}]);
         self.add_signed(image, key, &json!({"subject": subject, "predicateType": predicate_type}));
     }
@@ -53,20 +56,20 @@ impl MemoryRegistry {
         self.signatures.lock().unwrap().entry(image.clone()).or_default().push(signed);
     }
 
-    pub fn set_down(&self, down: bool) {
+    pub(crate) fn set_down(&self, down: bool) {
         self.down.store(down, Ordering::SeqCst);
     }
 
-    pub fn require_password(&self, password: &str) {
+    pub(crate) fn require_password(&self, password: &str) {
         *self.password.lock().unwrap() = Some(password.to_owned());
     }
 
     /// Holds back the image from the second fetch on, until [`Self::release`].
-    pub fn hold_second_fetch(&self, digest: &Digest) {
+    pub(crate) fn hold_second_fetch(&self, digest: &Digest) {
         *self.held.lock().unwrap() = Some((digest.clone(), 1));
     }
 
-    pub fn release(&self) {
+    pub(crate) fn release(&self) {
         *self.held.lock().unwrap() = None;
         self.released.notify_waiters();
     }
@@ -79,7 +82,7 @@ impl MemoryRegistry {
     }
 
     /// What it was asked for since this was last called.
-    pub fn take_requests(&self) -> Vec<String> {
+    pub(crate) fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 

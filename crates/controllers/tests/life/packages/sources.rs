@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::time::Duration;
 
-pub fn image_config(name: &str, prefix: &str, spec: &str) -> String {
+pub(super) fn image_config(name: &str, prefix: &str, spec: &str) -> String {
     format!(
         "apiVersion: pkg.crossplane.io/v1beta1\nkind: ImageConfig\nmetadata: {{name: {name}}}\nspec:\n  \
          matchImages: [{{type: Prefix, prefix: {prefix}}}]\n  {spec}\n"
@@ -21,7 +21,7 @@ async fn secret(plane: &Plane, name: &str, password: &str) {
 }
 
 /// A Secret with one key where the controllers look for it.
-pub async fn secret_with(plane: &Plane, name: &str, key: &str, value: &str) {
+pub(super) async fn secret_with(plane: &Plane, name: &str, key: &str, value: &str) {
     if plane.get("v1/Namespace", "crossplane-system").await.is_none() {
         plane.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: crossplane-system}\n").await;
     }

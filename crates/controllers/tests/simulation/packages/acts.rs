@@ -23,7 +23,7 @@ fn kind_of(key: &Key) -> GroupVersionKind {
 
 impl Life {
     /// One act of a user of packages.
-    pub async fn act_on_packages(&mut self) -> Result<(), String> {
+    pub(crate) async fn act_on_packages(&mut self) -> Result<(), String> {
         match self.rng.below(100) {
             0..50 => self.install().await,
             50..66 => self.remove().await,

@@ -4,15 +4,15 @@
 use serde_json::{Value, json};
 use transom_packages::Digest;
 
-pub const REGISTRY: &str = "r.io/acme";
+pub(crate) const REGISTRY: &str = "r.io/acme";
 /// A tag that moves.
-pub const EDGE: &str = "edge";
+pub(crate) const EDGE: &str = "edge";
 /// How many contents the tag that moves can have.
-pub const EDGES: u64 = 3;
+pub(crate) const EDGES: u64 = 3;
 
 /// One package: a source and a version of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Image {
+pub(crate) struct Image {
     /// The last part of its source.
     pub name: &'static str,
     pub version: &'static str,
@@ -34,7 +34,7 @@ const fn image(
     Image { name, version, dependencies, compositions, defines }
 }
 
-pub const IMAGES: [Image; 11] = [
+pub(crate) const IMAGES: [Image; 11] = [
     image("a", "v1.0.0", &[("b", ">=v1.0.0")], &["a", "a-old"], true),
     image("a", "v2.0.0", &[("b", ">=v1.0.0"), ("c", ">=v1.0.0")], &["a", "a-new"], true),
     image("b", "v1.0.0", &[("d", ">=v1.0.0")], &["b"], false),
@@ -50,19 +50,19 @@ pub const IMAGES: [Image; 11] = [
 ];
 
 /// The names of all packages.
-pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+pub(crate) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-pub fn source(name: &str) -> String {
+pub(crate) fn source(name: &str) -> String {
     format!("{REGISTRY}/{name}")
 }
 
 /// The name of the package object of a source: the one that the controllers choose for a dependency.
-pub fn object_name(name: &str) -> String {
+pub(crate) fn object_name(name: &str) -> String {
     format!("acme-{name}")
 }
 
 /// The tags of a source.
-pub fn tags(name: &str) -> Vec<&'static str> {
+pub(crate) fn tags(name: &str) -> Vec<&'static str> {
     let of = IMAGES.iter().filter(|image| image.name == name);
     let mut tags: Vec<&str> = of.clone().map(|image| image.version).filter(|v| v.starts_with('v')).collect();
     if of.clone().any(|image| image.version.starts_with(EDGE)) {
@@ -72,14 +72,14 @@ pub fn tags(name: &str) -> Vec<&'static str> {
 }
 
 /// The image at a tag, where the tag that moves is at the n-th place.
-pub fn at(name: &str, tag: &str, edge: u64) -> Option<Image> {
+pub(crate) fn at(name: &str, tag: &str, edge: u64) -> Option<Image> {
     let version = if tag == EDGE { format!("{EDGE}-{edge}") } else { tag.to_owned() };
     IMAGES.into_iter().find(|image| image.name == name && image.version == version)
 }
 
 impl Image {
     /// The documents of the package.
-    pub fn objects(&self) -> Vec<Value> {
+    pub(crate) fn objects(&self) -> Vec<Value> {
         let mut objects: Vec<Value> = self.compositions.iter().map(|name| self.composition(name)).collect();
         if self.defines {
             objects.push(self.definition());
@@ -119,7 +119,7 @@ impl Image {
     }
 
     /// The content of `package.yaml`.
-    pub fn stream(&self) -> String {
+    pub(crate) fn stream(&self) -> String {
         let depends_on: Vec<Value> = self
             .dependencies
             .iter()
@@ -137,7 +137,7 @@ impl Image {
         documents.join("\n---\n")
     }
 
-    pub fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         Digest::of(self.stream().as_bytes())
     }
 }

@@ -12,7 +12,7 @@ type Outcome = Result<(), String>;
 
 /// Packages, their revisions, the Lock, and what packages bring.
 #[derive(Default)]
-pub struct PackageLedger {
+pub(crate) struct PackageLedger {
     pub objects: BTreeMap<Key, Thing>,
     by_uid: BTreeMap<String, Key>,
     /// What the user deletes.
@@ -20,29 +20,29 @@ pub struct PackageLedger {
 }
 
 /// The entries of Configurations in the Lock. Functions may have entries, too.
-pub fn entries(lock: &Value) -> impl Iterator<Item = &Value> {
+pub(crate) fn entries(lock: &Value) -> impl Iterator<Item = &Value> {
     let all = lock["packages"].as_array().into_iter().flatten();
     all.filter(|entry| entry["kind"] == "Configuration")
 }
 
-pub fn is_active(revision: &Thing) -> bool {
+pub(crate) fn is_active(revision: &Thing) -> bool {
     revision.value["spec"]["desiredState"] == "Active"
 }
 
 /// The package that a revision belongs to, by its label.
-pub fn package_of(revision: &Thing) -> &str {
+pub(crate) fn package_of(revision: &Thing) -> &str {
     meta::label(&revision.value, label::PACKAGE).unwrap_or_default()
 }
 
 /// The owners of an object that are packages, by uid.
-pub fn packages_owning(object: &Thing) -> Vec<String> {
+pub(crate) fn packages_owning(object: &Thing) -> Vec<String> {
     let owners = meta::owner_references(&object.value).into_iter();
     owners.filter(|owner| owner.kind == "Configuration").map(|owner| owner.uid).collect()
 }
 
 impl PackageLedger {
     /// Notes a change; an error if it should not have happened.
-    pub fn note(&mut self, event: &Event) -> Outcome {
+    pub(crate) fn note(&mut self, event: &Event) -> Outcome {
         let key = &event.key;
         if ![PACKAGES, REVISIONS, LOCKS, COMPOSITIONS, DEFINITIONS].contains(&&*key.resource) {
             return Ok(());
@@ -138,18 +138,18 @@ impl PackageLedger {
     }
 
     /// The revisions of a package.
-    pub fn revisions_of<'l>(&'l self, package: &'l str) -> impl Iterator<Item = (&'l Key, &'l Thing)> {
+    pub(crate) fn revisions_of<'l>(&'l self, package: &'l str) -> impl Iterator<Item = (&'l Key, &'l Thing)> {
         let all = self.of(REVISIONS);
         all.filter(move |(_, revision)| package_of(revision) == package)
     }
 
     /// All objects of a resource.
-    pub fn of<'l>(&'l self, resource: &'l str) -> impl Iterator<Item = (&'l Key, &'l Thing)> {
+    pub(crate) fn of<'l>(&'l self, resource: &'l str) -> impl Iterator<Item = (&'l Key, &'l Thing)> {
         self.objects.iter().filter(move |(key, _)| &*key.resource == resource)
     }
 
     /// The object of a uid.
-    pub fn find(&self, uid: &str) -> Option<&Thing> {
+    pub(crate) fn find(&self, uid: &str) -> Option<&Thing> {
         self.by_uid.get(uid).and_then(|key| self.objects.get(key))
     }
 }

@@ -9,14 +9,14 @@
 //! | `model` | what must be when nothing goes wrong any more |
 
 mod acts;
-pub mod catalogue;
-pub mod ledger;
-pub mod model;
-pub mod registry;
+pub(super) mod catalogue;
+pub(super) mod ledger;
+pub(super) mod model;
+pub(super) mod registry;
 
 /// What the objects are stored under.
-pub const PACKAGES: &str = "configurations.pkg.crossplane.io";
-pub const REVISIONS: &str = "configurationrevisions.pkg.crossplane.io";
-pub const LOCKS: &str = "locks.pkg.crossplane.io";
-pub const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
-pub const DEFINITIONS: &str = "compositeresourcedefinitions.apiextensions.crossplane.io";
+pub(super) const PACKAGES: &str = "configurations.pkg.crossplane.io";
+pub(super) const REVISIONS: &str = "configurationrevisions.pkg.crossplane.io";
+pub(super) const LOCKS: &str = "locks.pkg.crossplane.io";
+pub(super) const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
+pub(super) const DEFINITIONS: &str = "compositeresourcedefinitions.apiextensions.crossplane.io";

@@ -14,7 +14,7 @@ use transom_store::Key;
 
 /// A package that the user installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WantedPackage {
+pub(crate) struct WantedPackage {
     pub tag: &'static str,
     /// Whether the tag is looked up again and again.
     pub always: bool,
@@ -23,14 +23,14 @@ pub struct WantedPackage {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct PackageModel {
+pub(crate) struct PackageModel {
     /// By the last part of the source.
     pub wanted: BTreeMap<&'static str, WantedPackage>,
     /// Where the tag is that moves.
     pub edge: u64,
 }
 
-pub fn key_of(name: &str) -> Key {
+pub(crate) fn key_of(name: &str) -> Key {
     Key::new(PACKAGES, "", &catalogue::object_name(name))
 }
 
@@ -44,12 +44,12 @@ struct Installed<'l> {
 
 impl PackageModel {
     /// Whether packages are looked up while nothing happens.
-    pub fn polls(&self) -> bool {
+    pub(crate) fn polls(&self) -> bool {
         self.wanted.values().any(|wanted| wanted.always && !wanted.paused)
     }
 
     /// Whether everything is as it must be; if not, one thing that is not.
-    pub fn compare(&self, ledger: &PackageLedger) -> Outcome {
+    pub(crate) fn compare(&self, ledger: &PackageLedger) -> Outcome {
         let mut installed: BTreeMap<&str, Installed<'_>> = BTreeMap::new();
         for (name, wanted) in &self.wanted {
             let key = key_of(name);

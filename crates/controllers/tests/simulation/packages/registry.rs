@@ -12,18 +12,18 @@ use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, Regist
 const FOREVER: Duration = Duration::from_secs(3600);
 
 /// All images of the catalogue, and a tag that moves. What was there once stays at its digest.
-pub struct SimulatedRegistry {
+pub(crate) struct SimulatedRegistry {
     wire: Arc<Wire>,
     /// Where the tag is that moves.
     edge: AtomicU64,
 }
 
 impl SimulatedRegistry {
-    pub fn new(wire: Arc<Wire>) -> Self {
+    pub(crate) fn new(wire: Arc<Wire>) -> Self {
         Self { wire, edge: AtomicU64::new(0) }
     }
 
-    pub fn move_edge(&self, to: u64) {
+    pub(crate) fn move_edge(&self, to: u64) {
         self.edge.store(to, Ordering::SeqCst);
     }
 

@@ -20,7 +20,7 @@ const SELF_SIGNED_KEY: &[Type] = &[Type::Str, Type::List, Type::List, Type::Int,
 const SIGNED: &[Type] = &[Type::Str, Type::List, Type::List, Type::Int, Type::Certificate];
 const SIGNED_KEY: &[Type] = &[Type::Str, Type::List, Type::List, Type::Int, Type::Certificate, Type::Str];
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("genPrivateKey", &[Type::Str], |env, args| {
         let kind = text(args, 0)?.lossy().into_owned();
         let key = match kind.as_str() {

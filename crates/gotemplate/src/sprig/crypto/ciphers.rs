@@ -11,9 +11,9 @@ const STR: &[Type] = &[Type::Str];
 const STR2: &[Type] = &[Type::Str, Type::Str];
 
 /// What a deliberately slow function counts as, in steps: ten fit into one execution.
-pub const SLOW_FUNCTION_STEPS: usize = 390_000;
+pub(super) const SLOW_FUNCTION_STEPS: usize = 390_000;
 
-pub const FUNCTIONS: &[Native] = &[
+pub(super) const FUNCTIONS: &[Native] = &[
     fixed("bcrypt", STR, |env, args| {
         let hash = bcrypt(env, text(args, 0)?)?;
         env.string(hash)

@@ -10,7 +10,7 @@ use rsa::{BigUint, RsaPrivateKey, rand_core};
 use super::primes::prime;
 use crate::functions::{CallError, Env};
 
-pub enum PrivateKey {
+pub(super) enum PrivateKey {
     Rsa(Box<RsaPrivateKey>),
     /// PKCS#8 with its SEC 1 form.
     Ec {
@@ -22,7 +22,7 @@ pub enum PrivateKey {
 }
 
 /// The environment's randomness, as the RSA and DSA generators read it.
-pub struct Draw<'e, 'a>(pub &'e Env<'a>);
+pub(super) struct Draw<'e, 'a>(pub &'e Env<'a>);
 
 impl rand_core::RngCore for Draw<'_, '_> {
     fn next_u32(&mut self) -> u32 {
@@ -72,7 +72,7 @@ fn integer(number: &BigUint) -> Vec<u8> {
 const OID_P256: &[u8] = &[0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07];
 const OID_EC: &[u8] = &[0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01];
 
-pub fn pem(label: &str, der: &[u8]) -> String {
+pub(super) fn pem(label: &str, der: &[u8]) -> String {
     let encoded = STANDARD.encode(der);
     let mut out = format!("-----BEGIN {label}-----\n");
     for line in encoded.as_bytes().chunks(64) {
@@ -84,7 +84,7 @@ pub fn pem(label: &str, der: &[u8]) -> String {
 }
 
 /// The first PEM block: its label and content.
-pub fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
+pub(super) fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
     let (_, rest) = text.split_once("-----BEGIN ")?;
     let (label, rest) = rest.split_once("-----")?;
     let (body, _) = rest.split_once(&format!("-----END {label}-----"))?;
@@ -92,7 +92,7 @@ pub fn decode_pem(text: &str) -> Option<(String, Vec<u8>)> {
     Some((label.to_owned(), STANDARD.decode(packed).ok()?))
 }
 
-pub fn generate_rsa(env: &mut Env<'_>, bits: usize) -> Result<PrivateKey, CallError> {
+pub(super) fn generate_rsa(env: &mut Env<'_>, bits: usize) -> Result<PrivateKey, CallError> {
     // Key generation is the slowest function of templates; its cost grows with the fourth power.
     env.spend(if bits > 2048 { 2_500_000 } else { 990_000 })?;
     let (p, q) = (prime(env, bits / 2)?, prime(env, bits / 2)?);
@@ -101,7 +101,7 @@ pub fn generate_rsa(env: &mut Env<'_>, bits: usize) -> Result<PrivateKey, CallEr
     Ok(PrivateKey::Rsa(Box::new(key)))
 }
 
-pub fn generate_ec(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
+pub(super) fn generate_ec(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
     env.spend(1000)?;
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).map_err(|problem| problem.to_string())?;
     let pkcs8 = key.serialize_der();
@@ -116,7 +116,7 @@ pub fn generate_ec(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
     Ok(PrivateKey::Ec { pkcs8, sec1 })
 }
 
-pub fn generate_ed25519(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
+pub(super) fn generate_ed25519(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
     env.spend(1000)?;
     let mut seed = [0; 32];
     env.random(&mut seed)?;
@@ -126,7 +126,7 @@ pub fn generate_ed25519(env: &mut Env<'_>) -> Result<PrivateKey, CallError> {
 }
 
 /// A DSA key in the format only sprig uses; nothing can sign with it here.
-pub fn generate_dsa(env: &mut Env<'_>) -> Result<String, CallError> {
+pub(super) fn generate_dsa(env: &mut Env<'_>) -> Result<String, CallError> {
     env.spend(2_500_000)?;
     let mut draw = Draw(env);
     let components = dsa::Components::generate(&mut draw, dsa::KeySize::DSA_2048_256);
@@ -140,7 +140,7 @@ pub fn generate_dsa(env: &mut Env<'_>) -> Result<String, CallError> {
 }
 
 impl PrivateKey {
-    pub fn from_pem(text: &str) -> Result<PrivateKey, String> {
+    pub(super) fn from_pem(text: &str) -> Result<PrivateKey, String> {
         let (label, der) = decode_pem(text).ok_or("no PEM data in input")?;
         match label.as_str() {
             "PRIVATE KEY" => {
@@ -168,7 +168,7 @@ impl PrivateKey {
         }
     }
 
-    pub fn to_pem(&self) -> Result<String, String> {
+    pub(super) fn to_pem(&self) -> Result<String, String> {
         Ok(match self {
             PrivateKey::Rsa(key) => {
                 let der = key.to_pkcs1_der().map_err(|problem| problem.to_string())?;
@@ -179,7 +179,7 @@ impl PrivateKey {
         })
     }
 
-    pub fn signer(&self) -> Result<KeyPair, String> {
+    pub(super) fn signer(&self) -> Result<KeyPair, String> {
         let rsa;
         let der = match self {
             PrivateKey::Rsa(key) => {

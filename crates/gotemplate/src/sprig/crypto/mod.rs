@@ -9,4 +9,4 @@ mod primes;
 
 use crate::functions::Native;
 
-pub const TABLES: &[&[Native]] = &[certificates::FUNCTIONS, ciphers::FUNCTIONS, password::FUNCTIONS];
+pub(super) const TABLES: &[&[Native]] = &[certificates::FUNCTIONS, ciphers::FUNCTIONS, password::FUNCTIONS];

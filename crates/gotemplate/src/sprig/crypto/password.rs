@@ -7,7 +7,7 @@ use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::sprig::args::{int, text};
 use crate::value::Value;
 
-pub const FUNCTIONS: &[Native] =
+pub(super) const FUNCTIONS: &[Native] =
     &[fixed("derivePassword", &[Type::Uint32, Type::Str, Type::Str, Type::Str, Type::Str], derive)];
 
 const SEED: &[u8] = b"com.lyndir.masterpassword";

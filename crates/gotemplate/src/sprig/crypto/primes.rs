@@ -13,7 +13,7 @@ const SIEVE_LIMIT: usize = 20_000;
 const MILLER_RABIN_ROUNDS: usize = 8;
 
 /// A prime of `bits` bits, the upper two of which are set, so that the product of two has twice as many.
-pub fn prime(env: &Env<'_>, bits: usize) -> Result<BigUint, CallError> {
+pub(super) fn prime(env: &Env<'_>, bits: usize) -> Result<BigUint, CallError> {
     let small = odd_primes();
     loop {
         let start = start(env, bits)?;

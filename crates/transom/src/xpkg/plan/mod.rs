@@ -128,8 +128,8 @@ impl World {
         path: &std::path::Path,
         digest: &Digest,
     ) -> Result<Reference, Failure> {
-        let sources = self.installed.iter().filter_map(|one| Reference::parse(&one.package).ok());
-        let same = sources.filter(|source| source.repository.rsplit('/').next() == Some(name)).next_back();
+        let mut sources = self.installed.iter().filter_map(|one| Reference::parse(&one.package).ok());
+        let same = sources.rfind(|source| source.repository.rsplit('/').next() == Some(name));
         let own = Reference::parse_source(&format!("packages.local/{name}"));
         let source = match same {
             Some(same) => same,

@@ -72,7 +72,7 @@ pub(super) async fn plan(world: &World, changes: &[Change]) -> Result<Objects, F
             match planned {
                 Ok(None) => {}
                 Ok(Some((fate, fields))) => {
-                    objects.planned.push(PlannedObject::new(fate, object, &of, fields))
+                    objects.planned.push(PlannedObject::new(fate, object, &of, fields));
                 }
                 Err(problem) => {
                     let (kind, name) = (meta::kind(object), meta::name(object));

@@ -10,10 +10,10 @@ use transom_function::{
 use transom_testkit::process::WAIT_LIMIT;
 
 /// What a function was asked.
-pub type Calls = Arc<Mutex<Vec<RunFunctionRequest>>>;
+pub(super) type Calls = Arc<Mutex<Vec<RunFunctionRequest>>>;
 
 /// A plane whose things are composed by a function of the test, after the definition of its step was changed.
-pub async fn asking(
+pub(super) async fn asking(
     flags: &[&str],
     change: impl Fn(&mut Value),
     script: impl Fn(&RunFunctionRequest, &mut RunFunctionResponse) -> Result<(), Error> + Send + Sync + 'static,
@@ -33,13 +33,13 @@ pub async fn asking(
     (user, calls)
 }
 
-pub fn as_it_is(_: &mut Value) {}
+pub(super) fn as_it_is(_: &mut Value) {}
 
-pub fn count(calls: &Calls) -> usize {
+pub(super) fn count(calls: &Calls) -> usize {
     calls.lock().unwrap().len()
 }
 
-pub async fn until_called(calls: &Calls, times: usize) {
+pub(super) async fn until_called(calls: &Calls, times: usize) {
     let started = Instant::now();
     while count(calls) < times {
         assert!(started.elapsed() < WAIT_LIMIT, "{} of {times} calls", count(calls));

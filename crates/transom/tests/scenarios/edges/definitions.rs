@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use transom_function::ResourceSelector;
 use transom_object::meta;
 
-pub const NAME: &str = "things.example.org";
-pub const CLAIMED: &str = "claimNames: {kind: Claim, plural: claims}";
+pub(super) const NAME: &str = "things.example.org";
+pub(super) const CLAIMED: &str = "claimNames: {kind: Claim, plural: claims}";
 const STARTED: &str = "engine_controllers_started_total";
 
 /// A CRD of someone else's.
@@ -20,7 +20,7 @@ fn foreign(kind: &str, plural: &str) -> String {
 }
 
 /// A definition of things with this schema instead of the usual one.
-pub fn with_schema(kind: &str, schema: &Value) -> String {
+pub(super) fn with_schema(kind: &str, schema: &Value) -> String {
     let mut xrd = documents(&definition(kind, "Cluster", "")).remove(0);
     xrd["spec"]["versions"][0]["schema"] = schema.clone();
     xrd.to_string()

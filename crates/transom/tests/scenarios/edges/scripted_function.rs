@@ -10,17 +10,17 @@ const DEFINITION: &str = "things.example.org";
 
 type Script = Arc<dyn Fn(&mut RunFunctionResponse) + Send + Sync>;
 
-pub struct Things {
+pub(super) struct Things {
     pub user: User,
     script: Arc<Mutex<Script>>,
 }
 
 impl Things {
-    pub async fn new(scope: &str) -> Self {
+    pub(super) async fn new(scope: &str) -> Self {
         Self::defined_by(&definition("Thing", scope, "")).await
     }
 
-    pub async fn defined_by(definition: &str) -> Self {
+    pub(super) async fn defined_by(definition: &str) -> Self {
         let nothing: Script = Arc::new(|_: &mut RunFunctionResponse| {});
         let things = Self { user: User::new().await, script: Arc::new(Mutex::new(nothing)) };
         let script = things.script.clone();
@@ -39,7 +39,7 @@ impl Things {
     }
 
     /// Things of which one, called `one`, is composed of a map; and the map.
-    pub async fn with_one(scope: &str) -> (Self, Vec<Value>) {
+    pub(super) async fn with_one(scope: &str) -> (Self, Vec<Value>) {
         let things = Self::new(scope).await;
         things.want(&[("map", map("before"))]);
         things.user.apply(&object("Thing", "one", "")).await;
@@ -49,12 +49,12 @@ impl Things {
     }
 
     /// From now on the function answers so.
-    pub fn answer(&self, script: impl Fn(&mut RunFunctionResponse) + Send + Sync + 'static) {
+    pub(super) fn answer(&self, script: impl Fn(&mut RunFunctionResponse) + Send + Sync + 'static) {
         *self.script.lock().unwrap() = Arc::new(script);
     }
 
     /// From now on it wants these resources, all of them ready.
-    pub fn want(&self, resources: &[(&str, Value)]) {
+    pub(super) fn want(&self, resources: &[(&str, Value)]) {
         let resources: BTreeMap<String, Value> =
             resources.iter().map(|(name, object)| ((*name).to_owned(), object.clone())).collect();
         self.answer(move |response| {
@@ -66,20 +66,20 @@ impl Things {
     }
 
     /// Has a thing composed anew.
-    pub async fn look_again(&self, name: &str) {
+    pub(super) async fn look_again(&self, name: &str) {
         let nonce = format!("{:?}", std::time::Instant::now());
         self.user.patch(THING, name, json!({"metadata": {"annotations": {"look-again": nonce}}})).await;
     }
 
     /// Waits until a thing complains in these words, and of an error.
-    pub async fn until_wrong(&self, name: &str, words: &str) -> Value {
+    pub(super) async fn until_wrong(&self, name: &str, words: &str) -> Value {
         let thing = self.user.until(THING, name, |o| message_of(o, "Synced").contains(words)).await;
         assert_eq!(reason_of(&thing, "Synced"), "ReconcileError");
         thing
     }
 
     /// Waits until a thing that complained is well.
-    pub async fn until_well(&self, name: &str) -> Value {
+    pub(super) async fn until_well(&self, name: &str) -> Value {
         let thing = self.user.until_ready(THING, name).await;
         assert_eq!(message_of(&thing, "Synced"), "", "nothing is left of an error");
         thing
@@ -87,18 +87,18 @@ impl Things {
 }
 
 /// A map in the default namespace.
-pub fn map(says: &str) -> Value {
+pub(super) fn map(says: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default"}, "data": {"says": says}})
 }
 
 /// The object with this merged into its metadata.
-pub fn with(mut object: Value, metadata: Value) -> Value {
+pub(super) fn with(mut object: Value, metadata: Value) -> Value {
     if let (Some(into), Value::Object(from)) = (object["metadata"].as_object_mut(), metadata) {
         into.extend(from);
     }
     object
 }
 
-pub fn references(thing: &Value) -> Vec<Value> {
+pub(super) fn references(thing: &Value) -> Vec<Value> {
     thing["spec"]["crossplane"]["resourceRefs"].as_array().cloned().unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use transom_object::time::{self, Timestamp};
 use transom_xapi::conditions::{self, Condition};
 use transom_xapi::function;
 
-pub const TABLES: &[(&str, Check)] = &[
+pub(super) const TABLES: &[(&str, Check)] = &[
     ("core/apis_apiextensions_v1/conditions/TestIsSystemConditionType", is_system),
     ("core/apis_core_v2/condition/TestConditionEqual", equals_ignoring_time),
     ("core/apis_core_v2/condition/TestConditionWithMessage", with_message),
@@ -27,7 +27,7 @@ pub const TABLES: &[(&str, Check)] = &[
 ];
 
 /// The time the recording put wherever the clock had been read.
-pub fn recorded() -> Timestamp {
+pub(super) fn recorded() -> Timestamp {
     time::parse("2024-01-01T00:00:00Z").unwrap()
 }
 

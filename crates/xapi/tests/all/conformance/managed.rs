@@ -6,7 +6,7 @@ use serde_json::Value;
 use transom_xapi::managed::{ActivationPolicyStatus, crd, matches_pattern};
 use transom_xapi::{ManagedResourceActivationPolicy, ManagedResourceDefinition};
 
-pub const TABLES: &[(&str, Check)] = &[
+pub(super) const TABLES: &[(&str, Check)] = &[
     ("core/apis_apiextensions_v1alpha1/mrd_policy_types/TestActivationPolicyMatch", matches),
     (
         "core/apis_apiextensions_v1alpha1/mrd_policy_types/TestManagedResourceActivationPolicyActivates",

@@ -7,7 +7,7 @@ use transom_object::{meta, time};
 use transom_xapi::constants::annotation;
 use transom_xapi::metadata::{self, CREATE_FAILED, CREATE_PENDING, CREATE_SUCCEEDED};
 
-pub const TABLES: &[(&str, Check)] = &[
+pub(super) const TABLES: &[(&str, Check)] = &[
     (
         "core/internal_controller_apiextensions_composite/reconciler/TestEffectivePollInterval",
         effective_interval,

@@ -17,51 +17,51 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// One row of a table.
-pub struct Case<'a>(&'a Value);
+pub(crate) struct Case<'a>(&'a Value);
 
-pub type Outcome = Result<(), String>;
+pub(crate) type Outcome = Result<(), String>;
 type Check = fn(&Case<'_>) -> Outcome;
 
 impl Case<'_> {
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.0["name"].as_str().unwrap()
     }
 
-    pub fn reason(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         self.0["reason"].as_str().unwrap_or_default()
     }
 
-    pub fn input(&self, field: &str) -> &Value {
+    pub(crate) fn input(&self, field: &str) -> &Value {
         &self.0["inputs"][field]
     }
 
     /// What is expected, or one field of it when there are several.
-    pub fn expected(&self) -> &Value {
+    pub(crate) fn expected(&self) -> &Value {
         &self.0["expected"]
     }
 
     /// The one value that is expected; absent means zero.
-    pub fn want(&self) -> &Value {
+    pub(crate) fn want(&self) -> &Value {
         &self.0["expected"]["want"]
     }
 
-    pub fn error(&self) -> Option<&str> {
+    pub(crate) fn error(&self) -> Option<&str> {
         self.0["wantErr"]["$error"].as_str()
     }
 
     /// The object under test: some tables record it beside the expected value.
-    pub fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         let given = self.input("o");
         if given.is_null() { self.0["expected"]["o"].clone() } else { given.clone() }
     }
 }
 
-pub fn equal<T: PartialEq + std::fmt::Debug>(got: &T, want: &T) -> Outcome {
+pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(got: &T, want: &T) -> Outcome {
     if got == want { Ok(()) } else { Err(format!("got  {got:?}\nwant {want:?}")) }
 }
 
 /// Compares a flag with what is expected; an absent one is false.
-pub fn flag(got: bool, want: &Value) -> Outcome {
+pub(crate) fn flag(got: bool, want: &Value) -> Outcome {
     equal(&got, &want.as_bool().unwrap_or_default())
 }
 

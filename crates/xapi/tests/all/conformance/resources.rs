@@ -8,7 +8,7 @@ use transom_xapi::composition::{LabelMatch, SecretReference};
 use transom_xapi::metadata::TypedReference;
 use transom_xapi::{claim, connection};
 
-pub const TABLES: &[(&str, Check)] = &[
+pub(super) const TABLES: &[(&str, Check)] = &[
     ("core/internal_controller_apiextensions_claim/connection/TestPropagateConnection", propagate),
     ("core/internal_controller_apiextensions_composite/api/TestPublishConnection", publish),
     ("runtime/resource/resource/TestConnectionSecretFor", secret_for),

@@ -8,7 +8,7 @@ use transom_xapi::constants::label;
 use transom_xapi::selection::{self, CompositionChoice};
 use transom_xapi::{CompositionRevision, CompositionSpec, Definition, Usage, revision};
 
-pub const TABLES: &[(&str, Check)] = &[
+pub(super) const TABLES: &[(&str, Check)] = &[
     ("core/apis_apiextensions_v1/composition_revision/TestLatestRevision", latest),
     (
         "core/internal_controller_apiextensions_composite/api/TestAPIDefaultCompositionSelector",

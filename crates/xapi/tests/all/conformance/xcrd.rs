@@ -7,7 +7,7 @@ use transom_object::error_chain::chain;
 use transom_xapi::derive::{self, Extensions};
 use transom_xapi::{Definition, definition};
 
-pub const TABLES: &[(&str, Check)] = &[
+pub(super) const TABLES: &[(&str, Check)] = &[
     ("runtime/xcrd/crd/TestForCompositeResource", composite),
     ("runtime/xcrd/crd/TestForCompositeResourceClaim", claim),
     ("runtime/xcrd/crd/TestForCompositeResourceClaimEmptyXrd", claim),

@@ -6,9 +6,9 @@ use transom_testkit::embedded::{self, Client};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-pub struct Plane(Client);
+pub(super) struct Plane(Client);
 
-pub struct Reply {
+pub(super) struct Reply {
     pub status: u16,
     /// What clients print beside the answer.
     pub warnings: Vec<String>,
@@ -23,7 +23,7 @@ impl From<embedded::Reply> for Reply {
 }
 
 impl Plane {
-    pub async fn with_crossplane() -> Self {
+    pub(super) async fn with_crossplane() -> Self {
         let plane = Self(Client::in_memory().await);
         for crd in transom_xapi::crds() {
             plane.define(&crd).await;
@@ -32,7 +32,7 @@ impl Plane {
     }
 
     /// Creates a CRD and waits until its objects are served.
-    pub async fn define(&self, crd: &Value) {
+    pub(super) async fn define(&self, crd: &Value) {
         let name = crd["metadata"]["name"].as_str().unwrap();
         let reply = self.post(DEFINITIONS, crd).await;
         assert_eq!(reply.status, 201, "{name}: {}", reply.body);
@@ -45,24 +45,24 @@ impl Plane {
         panic!("{name} is never established: {}", self.get(&format!("{DEFINITIONS}/{name}")).await);
     }
 
-    pub async fn get(&self, path: &str) -> Value {
+    pub(super) async fn get(&self, path: &str) -> Value {
         self.0.get(path).await.json()
     }
 
-    pub async fn post(&self, path: &str, object: &Value) -> Reply {
+    pub(super) async fn post(&self, path: &str, object: &Value) -> Reply {
         self.0.post(path, object).await.into()
     }
 
-    pub async fn put(&self, path: &str, object: &Value) -> Reply {
+    pub(super) async fn put(&self, path: &str, object: &Value) -> Reply {
         self.0.put(path, object).await.into()
     }
 
-    pub async fn delete(&self, path: &str) -> u16 {
+    pub(super) async fn delete(&self, path: &str) -> u16 {
         self.0.delete(path).await.status
     }
 
     /// The object is invalid, and the answer says why.
-    pub async fn refused(&self, path: &str, object: &Value, message: &str) {
+    pub(super) async fn refused(&self, path: &str, object: &Value, message: &str) {
         let reply = self.post(path, object).await;
         assert_eq!(reply.status, 422, "{object}: {}", reply.body);
         let said = reply.body["message"].as_str().unwrap();

@@ -6,7 +6,7 @@ use transom_controllers::{DeletionDecision, DeletionRequest, IN_USE_REASON, Prot
 use transom_object::Status;
 
 /// Refuses to delete objects that are in use.
-pub struct UsageAdmission(pub Arc<Protection>);
+pub(crate) struct UsageAdmission(pub Arc<Protection>);
 
 #[async_trait]
 impl Admission for UsageAdmission {
