@@ -179,7 +179,7 @@ impl Types {
     }
 
     #[cfg(test)]
-    pub fn iter(&self) -> impl Iterator<Item = &Type> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Type> {
         self.list.iter()
     }
 
