@@ -104,6 +104,7 @@ def judge(client, scenario):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="")
+    options.add_argument("--against", choices=("transom", "real"), default="transom", help="cosign is asked in any case")
     options = options.parse_args()
     program = subprocess.Popen([signer()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -130,7 +131,7 @@ def main():
         program.wait(10)
     for name, problem in wrong:
         print(f"{name}: {problem}")
-    print(f"{len(scenarios)} packages, {sum(s['installs'] for s in scenarios)} to be installed; {len(wrong)} wrong")
+    print(f"signatures: {len(scenarios) - len(wrong)} passed, {len(wrong)} failed", flush=True)
     return 1 if wrong else 0
 
 

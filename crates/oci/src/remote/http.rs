@@ -210,7 +210,13 @@ impl Http {
         let response = tokio::time::timeout(timeout, self.client.request(request)).await;
         let response: Response<Incoming> = match response {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(unreachable(subject, uri, &innermost(&error))),
+            Ok(Err(error)) if error.is_connect() => {
+                return Err(unreachable(subject, uri, &innermost(&error)));
+            }
+            Ok(Err(error)) => {
+                let problem = format!("{} did not send a whole response: {}", place(uri), innermost(&error));
+                return Err(unavailable(subject, problem));
+            }
             Err(_) => {
                 let problem = format!("no response within {} s", timeout.as_secs_f32());
                 return Err(unreachable(subject, uri, &problem));

@@ -144,9 +144,10 @@ impl Proof {
         if root != self.root {
             return Err(not_included);
         }
-        let (size, root) = checkpoint(&self.checkpoint, log)
+        let root = checkpoint(&self.checkpoint, log)
             .ok_or("the checkpoint of the transparency log is not signed by it")?;
-        if size != self.size || root != self.root {
+        // The root says what is in the tree, so its size need not be compared: cosign does not either.
+        if root != self.root {
             return Err("the checkpoint of the transparency log is of another tree".to_owned());
         }
         Ok(())
@@ -185,9 +186,9 @@ fn node(left: &[u8], right: &[u8]) -> Vec<u8> {
     hasher.finalize().to_vec()
 }
 
-/// Size and root of a tree, from a note that a log signed: the text, an empty line, and signatures after four bytes that
+/// The root of a tree, from a note that a log signed: the text, an empty line, and signatures after four bytes that
 /// are a hint at their key.
-fn checkpoint(note: &str, log: &Log) -> Option<(u64, Vec<u8>)> {
+fn checkpoint(note: &str, log: &Log) -> Option<Vec<u8>> {
     let (text, signatures) = note.split_once("\n\n")?;
     let message = format!("{text}\n");
     let is_by_log = |line: &str| {
@@ -198,8 +199,8 @@ fn checkpoint(note: &str, log: &Log) -> Option<(u64, Vec<u8>)> {
     if !signatures.lines().take(CHECKPOINT_SIGNATURES_MAX).any(is_by_log) {
         return None;
     }
-    let mut lines = text.lines().skip(1);
-    Some((lines.next()?.parse().ok()?, STANDARD.decode(lines.next()?).ok()?))
+    // Lines are the origin, the size of the tree, and its root.
+    STANDARD.decode(text.lines().nth(2)?).ok()
 }
 
 /// Whether an entry is of what was signed: the same content, signature and certificate.

@@ -22,6 +22,8 @@ const COMPARED: &[&str] = &[
     "/apis/pkg.crossplane.io/v1/functions",
     "/apis/pkg.crossplane.io/v1/functionrevisions",
     "/apis/pkg.crossplane.io/v1beta1/locks",
+    "/apis/apiextensions.crossplane.io/v1alpha1/managedresourcedefinitions",
+    "/apis/apiextensions.crossplane.io/v1alpha1/managedresourceactivationpolicies",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/halls.example.org",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/towers.example.org",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/links.example.org",

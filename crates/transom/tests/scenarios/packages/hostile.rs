@@ -121,7 +121,7 @@ fn push_images(registry: &Registry) -> Vec<Case> {
         ("replaced", "bytes, not"),
         ("shortened", "has 5 bytes, not"),
         ("lengthened", "has more than the"),
-        ("truncated", ": http://127.0.0.1:"),
+        ("truncated", "did not send a whole response"),
         ("redirects", "redirects more than 10 times"),
         ("elsewhere", "without TLS, which is refused"),
         ("invented", "is not a digest"),
