@@ -38,7 +38,7 @@ async fn wrong_content_is_refused() {
     refused("/blobs/", Fault::Replace([&layer[..], b"more"].concat().into()), Invalid, "bytes, not").await;
     // Without a length in the header, the stream itself is counted.
     refused("/blobs/", Fault::Endless(1 << 30), Invalid, "has more than the").await;
-    refused("/blobs/", Fault::Truncate, Unavailable, "http://127.0.0.1").await;
+    refused("/blobs/", Fault::Truncate, Unavailable, "did not send a whole response").await;
     refused("/manifests/", Fault::Truncate, Unavailable, ": 127.0.0.1:").await;
     refused("/manifests/", Fault::Endless(100 << 20), Invalid, "more than 4194304 bytes").await;
     let claimed = Bytes::from(vec![b' '; 100 << 20]);

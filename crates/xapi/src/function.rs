@@ -157,8 +157,7 @@ pub fn package_health(revision: &[Condition], has_runtime: bool) -> Condition {
     if awaiting {
         return Condition::package_awaiting_activation(active.message);
     }
-    // What is to be known of a runtime that is healthy, such as which version a built-in equals.
-    Condition::package_healthy().with_message(if has_runtime { runtime.message } else { String::new() })
+    Condition::package_healthy()
 }
 
 #[cfg(test)]

@@ -287,7 +287,12 @@ impl Packages {
     /// What the current revision, as it was just written, says about the package.
     fn report(&self, package: &mut Value, typed: &Package, current: &Value) {
         let plane = &self.shared.plane;
-        let health = package_health(&current_conditions(current), self.kind.has_runtime());
+        let of_revision = current_conditions(current);
+        let mut health = package_health(&of_revision, self.kind.has_runtime());
+        if self.kind == PackageKind::Function && health.is_true() {
+            // What is to be known of the runtime, such as which version a built-in equals.
+            health = health.with_message(conditions::get(&of_revision, condition::RUNTIME_HEALTHY).message);
+        }
         let was = conditions::get(&conditions::of(package), condition::HEALTHY);
         if health.is_true() && !was.is_true() {
             let words = "Successfully installed package revision";
