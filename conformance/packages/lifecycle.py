@@ -126,5 +126,8 @@ def run(planes, registry, options, known):
         if options.verbose:
             print(f"lifecycle: {name}: {time.monotonic() - began:.1f} s", flush=True)
         passed, failed = passed + (not left), failed + bool(left)
+        if left:
+            # What differs now differs in all steps that follow.
+            break
     print(f"lifecycle: {passed} steps alike, {failed} differ", flush=True)
     return passed, failed
