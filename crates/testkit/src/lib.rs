@@ -9,6 +9,7 @@
 //! | `process` (feature) | a control plane as a process of the binary, and HTTPS clients for it |
 //!
 //! A failed expectation of the harness fails the test that uses it: this code panics on purpose.
+#![warn(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
 #[cfg(feature = "embedded")]

@@ -18,8 +18,11 @@ pub fn plural(kind: &str) -> String {
 
 /// A CompositeResourceDefinition with one version, `v1`.
 pub struct Definition<'a> {
+    /// The kind of its composite resources.
     pub kind: &'a str,
+    /// The plural of the kind.
     pub plural: &'a str,
+    /// `Namespaced`, `Cluster` or `LegacyCluster`.
     pub scope: &'a str,
     /// Properties of `spec`, as YAML in one line.
     pub spec: &'a str,
@@ -30,6 +33,7 @@ pub struct Definition<'a> {
 }
 
 impl Definition<'_> {
+    /// The definition as a manifest.
     pub fn yaml(&self) -> String {
         let Self { kind, plural, scope, spec, status, more } = self;
         format!(

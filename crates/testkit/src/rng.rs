@@ -7,6 +7,7 @@ use std::time::Duration;
 pub struct Rng(u64);
 
 impl Rng {
+    /// A source of choices; the same seed makes the same choices.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,6 +18,7 @@ impl Rng {
         Self(self.next_u64())
     }
 
+    /// The next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -51,6 +53,7 @@ impl Rng {
         Duration::from_millis(self.below(limit) + 1)
     }
 
+    /// Random bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| self.next_u64().to_be_bytes()[0]).collect()
     }

@@ -21,6 +21,7 @@ use tokio_rustls::client::TlsStream;
 /// The content of a kubeconfig: address, certificate authority, identity.
 #[derive(Clone)]
 pub struct Access {
+    /// Where the API is served.
     pub address: SocketAddr,
     authority: Vec<u8>,
     /// Certificate and key, in PEM; without them the client is anonymous.
@@ -39,6 +40,7 @@ impl<E: std::error::Error> From<E> for Gone {
 }
 
 impl Access {
+    /// Access with the credentials of a kubeconfig.
     pub fn from_kubeconfig(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).expect("the kubeconfig is readable");
         let config = transom_object::yaml::read(&text).expect("the kubeconfig is YAML");
@@ -53,11 +55,13 @@ impl Access {
         }
     }
 
+    /// The same address without credentials.
     #[must_use]
     pub fn anonymous(&self) -> Self {
         Self { identity: None, token: None, ..self.clone() }
     }
 
+    /// The same address with a bearer token.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.anonymous() }
@@ -94,22 +98,29 @@ pub struct Client {
     token: Option<String>,
 }
 
+/// A response, read to its end.
 #[derive(Debug)]
 pub struct Reply {
+    /// The HTTP status.
     pub status: u16,
+    /// The headers.
     pub headers: HeaderMap,
+    /// The body.
     pub body: Bytes,
 }
 
 impl Reply {
+    /// The body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
+    /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
+    /// Whether the status is one of success.
     pub fn ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -130,6 +141,7 @@ impl Reply {
 }
 
 impl Client {
+    /// Connects to a server.
     pub async fn connect(access: &Access) -> Result<Self, Gone> {
         let io = TokioIo::new(access.dial("h2").await?);
         let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
@@ -138,6 +150,7 @@ impl Client {
         Ok(Self { sender, authority: access.address.to_string(), token: access.token.clone() })
     }
 
+    /// A request with the credentials of the client.
     pub fn request(&self, method: Method, path: &str) -> http::request::Builder {
         let mut request = Request::builder().method(method).uri(format!("https://{}{path}", self.authority));
         if let Some(token) = &self.token {
@@ -166,28 +179,34 @@ impl Client {
         Ok(Reply { status: head.status.as_u16(), headers: head.headers, body })
     }
 
+    /// Reads an object or a list.
     pub async fn get(&self, path: &str) -> Result<Reply, Gone> {
         self.send(self.request(Method::GET, path), "").await
     }
 
+    /// Creates an object.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Reply, Gone> {
         let request = self.request(Method::POST, path).header("content-type", "application/json");
         self.send(request, body.to_string()).await
     }
 
+    /// Replaces an object.
     pub async fn put(&self, path: &str, body: &Value) -> Result<Reply, Gone> {
         let request = self.request(Method::PUT, path).header("content-type", "application/json");
         self.send(request, body.to_string()).await
     }
 
+    /// Patches an object; `ty` is the media type of the patch.
     pub async fn patch(&self, path: &str, ty: &str, body: impl Into<Bytes>) -> Result<Reply, Gone> {
         self.send(self.request(Method::PATCH, path).header("content-type", ty), body).await
     }
 
+    /// Patches an object by a JSON merge patch.
     pub async fn merge(&self, path: &str, body: &Value) -> Result<Reply, Gone> {
         self.patch(path, "application/merge-patch+json", body.to_string()).await
     }
 
+    /// Deletes an object.
     pub async fn delete(&self, path: &str) -> Result<Reply, Gone> {
         self.send(self.request(Method::DELETE, path), "").await
     }

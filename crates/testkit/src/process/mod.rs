@@ -30,14 +30,17 @@ impl Default for Home {
 }
 
 impl Home {
+    /// An empty folder, which is removed when dropped.
     pub fn new() -> Self {
         Self { root: TempDir::new().expect("a temporary directory"), launched: AtomicUsize::new(0) }
     }
 
+    /// The data directory of the plane.
     pub fn data(&self) -> PathBuf {
         self.root.path().join("data")
     }
 
+    /// The folder.
     pub fn root(&self) -> &Path {
         self.root.path()
     }
@@ -62,25 +65,31 @@ impl Home {
 /// `transom up`, answering requests.
 pub struct Plane {
     child: Child,
+    /// How it is reached.
     pub access: Access,
 }
 
 /// A plane that ended instead of serving, with its stderr.
 #[derive(Debug)]
 pub struct Refused {
+    /// How the process ended.
     pub status: ExitStatus,
+    /// What it printed to stderr.
     pub stderr: String,
 }
 
 impl Plane {
+    /// Starts a plane and waits until it serves.
     pub fn start(home: &Home) -> Self {
         Self::start_with(home, &[])
     }
 
+    /// The same, with more arguments.
     pub fn start_with(home: &Home, args: &[&str]) -> Self {
         Self::launch(home, &mut up(home, args)).expect("the plane starts")
     }
 
+    /// The same; a plane that ends instead is not a failure of the test.
     pub fn try_start(home: &Home, args: &[&str]) -> Result<Self, Refused> {
         Self::launch(home, &mut up(home, args))
     }
@@ -103,14 +112,17 @@ impl Plane {
         }
     }
 
+    /// The id of the process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.rustix_pid(), signal).expect("the process can be signalled");
     }
 
+    /// The id of the process, for signals.
     pub fn rustix_pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
@@ -152,6 +164,7 @@ impl Plane {
         kib / 1024
     }
 
+    /// A client of the plane.
     pub async fn client(&self) -> Client {
         Client::connect(&self.access).await.expect("the plane accepts connections")
     }
