@@ -105,6 +105,8 @@ pub fn bind(
     enforced: bool,
 ) -> Result<Binding, Error> {
     let spec = claim.get("spec").and_then(Value::as_object).ok_or(Error::Spec)?;
+    // The server cannot apply such an object either, and says so in words that name no remedy.
+    status_of(&observed.object)?;
     let mut composite = json!({"apiVersion": of.api_version(), "kind": of.kind, "metadata": {"name": name}});
     copy_metadata(claim, observed, &mut composite);
     let stripped = stripped_fields(observed, enforced);
@@ -193,11 +195,14 @@ fn with_fields_of_composite(
     updated
 }
 
+fn status_of(xr: &Value) -> Result<Option<&Map<String, Value>>, Error> {
+    xr.get("status").map(|status| status.as_object().ok_or(Error::CompositeStatus)).transpose()
+}
+
 /// Gives the claim the status of its composite resource, except what Crossplane keeps there for either; returns whether
 /// anything changed.
 pub fn copy_status(claim: &mut Value, xr: &Value) -> Result<bool, Error> {
-    let Some(theirs) = xr.get("status") else { return Ok(false) };
-    let theirs = theirs.as_object().ok_or(Error::CompositeStatus)?;
+    let Some(theirs) = status_of(xr)? else { return Ok(false) };
     let own: Vec<String> = derive::claim_status_fields().collect();
     let mut status: Map<String, Value> = theirs
         .iter()

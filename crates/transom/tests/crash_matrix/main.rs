@@ -38,6 +38,8 @@ const POINTS: [&str; 3] = ["lost", "durable", "torn"];
 static LANES: Semaphore = Semaphore::const_new(4);
 /// No step takes more writes than this.
 const MAX_WRITES: u64 = 400;
+/// After this many kills at the same write, a plane may live one write longer.
+const WITHOUT_END: usize = 50;
 
 /// How much of the matrix a run goes through.
 #[derive(Clone, Copy)]
@@ -142,7 +144,11 @@ impl Recorded {
             let (before, since) = (kills, run.revision());
             loop {
                 let crash = match pattern {
-                    Pattern::Same(crash) => crash,
+                    // The first write of a plane may be an event: one that dies at the second may never get further.
+                    Pattern::Same(crash) => {
+                        let more = (kills - before) / WITHOUT_END;
+                        Crash { at: crash.at + more as u64, ..crash }
+                    }
                     Pattern::Drawn(_) => {
                         let point: &&str = rng.pick(&POINTS);
                         Crash { point, at: 1 + rng.below(6) }

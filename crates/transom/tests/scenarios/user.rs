@@ -243,8 +243,12 @@ impl User {
     /// Waits for an event about an object.
     pub(super) async fn until_event(&self, name: &str, words: &str) {
         let started = Instant::now();
-        while !self.events_of(name).await.iter().any(|event| event.contains(words)) {
-            assert!(started.elapsed() < WAIT_LIMIT, "no event about {name}: {words}");
+        loop {
+            let events = self.events_of(name).await;
+            if events.iter().any(|event| event.contains(words)) {
+                return;
+            }
+            assert!(started.elapsed() < WAIT_LIMIT, "no event about {name}: {words}, but {events:#?}");
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
