@@ -1,5 +1,4 @@
 //! Tests of the function protocol and its SDK from outside, in one binary.
 
-mod generated;
 mod recorded;
 mod serving;

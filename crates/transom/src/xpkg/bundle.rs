@@ -2,6 +2,7 @@
 
 use super::origin::{self, Opened, Origin};
 use crate::failure::Failure;
+use crate::plane::is_builtin;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ const PACKAGES_MAX: usize = 1000;
 #[command(after_help = "\
 Examples:
   transom xpkg bundle registry.example.org/acme/platform:v1.0.0 -o platform.tar
+  transom xpkg bundle registry.example.org/acme/platform:v1.0.0 -o platform.tar --without-builtins
   transom xpkg inspect registry.example.org/acme/platform:v1.0.0 --packages platform.tar")]
 pub(crate) struct Bundle {
     /// The packages: references with a tag or digest
@@ -35,15 +37,24 @@ pub(crate) struct Bundle {
     #[arg(short = 'o', long, value_name = "FILE")]
     output: PathBuf,
 
+    /// Leave out functions that are built into Transom, which a plane runs without their packages
+    #[arg(long)]
+    without_builtins: bool,
+
     #[command(flatten)]
     origin: Origin,
+}
+
+/// Whether a dependency is left out: a function that a plane runs without its package.
+pub(super) fn is_left_out(source: &str, without_builtins: bool) -> bool {
+    without_builtins && Reference::parse_source(source).is_ok_and(|source| is_builtin(&source))
 }
 
 pub(crate) async fn run(options: Bundle) -> Result<ExitCode, Failure> {
     let wanted = options.packages_wanted.iter().map(|text| origin::reference(text));
     let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
     let opened = options.origin.open().await?;
-    let mut resolution = Resolution::new(&opened, &wanted)?;
+    let mut resolution = Resolution::new(&opened, &wanted, options.without_builtins)?;
     resolution.resolve().await?;
     let chosen = resolution.chosen();
     let failed = |e| opened.explain(&e);
@@ -81,6 +92,7 @@ pub(super) struct Resolution<'a> {
     /// What was read, by reference.
     members: BTreeMap<String, Member>,
     tags: BTreeMap<String, Vec<String>>,
+    without_builtins: bool,
 }
 
 /// A dependency, and the package that has it.
@@ -91,13 +103,17 @@ struct Need {
 }
 
 impl<'a> Resolution<'a> {
-    pub(super) fn new(opened: &'a Opened, wanted: &[Reference]) -> Result<Self, Failure> {
+    pub(super) fn new(
+        opened: &'a Opened,
+        wanted: &[Reference],
+        without_builtins: bool,
+    ) -> Result<Self, Failure> {
         let mut fixed: BTreeMap<String, Vec<Reference>> = BTreeMap::new();
         for reference in wanted {
             fixed.entry(reference.source()).or_default().push(reference.clone());
         }
         let (choices, members, tags) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { opened, fixed, choices, members, tags })
+        Ok(Self { opened, fixed, choices, members, tags, without_builtins })
     }
 
     /// Chooses until every dependency of what is chosen is satisfied by what is chosen.
@@ -127,6 +143,9 @@ impl<'a> Resolution<'a> {
         for reference in roots {
             let by = reference.to_string();
             for dependency in self.member(&reference).await?.dependencies.clone() {
+                if is_left_out(&dependency.package, self.without_builtins) {
+                    continue;
+                }
                 let range = VersionConstraint::parse(&dependency.version)
                     .map_err(|e| Failure::new(format!("{by}: {}: {e}", dependency.package)))?;
                 let need = Need { by: by.clone(), range, text: dependency.version };
@@ -184,7 +203,13 @@ impl<'a> Resolution<'a> {
         }
         let with = self.opened.credentials(repository).await?;
         let tags = self.opened.registry().tags(repository, &with).await;
-        let tags = tags.map_err(|e| self.opened.explain(&e))?;
+        let tags = tags.map_err(|e| match is_builtin(repository) {
+            true => self
+                .opened
+                .explain(&e)
+                .remedy("--without-builtins leaves it out: a plane needs no package for it"),
+            false => self.opened.explain(&e),
+        })?;
         self.tags.insert(source, tags.clone());
         Ok(tags)
     }

@@ -1,6 +1,6 @@
 //! `transom xpkg get-crds`: the CRDs that packages bring, as files.
 
-use super::bundle::Resolution;
+use super::bundle::{Resolution, is_left_out};
 use super::files::{self, Selection};
 use super::origin::{self, Named, Opened, Origin};
 use crate::failure::Failure;
@@ -67,6 +67,10 @@ pub(crate) struct GetCrds {
     #[arg(long, value_name = "IMAGE", hide = true)]
     crossplane_image: Option<String>,
 
+    /// Leave out functions that are built into Transom: their packages need not be in a registry
+    #[arg(long)]
+    without_builtins: bool,
+
     #[command(flatten)]
     origin: Origin,
 }
@@ -77,7 +81,7 @@ pub(crate) async fn run(options: GetCrds) -> Result<ExitCode, Failure> {
         let clean = options.clean_cache || options.update_cache;
         opened = opened.cached(options.cache_dir.as_deref(), clean).await?;
     }
-    let mut collected = Collected::default();
+    let mut collected = Collected { without_builtins: options.without_builtins, ..Collected::default() };
     for source in options.extensions.iter().filter(|source| !source.is_empty()) {
         collected.add(source).await?;
     }
@@ -119,6 +123,8 @@ struct Collected {
     references: Vec<Reference>,
     /// Dependencies to choose a version of: source and constraint.
     dependencies: BTreeSet<(String, String)>,
+    /// Whether dependencies on functions that are built in are left out.
+    without_builtins: bool,
 }
 
 impl Collected {
@@ -211,7 +217,8 @@ impl Collected {
     }
 
     fn depend(&mut self, meta: &Meta) {
-        let dependencies = meta.dependencies.iter();
+        let dependencies =
+            meta.dependencies.iter().filter(|d| !is_left_out(&d.package, self.without_builtins));
         self.dependencies.extend(dependencies.map(|d| (d.package.clone(), d.version.clone())));
     }
 
@@ -247,7 +254,7 @@ impl Collected {
         }
         wanted.sort();
         wanted.dedup();
-        let mut resolution = Resolution::new(opened, &wanted)?;
+        let mut resolution = Resolution::new(opened, &wanted, self.without_builtins)?;
         resolution.resolve().await?;
         for (reference, _) in resolution.chosen() {
             let package = opened.package(&reference).await?;

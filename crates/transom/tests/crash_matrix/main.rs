@@ -56,6 +56,7 @@ struct Extent {
     kills: usize,
 }
 
+const QUICK: Extent = Extent { stride: 16, points: 2, repeated: &[("durable", 3)], drawn: 0, kills: 40 };
 const SAMPLE: Extent =
     Extent { stride: 4, points: 2, repeated: &[("durable", 3), ("torn", 2)], drawn: 0, kills: 150 };
 const FULL: Extent = Extent {
@@ -66,8 +67,8 @@ const FULL: Extent = Extent {
     kills: 1000,
 };
 /// Steps of packages take many more writes.
-const PACKAGES_SAMPLE: Extent =
-    Extent { stride: 40, points: 2, repeated: &[("durable", 4)], drawn: 0, kills: 50 };
+const PACKAGES_QUICK: Extent =
+    Extent { stride: 80, points: 1, repeated: &[("durable", 4)], drawn: 0, kills: 25 };
 const PACKAGES_CI: Extent = Extent {
     stride: 6,
     points: 3,
@@ -82,7 +83,7 @@ fn extents() -> [Extent; 2] {
         Ok("full") => [FULL, FULL],
         Ok("ci") => [SAMPLE, PACKAGES_CI],
         Ok(other) => panic!("TRANSOM_CRASH_MATRIX is `ci`, `full` or not set, not {other:?}"),
-        Err(_) => [SAMPLE, PACKAGES_SAMPLE],
+        Err(_) => [QUICK, PACKAGES_QUICK],
     }
 }
 

@@ -91,3 +91,19 @@ async fn versions_that_cannot_be_together_are_named() {
     let fixed = folder.error(&["bundle", &platform, &format!("{host}/team/base:v1.0.0"), "-o", "all.tar"], 1);
     assert!(fixed.contains("needs") && fixed.contains("in version >=v2.0.0"), "{fixed}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_that_are_built_in_can_be_left_out() {
+    let server = Server::start().await;
+    let folder = Folder::new();
+    let host = server.host.clone();
+    let dependencies = [("team/function-auto-ready", ">=v0.2.0"), ("team/base", "*")];
+    push(&folder, &host, &[("team/platform", "v1.0.0", &dependencies), ("team/base", "v1.0.0", &[])]);
+    let platform = format!("{host}/team/platform:v1.0.0");
+    let error = folder.error(&["bundle", &platform, "-o", "all.tar"], 1);
+    assert!(error.contains("function-auto-ready") && error.contains("--without-builtins"), "{error}");
+    folder.ok(&["bundle", &platform, "-o", "all.tar", "--without-builtins"]);
+    drop(server);
+    let listed = folder.ok(&["inspect", &format!("{host}/team/base:v1.0.0"), "--packages", "all.tar"]);
+    assert!(listed.contains("sha256:"), "{listed}");
+}

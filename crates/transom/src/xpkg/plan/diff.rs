@@ -17,6 +17,9 @@ const OF_THE_SERVER: [&str; 8] = [
     "uid",
 ];
 
+/// What the server adds to a definition as soon as a controller writes it through version v1: no author's field.
+const DEFAULT_OF_V1: (&str, &str) = ("spec.defaultCompositeDeletePolicy", "Background");
+
 /// The paths of fields that differ, such as `spec.versions[0].schema`; the last may say how many more there are.
 pub(super) fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
     let mut paths = Vec::new();
@@ -52,6 +55,7 @@ fn compare(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) {
                 };
                 match (b.get(key), a.get(key)) {
                     (Some(before), Some(after)) => compare(before, after, &path, found),
+                    (Some(Value::String(before)), None) if (&*path, &**before) == DEFAULT_OF_V1 => {}
                     _ => found.push(path),
                 }
             }
@@ -86,6 +90,14 @@ mod tests {
             [r#"metadata.labels["a.b/c"]"#, "spec.gone", "spec.list[1].a", "spec.longer", "spec.new"];
         assert_eq!(changed_fields(&before, &after), expected);
         assert!(changed_fields(&before, &before).is_empty());
+        let policy = |policy: &str| json!({"spec": {"defaultCompositeDeletePolicy": policy}});
+        let without = json!({"spec": {}});
+        assert!(changed_fields(&policy("Background"), &without).is_empty(), "a default that goes away");
+        assert_eq!(
+            changed_fields(&policy("Foreground"), &without),
+            ["spec.defaultCompositeDeletePolicy"],
+            "a choice that goes away"
+        );
         let many: serde_json::Map<String, Value> = (0..25).map(|i| (format!("f{i:02}"), json!(i))).collect();
         let listed = changed_fields(&json!({}), &Value::Object(many));
         assert_eq!((listed.len(), listed.last().map(String::as_str)), (21, Some("and 5 more")));
