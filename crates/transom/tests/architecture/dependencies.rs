@@ -144,17 +144,12 @@ const SEVERAL_VERSIONS: &[&str] = &[
     "bit-vec",
     "bitflags",
     "cpufeatures",
-    "foldhash",
     "getrandom",
     "hashbrown",
-    "logos",
-    "logos-codegen",
-    "logos-derive",
     "r-efi",
     "rand",
     "rand_core",
     "syn",
-    "unicode-width",
 ];
 
 #[test]
