@@ -66,7 +66,10 @@ async fn until_app_says(user: &User, version: &str) {
 
 /// A user who installed the first version and uses it.
 async fn with_platform(registry: &Registry, first: &Digest) -> User {
-    let user = User::of_packages(&[]).await;
+    uses_platform(User::of_packages(&[]).await, registry, first).await
+}
+
+async fn uses_platform(user: User, registry: &Registry, first: &Digest) -> User {
     user.apply(&install("platform", &registry.at("acme/platform:v1.0.0"))).await;
     user.until_installed("platform", first).await;
     user.until_true(XRD, "apps.example.org", "Established").await;
@@ -183,4 +186,29 @@ async fn a_platform_is_bundled_for_a_place_without_a_registry() {
     let inspected: Value = serde_json::from_str(&inspected).unwrap();
     assert_eq!(inspected["dependencies"].as_array().map(Vec::len), Some(4), "{inspected:#}");
     folder.ok(&["inspect", &network, "--packages", "platform.tar"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_registry_a_platform_is_upgraded_rolled_back_and_broken() {
+    let registry = Registry::start().await;
+    let (first, second) = push_platform(&registry);
+    let folder = Folder::new();
+    let versions = ["v1.0.0", "v1.1.0"].map(|version| registry.at(&format!("acme/platform:{version}")));
+    folder.ok(&["bundle", &versions[0], &versions[1], "-o", "platform.tar", "--without-builtins"]);
+    registry.take_requests();
+    let bundle = folder.path("platform.tar");
+    let user = User::of_packages(&["--package-source", &bundle.to_string_lossy()]).await;
+    let user = uses_platform(user, &registry, &first).await;
+    user.until_healthy("acme-network").await;
+    user.set_package("platform", &versions[1]).await;
+    user.until_installed("platform", &second).await;
+    until_app_says(&user, "v1.1.0").await;
+    user.set_package("platform", &registry.at("acme/platform:v3.0.0")).await;
+    let message = user.until_unhealthy("platform", "acme/platform:v3.0.0").await;
+    assert!(message.contains("platform.tar"), "{message}");
+    until_app_says(&user, "v1.1.0").await;
+    user.set_package("platform", &versions[0]).await;
+    user.until_installed("platform", &first).await;
+    until_app_says(&user, "v1.0.0").await;
+    assert!(registry.take_requests().is_empty(), "the bundle stands in for all registries");
 }
