@@ -122,11 +122,16 @@ impl Client {
     /// Watches all existing objects and their changes. The connection is used for nothing else.
     pub(super) async fn watch(mut self, path: &str) -> Result<Watch, Failure> {
         let path = format!("{path}{}watch=true", if path.contains('?') { '&' } else { '?' });
-        let response = self.send(Method::GET, &path, JSON, Bytes::new()).await?;
-        if !response.status().is_success() {
-            return Err(Failure::new(format!("watching {path} was answered with {}", response.status())));
+        let body = self.stream(&path).await?;
+        Ok(Watch { body, read: BytesMut::new(), path, client: self })
+    }
+
+    async fn stream(&mut self, path: &str) -> Result<Incoming, Failure> {
+        let response = self.send(Method::GET, path, JSON, Bytes::new()).await?;
+        match response.status().is_success() {
+            true => Ok(response.into_body()),
+            false => Err(Failure::new(format!("watching {path} was answered with {}", response.status()))),
         }
-        Ok(Watch { body: response.into_body(), read: BytesMut::new(), path, _client: self })
     }
 }
 
@@ -136,11 +141,12 @@ pub(super) struct Watch {
     /// Received and not yet returned, from the beginning of an event.
     read: BytesMut,
     path: String,
-    _client: Client,
+    client: Client,
 }
 
 impl Watch {
-    /// The type of the next event, and its object.
+    /// The type of the next event, and its object. A watch that the server ends is started again, and shows all objects
+    /// first: kube-apiserver ends those that are read more slowly than objects change.
     pub(super) async fn next(&mut self) -> Result<(String, Value), Failure> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -151,12 +157,19 @@ impl Watch {
                 let word = event["type"].as_str().unwrap_or_default().to_owned();
                 return Ok((word, event["object"].take()));
             }
-            let ended = || Failure::new(format!("the watch {} ended", self.path));
-            let frame = self.body.frame().await.ok_or_else(ended)?;
-            let frame = frame.map_err(|e| Failure::new(format!("{}: {e}", self.path)))?;
-            if let Some(data) = frame.data_ref() {
-                self.read.extend_from_slice(data);
+            match self.body.frame().await {
+                None => self.restart().await?,
+                Some(frame) => {
+                    let frame = frame.map_err(|e| Failure::new(format!("{}: {e}", self.path)))?;
+                    frame.data_ref().into_iter().for_each(|data| self.read.extend_from_slice(data));
+                }
             }
         }
+    }
+    async fn restart(&mut self) -> Result<(), Failure> {
+        self.client = Client::connect(&self.client.target).await?;
+        self.body = self.client.stream(&self.path).await?;
+        self.read.clear();
+        Ok(())
     }
 }
