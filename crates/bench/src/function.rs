@@ -101,7 +101,7 @@ impl Calls {
 
     /// The seconds that this number of calls takes.
     async fn call(&self, name: &str, count: usize) -> Result<f64, Failure> {
-        let step = StepRef { name: "bench", index: 0, iteration: 0, function: name };
+        let step = StepRef { name: "bench", ..StepRef::calling(name) };
         let mut seconds = 0.0;
         for batch in (0..count).step_by(BATCH_CALLS) {
             let requests = vec![self.request.clone(); BATCH_CALLS.min(count - batch)];

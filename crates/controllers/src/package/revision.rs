@@ -1,4 +1,5 @@
-//! One run of one revision: an active one is in the Lock and controls its objects, an inactive one does neither.
+//! One run of one revision: an active one is in the Lock and controls its objects, an inactive one does neither. Of several
+//! active revisions of a Function, which control nothing, the newest is in the Lock.
 
 use super::activation::Activation;
 use super::establish::gvk_of;
@@ -187,7 +188,9 @@ impl Revisions {
             let verified = self.shared.verified_digest(log, object, revision, &plan).await;
             verified.context("cannot get package").with_event_reason(event::package_revision::PARSE)?;
         }
-        if is_settled && let Some(resolution) = self.locked(log, revision).await? {
+        let is_newest =
+            self.is_newest(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
+        if is_settled && let Some(resolution) = self.locked(log, revision, is_newest).await? {
             self.activation.mark(
                 &self.shared.plane,
                 object,
@@ -214,7 +217,7 @@ impl Revisions {
         let siblings = self.siblings(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
         let current = self.must_be_current(log, revision, &siblings).await;
         current.with_event_reason(event::package_revision::SYNC)?;
-        if revision.spec.installation.resolves_dependencies() {
+        if is_newest && revision.spec.installation.resolves_dependencies() {
             let resolution = self.join(log, revision, &plan, &content, &siblings).await;
             dependencies(
                 object,
@@ -243,9 +246,28 @@ impl Revisions {
             && revision.status.object_refs.iter().all(exists)
     }
 
+    /// Whether no newer revision of the package is active. Of several active revisions of a Function the newest is in the Lock;
+    /// of other packages only one is active.
+    async fn is_newest(&self, log: &RunLog, revision: &PackageRevision) -> Result<bool> {
+        if self.kind != PackageKind::Function {
+            return Ok(true);
+        }
+        let is_newer = |other: &Value| {
+            other["spec"]["desiredState"] == ACTIVE
+                && !meta::is_deleting(other)
+                && other["spec"]["revision"].as_i64() > Some(revision.spec.revision)
+        };
+        Ok(!self.siblings(log, revision).await?.iter().any(is_newer))
+    }
+
     /// The state of the dependencies of a revision that is in the Lock; `None` when it should be and is not.
-    async fn locked(&self, log: &RunLog, revision: &PackageRevision) -> Step<Option<Option<Resolution>>> {
-        if !revision.spec.installation.resolves_dependencies() {
+    async fn locked(
+        &self,
+        log: &RunLog,
+        revision: &PackageRevision,
+        is_newest: bool,
+    ) -> Step<Option<Option<Resolution>>> {
+        if !is_newest || !revision.spec.installation.resolves_dependencies() {
             return Ok(Some(None));
         }
         let read = self.shared.read_lock(log).await;
@@ -304,8 +326,9 @@ impl Revisions {
                 changed = true;
             }
         }
-        // What a package says about itself does not say that it was verified, or where it runs.
-        let is_free = |key: &str| key != annotation::VERIFIED_BY && !runtime::is_of_source(key);
+        // What a package says about itself does not say that it was verified, where it runs, or what its Function has.
+        let own = [annotation::VERIFIED_BY, annotation::COPIED_LABELS];
+        let is_free = |key: &str| !own.contains(&key) && !runtime::is_of_source(key);
         for (key, value) in annotations.iter().filter(|(key, _)| is_free(key)) {
             if meta::annotation(object, key).is_none() {
                 meta::set_annotation(object, key, value);
