@@ -76,6 +76,6 @@ pub use runner::{Answer, FunctionRunner, GrpcCode, RunError, StepRef};
 pub use selecting::Selection;
 pub use transom_function::{RunFunctionRequest, RunFunctionResponse};
 pub use transom_xapi::composite::Layout;
-pub use transom_xapi::function::WantedRevision;
+pub use transom_xapi::function::{RevisionTraits, WantedRevision};
 pub use upgrade::upgrade;
 pub use world::{ClientError, ForbiddenRead, World, WorldError, kind};

@@ -278,7 +278,12 @@ impl Router {
         Some(Chosen { route, target })
     }
 
-    /// The revision that is called for a step.
+    /// The revision that is called for a step now.
+    pub fn revision_for(&self, step: StepRef<'_>) -> Result<RevisionId, RunError> {
+        self.choose(step).map(|chosen| chosen.route.id.clone())
+    }
+
+    /// The revision that is called for a step, and how.
     pub(crate) fn choose(&self, step: StepRef<'_>) -> Result<Chosen, RunError> {
         let StepRef { function, revision: wanted, .. } = step;
         let route = self.read().choose(function, wanted).cloned();

@@ -171,3 +171,23 @@ async fn an_image_can_be_pinned_by_its_digest() {
         assert!(refusal.contains(words), "{refusal}");
     }
 }
+
+/// The log has the results of functions, with function and revision.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_debug_log_names_revisions_and_results() {
+    let user = with_things(&["-v"]).await;
+    let server = serve(Scripted(|request| {
+        let mut response = answer(request, "one");
+        response.normal("all is well");
+        Ok(response)
+    }))
+    .await;
+    user.apply(&version("v1", server, "", THREE)).await;
+    user.apply(&calling("default", &json!({}), &json!({}))).await;
+    user.apply(&thing("default", "default")).await;
+    until_says(&user, "default", "one").await;
+    let log = user.home.log();
+    let name = revision("v1", server);
+    let says = |line: &&str| line.contains("all is well") && line.contains(&name) && line.contains(NAME);
+    assert!(log.lines().any(|line| says(&line)), "{log}");
+}
