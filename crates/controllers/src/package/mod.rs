@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `reconcile` | packages: which image is current, and a revision for it |
 //! | `revision` | revisions: one run of one revision |
+//! | `standing` | how a revision stands among those of its package, and its place in the Lock |
 //! | `establish` | how the objects of a revision are written and released |
 //! | `activation` | whether a provider is needed yet |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
@@ -24,6 +25,7 @@ mod reconcile;
 mod revision;
 mod runtime;
 mod source;
+mod standing;
 mod tags;
 mod verification;
 

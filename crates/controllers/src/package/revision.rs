@@ -19,15 +19,14 @@ use transom_packages::constraint::check_core;
 use transom_packages::establish::{self, Owner, Owners};
 use transom_packages::image_config::ImagePlan;
 use transom_packages::lint::lint;
-use transom_packages::lock::entry_for;
 use transom_packages::lock::resolve::Resolution;
 use transom_packages::stream::Package as Content;
-use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer, label};
-use transom_xapi::package::{ACTIVE, ObjectReference};
+use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer};
+use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
 
 /// Why a run ends without a healthy revision.
-enum Failure {
+pub(super) enum Failure {
     /// Another attempt may succeed.
     Retry(ReportedError),
     /// Nothing can succeed before something changes that wakes the revision: reason and message of the event.
@@ -40,7 +39,7 @@ impl From<ReportedError> for Failure {
     }
 }
 
-type Step<T> = Result<T, Failure>;
+pub(super) type Step<T> = Result<T, Failure>;
 
 /// The objects that revisions depend on.
 pub(super) struct Followed {
@@ -246,36 +245,6 @@ impl Revisions {
             && revision.status.object_refs.iter().all(exists)
     }
 
-    /// Whether no newer revision of the package is active. Of several active revisions of a Function the newest is in the Lock;
-    /// of other packages only one is active.
-    async fn is_newest(&self, log: &RunLog, revision: &PackageRevision) -> Result<bool> {
-        if self.kind != PackageKind::Function {
-            return Ok(true);
-        }
-        let is_newer = |other: &Value| {
-            other["spec"]["desiredState"] == ACTIVE
-                && !meta::is_deleting(other)
-                && other["spec"]["revision"].as_i64() > Some(revision.spec.revision)
-        };
-        Ok(!self.siblings(log, revision).await?.iter().any(is_newer))
-    }
-
-    /// The state of the dependencies of a revision that is in the Lock; `None` when it should be and is not.
-    async fn locked(
-        &self,
-        log: &RunLog,
-        revision: &PackageRevision,
-        is_newest: bool,
-    ) -> Step<Option<Option<Resolution>>> {
-        if !is_newest || !revision.spec.installation.resolves_dependencies() {
-            return Ok(Some(None));
-        }
-        let read = self.shared.read_lock(log).await;
-        let read = read.with_event_reason(event::package_revision::RESOLVE_DEPENDENCIES)?;
-        let Some((_, lock)) = read else { return Ok(None) };
-        Ok(self.shared.resolution(&lock.packages, &revision.metadata.name).map(Some))
-    }
-
     async fn content(
         &self,
         log: &RunLog,
@@ -347,52 +316,6 @@ impl Revisions {
             object["status"] = status;
         }
         Ok(())
-    }
-
-    /// The package's other revisions.
-    pub(super) async fn siblings(&self, log: &RunLog, revision: &PackageRevision) -> Result<Vec<Value>> {
-        let labels = BTreeMap::from([(label::PACKAGE.to_owned(), revision.package().to_owned())]);
-        let listed = self.shared.plane.cluster.list(&self.kind.revision_gvk(), "", &labels).await;
-        let mut listed = listed.context("cannot list revisions for package")?;
-        listed.retain(|other| meta::name(other) != revision.metadata.name);
-        listed.iter().for_each(|other| log.read(other));
-        Ok(listed)
-    }
-
-    /// Fails with a conflict when the revision was deactivated since this run read it, which may be long ago if the registry
-    /// is slow. It would take the Lock and the objects from the revision that is active now. A revision is activated after
-    /// the one before was deactivated, so that a sibling that is active tells.
-    async fn must_be_current(
-        &self,
-        log: &RunLog,
-        revision: &PackageRevision,
-        siblings: &[Value],
-    ) -> Result<()> {
-        if !siblings.iter().any(|sibling| sibling["spec"]["desiredState"] == ACTIVE) {
-            return Ok(());
-        }
-        let name = &revision.metadata.name;
-        let read = self.shared.plane.read(log, &self.kind.revision_gvk(), "", name).await;
-        let read = read.context("cannot get package revision")?;
-        if read.is_some_and(|now| meta::generation(&now) == revision.metadata.generation) {
-            return Ok(());
-        }
-        let message = format!("package revision {name:?} changed while its package was fetched");
-        Err(Error::Refused { code: 409, reason: "Conflict".to_owned(), message })
-    }
-
-    /// Joins the Lock.
-    async fn join(
-        &self,
-        log: &RunLog,
-        revision: &PackageRevision,
-        plan: &ImagePlan,
-        content: &Content,
-        siblings: &[Value],
-    ) -> Result<Option<Resolution>> {
-        let entry = entry_for(&revision.metadata.name, self.kind, &plan.original, &content.meta);
-        let siblings: Vec<&str> = siblings.iter().map(meta::name).collect();
-        self.shared.resolve_dependencies(log, &entry, &siblings).await
     }
 
     async fn establish(
