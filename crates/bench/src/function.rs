@@ -6,15 +6,19 @@
 use super::Figure;
 use crate::failure::Failure;
 use clap::Args;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
-use transom_compose::{FunctionRunner, StepRef};
-use transom_function::RunFunctionRequest;
+use transom_compose::{FunctionRunner, RevisionTraits, StepRef, WantedRevision};
 use transom_function::error_chain::chain;
-use transom_runner::{Endpoint, Router};
+use transom_function::{Function, RunFunctionRequest};
+use transom_runner::{Callable, Endpoint, InProcess, RevisionId, RevisionSpec, Router, Source};
 
 /// Calls before those that count, for caches and connections.
 const WARM_UP_CALLS: usize = 200;
+/// Active revisions that one is selected from.
+const REVISIONS: i64 = 10;
 /// Requests that are copied in advance at a time, outside of the measured time.
 const BATCH_CALLS: usize = 100;
 
@@ -57,10 +61,11 @@ pub(super) fn run(options: &Options) -> Result<Vec<Figure>, Failure> {
         .build()
         .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
     let functions = Router::new(transom_runner::Options::default());
-    functions.run_in_process("in process", built_in);
+    functions.run_in_process("in process", built_in.clone());
     let calls = Calls { functions, request, count: options.calls };
     runtime.block_on(async {
         let mut figures = Vec::from(calls.measure("in process", std::process::id()).await?);
+        figures.push(selecting(&built_in, options.calls)?);
         for (address, pid) in options.at.iter().zip(options.pid.iter().copied()) {
             calls.functions.call_at(address, Endpoint::plaintext(address)).map_err(|e| {
                 Failure::new(format!("cannot call {address}: {}", chain(&e))).remedy("give --at as host:port")
@@ -69,6 +74,28 @@ pub(super) fn run(options: &Options) -> Result<Vec<Figure>, Failure> {
         }
         Ok(figures)
     })
+}
+
+/// What it costs to select one of several active revisions by its labels.
+fn selecting(function: &Arc<dyn Function>, count: usize) -> Result<Figure, Failure> {
+    let functions = Router::new(transom_runner::Options::default());
+    let labels = |number: i64| BTreeMap::from([("number".to_owned(), number.to_string())]);
+    for number in 1..=REVISIONS {
+        let id = RevisionId { function: "f".to_owned(), revision: format!("f-{number}") };
+        let traits = RevisionTraits { labels: labels(number), ..RevisionTraits::default() };
+        let (source, package) = (Source::Builtin("f".to_owned()), String::new());
+        let spec = RevisionSpec { id, number, package, source, traits };
+        functions.set(&spec, Callable::Ready(Arc::new(InProcess::new(function.clone()))));
+    }
+    let wanted = labels(1);
+    let step = StepRef { revision: WantedRevision::Labelled(&wanted), ..StepRef::calling("f") };
+    let began = Instant::now();
+    for _ in 0..count {
+        let chosen = functions.revision_for(step).map_err(|e| Failure::new(e.to_string()))?;
+        std::hint::black_box(chosen);
+    }
+    let each = began.elapsed().as_secs_f64() * 1e6 / count as f64;
+    Ok(Figure::new(format!("selecting one of {REVISIONS} revisions by labels"), each, "µs"))
 }
 
 /// The request, in the protocol's JSON form.
@@ -101,7 +128,7 @@ impl Calls {
 
     /// The seconds that this number of calls takes.
     async fn call(&self, name: &str, count: usize) -> Result<f64, Failure> {
-        let step = StepRef { name: "bench", index: 0, iteration: 0, function: name };
+        let step = StepRef { name: "bench", ..StepRef::calling(name) };
         let mut seconds = 0.0;
         for batch in (0..count).step_by(BATCH_CALLS) {
             let requests = vec![self.request.clone(); BATCH_CALLS.min(count - batch)];

@@ -29,7 +29,7 @@ pub(crate) fn check_names(step: &PipelineStep, desired: Option<&State>) -> Resul
             }
             _ => continue,
         };
-        let (step, function) = (step.step.clone(), step.function_ref.name.clone());
+        let (step, function) = (step.step.clone(), step.function_name().to_owned());
         return Err(Cause::ResourceName { step, function, why });
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::failure::{Cause, Failure};
 use crate::ignored::Authors;
 use crate::inputs::{Inputs, Requirements};
 use crate::lookup::{Lookup, Lookups};
-use crate::requirements::{Answer, Calls};
+use crate::requirements::{Calls, Settled};
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{World, WorldError};
 use crate::{desired, environment, requirements};
@@ -72,8 +72,8 @@ impl Progress {
     }
 
     /// Takes over the response of a step; fails when that is fatal.
-    fn absorb(&mut self, step: &str, answer: Answer) -> Result<(), Cause> {
-        let Answer { response, required } = answer;
+    fn absorb(&mut self, step: &str, answer: Settled) -> Result<(), Cause> {
+        let Settled { response, required } = answer;
         self.requirements.extend(required.map(|required| (step.to_owned(), required)));
         match response.ttl() {
             Ok(ttl) => self.ttl = self.ttl.into_iter().chain(ttl).min(),
@@ -146,7 +146,7 @@ impl Pipeline<'_> {
         index: usize,
         progress: &Progress,
         lookups: &mut Lookups,
-    ) -> Result<Answer, Cause> {
+    ) -> Result<Settled, Cause> {
         let Self { inputs, observed, runner, world } = *self;
         // The author of the Composition wrote what the environment is made from: it is not a function's wish.
         let may_require = inputs.options.extra_resources || step.function_ref.name == environment::FUNCTION;
@@ -155,7 +155,8 @@ impl Pipeline<'_> {
         let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
         let limit = limit.unwrap_or(inputs.options.max_iterations);
         let before = inputs.required_before.get(&step.step);
-        let place = StepRef { name: &step.step, index, iteration: 0, function: &step.function_ref.name };
+        let (function, revision) = (step.function_name(), step.wanted_revision());
+        let place = StepRef { name: &step.step, index, iteration: 0, function, revision };
         Calls { step, place, policy, limit, before, runner, world }.until_stable(request, lookups).await
     }
 }

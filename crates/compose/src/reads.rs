@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use transom_function::async_trait;
 use transom_object::{GroupVersionKind, meta};
 use transom_xapi::composite::Composite;
+use transom_xapi::constants;
 use transom_xapi::metadata::TypedReference;
 
 /// What a composite resource depends on.
@@ -20,6 +21,8 @@ pub(crate) struct Reads {
     looked_up: BTreeMap<Lookup, BTreeSet<TypedReference>>,
     /// What it depends on, whatever is looked up.
     otherwise: BTreeSet<Lookup>,
+    /// The FunctionRevisions that steps chose.
+    revisions: BTreeSet<TypedReference>,
     /// What it composes: an object of these is composed, not required.
     composed: BTreeSet<TypedReference>,
     /// The same by kind, namespace and name.
@@ -41,9 +44,10 @@ impl Reads {
         Self { composed, composed_names, ..Self::default() }
     }
 
-    /// Everything that was read because a function is given it.
+    /// Everything that was read because a function is given it, and the revisions that steps chose.
     pub(crate) fn required(&self) -> BTreeSet<TypedReference> {
-        self.looked_up.values().flatten().filter(|found| !self.composed.contains(found)).cloned().collect()
+        let looked_up = self.looked_up.values().flatten().filter(|found| !self.composed.contains(found));
+        looked_up.chain(&self.revisions).cloned().collect()
     }
 
     /// Everything to depend on.
@@ -62,6 +66,11 @@ impl Reads {
                 self.looked_up.remove(lookup);
             }
         }
+    }
+
+    /// The pipeline is about to run again.
+    pub(crate) fn forget_revisions(&mut self) {
+        self.revisions.clear();
     }
 
     /// Adds what is about to be written.
@@ -160,5 +169,18 @@ impl World for Recorder<'_> {
 
     fn relies_on(&self, object: &Value) {
         self.world.relies_on(object);
+    }
+
+    fn follow_function(&self, function: &str) {
+        self.world.follow_function(function);
+    }
+
+    fn answered_by(&self, revision: &str) {
+        self.lock().revisions.insert(TypedReference {
+            api_version: constants::kind::PKG_V1.to_owned(),
+            kind: constants::kind::FUNCTION_REVISION.to_owned(),
+            name: revision.to_owned(),
+            ..TypedReference::default()
+        });
     }
 }

@@ -14,7 +14,7 @@ use crate::failure::Cause;
 use crate::inputs::Required;
 use crate::lookup::{Lookup, Lookups};
 use crate::pipeline;
-use crate::runner::{FunctionRunner, StepRef};
+use crate::runner::{Answer, FunctionRunner, RunError, StepRef};
 use crate::world::{World, WorldError, kind};
 use prost::Message;
 use serde_json::Value;
@@ -28,8 +28,13 @@ use transom_function::{
     SchemaSelector, Struct,
 };
 use transom_object::meta;
+use transom_object::shorten::shorten;
 use transom_xapi::PipelineStep;
 use transom_xapi::composition::RequiredResource;
+use transom_xapi::function::WantedRevision;
+
+/// The most of a wrong tag that is shown.
+const TAG_BYTES_MAX: usize = 128;
 
 /// Looks up what the author of a step gives its function.
 pub(crate) async fn give(
@@ -77,7 +82,7 @@ pub fn selector(required: &RequiredResource) -> ResourceSelector {
 }
 
 /// A function's last response, and what it required in it.
-pub(crate) struct Answer {
+pub(crate) struct Settled {
     pub response: RunFunctionResponse,
     pub required: Option<Required>,
 }
@@ -101,7 +106,7 @@ impl Calls<'_> {
         &self,
         request: RunFunctionRequest,
         lookups: &mut Lookups,
-    ) -> Result<Answer, Cause> {
+    ) -> Result<Settled, Cause> {
         let Some(before) = self.remembered(&request) else { return self.ask(0, request, lookups).await };
         let mut guessed = Lookups::default();
         match self.guess(before, &request, &mut guessed).await {
@@ -144,7 +149,7 @@ impl Calls<'_> {
         before: &Required,
         request: &RunFunctionRequest,
         lookups: &mut Lookups,
-    ) -> Result<Option<Answer>, Cause> {
+    ) -> Result<Option<Settled>, Cause> {
         // What cannot be read is an error only if the function still requires it.
         let given = Found::of(request);
         let Ok(found) = self.look_up(&given, &before.requirements, lookups).await else { return Ok(None) };
@@ -152,7 +157,7 @@ impl Calls<'_> {
         found.put(&mut request);
         let response = self.call(0, pipeline::tagged(request)).await?;
         let confirmed = response.requirements.as_ref() == Some(&before.requirements);
-        Ok(confirmed.then(|| Answer { response, required: Some(before.clone()) }))
+        Ok(confirmed.then(|| Settled { response, required: Some(before.clone()) }))
     }
 
     /// Calls the function with what the author gives it, and then with what it requires. `calls` were made before.
@@ -161,7 +166,7 @@ impl Calls<'_> {
         calls: usize,
         request: RunFunctionRequest,
         lookups: &mut Lookups,
-    ) -> Result<Answer, Cause> {
+    ) -> Result<Settled, Cause> {
         let mut request = pipeline::tagged(request);
         let given = Found::of(&request);
         let (mut previous, mut context_kept) = (None, true);
@@ -171,14 +176,14 @@ impl Calls<'_> {
             if stable || pipeline::is_fatal(&response) {
                 let at_once = stable && iteration == 1 && context_kept;
                 let at_once = at_once.then(|| self.identity(&request));
-                return Ok(Answer::new(response, at_once));
+                return Ok(Settled::new(response, at_once));
             }
             let found = match &response.requirements {
                 Some(required) => self.look_up(&given, required, lookups).await?,
                 None => given.clone(),
             };
             if iteration == 0 && found.are_in(&request) {
-                return Ok(Answer::new(response, None));
+                return Ok(Settled::new(response, None));
             }
             // Otherwise the second call differs from a first call with the same requirements.
             context_kept &= fields(&response.context) == fields(&request.context);
@@ -195,8 +200,27 @@ impl Calls<'_> {
         request: RunFunctionRequest,
     ) -> Result<RunFunctionResponse, Cause> {
         let place = StepRef { iteration, ..self.place };
-        let answer = self.runner.run(place, request).await;
-        answer.map_err(|source| Cause::Run { step: self.step.step.clone(), source })
+        let chooses = place.revision != WantedRevision::Newest;
+        if chooses {
+            self.world.follow_function(self.followed());
+        }
+        let tag = request.meta.as_ref().map(|meta| meta.tag.clone()).unwrap_or_default();
+        let answered = self.runner.run(place, request).await.and_then(|answer| with_tag(&tag, place, answer));
+        let Answer { response, revision } = answered.map_err(|source| {
+            if source.is_about_revisions() {
+                self.world.follow_function(self.followed());
+            }
+            Cause::Run { step: self.step.step.clone(), source }
+        })?;
+        if let Some(revision) = revision.filter(|_| chooses) {
+            self.world.answered_by(&revision);
+        }
+        Ok(response)
+    }
+
+    /// The function whose revisions the step chooses from; empty for all functions.
+    fn followed(&self) -> &str {
+        if self.step.function.is_some() { "" } else { &self.step.function_ref.name }
     }
 
     /// What is given, and what the function requires: all of it, or nothing if it may not require something.
@@ -232,7 +256,19 @@ impl Calls<'_> {
     }
 }
 
-impl Answer {
+/// Refuses the answer to another request. Functions that do not use an SDK may leave the tag out.
+fn with_tag(tag: &str, step: StepRef<'_>, answer: Answer) -> Result<Answer, RunError> {
+    let of_response = answer.response.meta.as_ref().map(|meta| meta.tag.as_str()).unwrap_or_default();
+    if of_response.is_empty() || of_response == tag {
+        return Ok(answer);
+    }
+    Err(RunError::OtherTag {
+        function: step.function.to_owned(),
+        tag: shorten(of_response, TAG_BYTES_MAX).into_owned(),
+    })
+}
+
+impl Settled {
     fn new(response: RunFunctionResponse, at_once: Option<[u8; 32]>) -> Self {
         let requirements =
             response.requirements.clone().filter(|required| *required != Requirements::default());

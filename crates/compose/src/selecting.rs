@@ -8,7 +8,7 @@ use crate::condition::Event;
 use crate::json_equality::same;
 use std::sync::Arc;
 use transom_xapi::composite::Composite;
-use transom_xapi::composition::NameReference;
+use transom_xapi::composition::{LabelMatch, NameReference};
 use transom_xapi::constants::{event, finalizer};
 use transom_xapi::metadata::add_finalizer;
 use transom_xapi::selection::{self, CompositionChoice, RevisionChoice};
@@ -122,10 +122,7 @@ fn from_catalog(
         let message = selection::DEFAULT_REVISION_SELECTOR;
         events.push(Event::normal(event::composite::COMPOSITION_SELECTION, message));
     }
-    if let Some(ignored) = selection::ignored_revision_selector(xr, definition) {
-        events.push(Event::warning(event::composite::IGNORED, ignored));
-    }
-    let selected = select_revision(xr, catalog, events)
+    let selected = select_revision(xr, catalog, definition, events)
         .map_err(|e| Trouble::new(event::composite::COMPOSE, format!("cannot fetch Composition: {e}")))?;
     let Some(revision) = selected else { return Ok(None) };
     configure(xr, &revision.spec.composition)?;
@@ -173,24 +170,56 @@ fn not_found(resource: &str, name: &str) -> String {
 fn select_revision(
     xr: &mut Composite,
     catalog: &dyn Catalog,
+    definition: &Definition,
     events: &mut Vec<Event>,
 ) -> Result<Option<Arc<CompositionRevision>>, String> {
-    let labels = match selection::revision(xr) {
-        RevisionChoice::Pinned(name) => {
-            let missing =
-                || format!("cannot get CompositionRevision: {}", not_found("compositionrevisions", &name));
-            return catalog.revision(&name).ok_or_else(missing).map(Some);
-        }
-        RevisionChoice::Latest(labels) => labels,
+    let (current, labels) = match selection::revision(xr) {
+        RevisionChoice::Pinned(name) => return pinned(catalog, &name).map(Some),
+        RevisionChoice::Latest(labels) => return latest(xr, catalog, &labels, events),
+        RevisionChoice::Kept { current, labels } => (current, labels),
     };
+    let has_labels = |r: &CompositionRevision| labels.matches(&r.metadata.label_map());
+    if let Some(kept) = current.as_deref().and_then(|name| catalog.revision(name)).filter(|r| has_labels(r)) {
+        return Ok(Some(kept));
+    }
+    let NameReference { name } = xr.composition_ref().unwrap_or_default();
+    let is_awaited = |composition: Arc<Composition>| {
+        revision::is_awaited(&composition, &labels, catalog.revisions_of(&name).iter().map(|r| &**r))
+    };
+    if catalog.revisions_of(&name).iter().any(|r| has_labels(r))
+        || catalog.composition(&name).is_some_and(is_awaited)
+    {
+        return latest(xr, catalog, &labels, events);
+    }
+    if selection::is_own_revision_selector(&labels, definition) {
+        events.push(Event::warning(event::composite::IGNORED, selection::IGNORED_REVISION_SELECTOR));
+    }
+    match current {
+        Some(name) => pinned(catalog, &name).map(Some),
+        None => latest(xr, catalog, &LabelMatch::default(), events),
+    }
+}
+
+fn pinned(catalog: &dyn Catalog, name: &str) -> Result<Arc<CompositionRevision>, String> {
+    let missing = || format!("cannot get CompositionRevision: {}", not_found("compositionrevisions", name));
+    catalog.revision(name).ok_or_else(missing)
+}
+
+/// The latest revision with these labels, which the composite resource refers to from now on; `None` while it is being made.
+fn latest(
+    xr: &mut Composite,
+    catalog: &dyn Catalog,
+    labels: &LabelMatch,
+    events: &mut Vec<Event>,
+) -> Result<Option<Arc<CompositionRevision>>, String> {
     let NameReference { name } = xr.composition_ref().unwrap_or_default();
     let missing = || format!("cannot get Composition: {}", not_found("compositions", &name));
     let composition = catalog.composition(&name).ok_or_else(missing)?;
     let revisions = catalog.revisions_of(&name);
-    let latest = match selection::latest(&composition, &labels, revisions.iter().map(|r| &**r)) {
+    let latest = match selection::latest(&composition, labels, revisions.iter().map(|r| &**r)) {
         Ok(latest) => latest,
         // A Composition exists before its first revision does: that is not a failure.
-        Err(_) if revision::is_awaited(&composition, &labels, revisions.iter().map(|r| &**r)) => {
+        Err(_) if revision::is_awaited(&composition, labels, revisions.iter().map(|r| &**r)) => {
             return Ok(None);
         }
         Err(e) => return Err(e.to_string()),

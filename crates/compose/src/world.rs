@@ -115,6 +115,12 @@ pub trait World: Send + Sync {
 
     /// A decision is about to be based on this version of an object, which a write returned.
     fn relies_on(&self, _object: &Value) {}
+
+    /// The outcome depends on which revisions of a function can be called; of all functions if the name is empty.
+    fn follow_function(&self, _function: &str) {}
+
+    /// A FunctionRevision that a step chose was called.
+    fn answered_by(&self, _revision: &str) {}
 }
 
 #[cfg(test)]

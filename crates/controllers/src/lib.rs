@@ -101,6 +101,7 @@ impl Controllers {
             options: context.options,
             announce: context.announce,
             nesting: Default::default(),
+            callers: Default::default(),
             large_runs: Semaphore::new(plane::MAX_LARGE_RUNS),
         });
         let catalog = plane.catalog.follow(&plane.watches);

@@ -1,7 +1,7 @@
 //! What the controllers share, and how they behave.
 
 use crate::catalog::Catalog;
-use crate::composite::Nesting;
+use crate::composite::{AllCallers, Nesting};
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -82,6 +82,8 @@ pub(crate) struct Plane {
     pub(crate) options: Options,
     pub(crate) announce: Announce,
     pub(crate) nesting: Nesting,
+    /// The composite resources that depend on the revisions of functions.
+    pub(crate) callers: AllCallers,
     /// The turns of reconciles with large plans.
     pub(crate) large_runs: Semaphore,
 }

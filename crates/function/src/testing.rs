@@ -204,21 +204,34 @@ pub async fn serve_with(function: impl Function, mut options: ServeOptions) -> S
 /// # Panics
 /// When there is no free port.
 pub async fn serve_v1beta1() -> SocketAddr {
-    struct Beta;
+    serve_verbatim(|mut request| request.start_response()).await
+}
+
+/// The same for responses that a script makes. They are sent as they are, where [`serve`] sets the tag.
+///
+/// # Panics
+/// When there is no free port.
+pub async fn serve_verbatim(
+    script: impl Fn(RunFunctionRequest) -> RunFunctionResponse + Send + Sync + 'static,
+) -> SocketAddr {
+    struct Beta<F>(F);
 
     #[async_trait]
-    impl beta::FunctionRunnerService for Beta {
+    impl<F> beta::FunctionRunnerService for Beta<F>
+    where
+        F: Fn(RunFunctionRequest) -> RunFunctionResponse + Send + Sync + 'static,
+    {
         async fn run_function(
             &self,
             request: tonic::Request<RunFunctionRequest>,
         ) -> Result<tonic::Response<RunFunctionResponse>, tonic::Status> {
-            Ok(tonic::Response::new(request.into_inner().start_response()))
+            Ok(tonic::Response::new((self.0)(request.into_inner())))
         }
     }
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap_or_else(|e| panic!("no port: {e}"));
     let address = listener.local_addr().unwrap_or_else(|e| panic!("no address: {e}"));
-    let service = beta::FunctionRunnerServiceServer::new(Beta);
+    let service = beta::FunctionRunnerServiceServer::new(Beta(script));
     let server = tonic::transport::Server::builder().add_service(service);
     tokio::spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
     address

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use transom_packages::Digest;
 use transom_packages::names::revision_name;
 use transom_packages::revisions::{
-    ActivationPolicy, DesiredState, ExistingRevision, RevisionPlan, RevisionedPackage, plan,
+    ActivationPolicy, ActiveRevisions, DesiredState, ExistingRevision, RevisionPlan, RevisionedPackage, plan,
 };
 
 fn digest(n: u8) -> Digest {
@@ -13,18 +13,23 @@ fn digest(n: u8) -> Digest {
 
 fn package(manual: bool, history_limit: Option<i64>) -> RevisionedPackage<'static> {
     let activation = if manual { ActivationPolicy::Manual } else { ActivationPolicy::Automatic };
-    RevisionedPackage { name: "p", activation, history_limit }
+    RevisionedPackage { name: "p", activation, history_limit, active: ActiveRevisions::Current }
+}
+
+fn function(manual: bool, history_limit: Option<i64>, active: usize) -> RevisionedPackage<'static> {
+    RevisionedPackage { active: ActiveRevisions::UpTo(active), ..package(manual, history_limit) }
 }
 
 prop_compose! {
     fn existing()(
-        all in proptest::collection::btree_map(0u8..8, (-2i64..20, any::<bool>(), proptest::bool::weighted(0.1)), 0..8),
+        all in proptest::collection::btree_map(0u8..8, (-2i64..20, any::<bool>(), proptest::bool::weighted(0.1), any::<bool>()), 0..8),
     ) -> Vec<ExistingRevision> {
-        let revision = |(n, (number, active, deleting)): (u8, (i64, bool, bool))| ExistingRevision {
+        let revision = |(n, (number, active, deleting, healthy)): (u8, (i64, bool, bool, bool))| ExistingRevision {
             name: revision_name("p", &digest(n)),
             number,
             desired_state: if active { DesiredState::Active } else { DesiredState::Inactive },
             deleting,
+            healthy,
         };
         all.into_iter().map(revision).collect()
     }
@@ -38,6 +43,9 @@ fn applied(existing: &[ExistingRevision], plan: &RevisionPlan) -> Vec<ExistingRe
         if plan.deactivate.contains(&revision.name) {
             revision.desired_state = DesiredState::Inactive;
         }
+        if plan.activate.contains(&revision.name) {
+            revision.desired_state = DesiredState::Active;
+        }
     }
     all.retain(|revision| revision.name != plan.current.name);
     all.push(ExistingRevision {
@@ -45,6 +53,7 @@ fn applied(existing: &[ExistingRevision], plan: &RevisionPlan) -> Vec<ExistingRe
         number: plan.current.number,
         desired_state: plan.current.desired_state,
         deleting: false,
+        healthy: true,
     });
     all
 }
@@ -84,6 +93,38 @@ proptest! {
             && second.current.desired_state == first.current.desired_state
             && second.current.exists;
         prop_assert!(unchanged && second.delete.is_empty() && second.deactivate.is_empty());
+    }
+
+    #[test]
+    fn functions_have_the_highest_numbers_active_and_users_decide_otherwise(
+        existing in existing(),
+        manual in any::<bool>(),
+        history in proptest::option::of(0i64..5),
+        limit in 1usize..4,
+        content in 0u8..8,
+    ) {
+        let (package, digest) = (function(manual, history, limit), digest(content));
+        let first = plan(&package, &existing, &digest);
+        let after = applied(&existing, &first);
+        let is_active = |r: &&ExistingRevision| r.desired_state == DesiredState::Active && !r.deleting;
+        if manual {
+            prop_assert!(first.activate.is_empty() && first.deactivate.is_empty());
+        } else {
+            // Nothing that is healthy and active is lost before the current one is healthy. That is so after the first run.
+            let second = plan(&package, &after, &digest);
+            let settled = applied(&after, &second);
+            let mut present: Vec<&ExistingRevision> = settled.iter().filter(|r| !r.deleting).collect();
+            present.sort_by(|a, b| b.number.cmp(&a.number).then_with(|| b.name.cmp(&a.name)));
+            for (index, revision) in present.iter().enumerate() {
+                prop_assert_eq!(is_active(revision), index < limit, "{:?}", settled);
+            }
+            let third = plan(&package, &settled, &digest);
+            prop_assert!(third.activate.is_empty() && third.deactivate.is_empty());
+        }
+        for gone in &first.delete {
+            let was_active = existing.iter().filter(is_active).any(|r| r.name == *gone);
+            prop_assert!(!was_active || first.deactivate.contains(gone));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use transom_compose::{FunctionRunner, RunError, StepRef};
+use transom_compose::{Answer, FunctionRunner, RunError, StepRef};
 use transom_function::{RunFunctionRequest, RunFunctionResponse, Severity, async_trait};
 
 /// About how many bytes an entry takes besides its response.
@@ -120,14 +120,14 @@ impl Cached {
     }
 
     /// Everything that a response depends on; `None` for a request without a tag, whose response is not cached.
-    fn key(&self, function: &str, request: &mut RunFunctionRequest) -> Option<Key> {
+    fn key(function: &str, generation: u64, request: &mut RunFunctionRequest) -> Option<Key> {
         let tag = request.meta.as_ref().map(|meta| meta.tag.as_str()).filter(|tag| !tag.is_empty())?;
         let mut hash = Sha256::new();
         for part in [function, tag] {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        hash.update(self.router.generation(function)?.to_le_bytes());
+        hash.update(generation.to_le_bytes());
         // What changes from iteration to iteration. It is moved out and back, not copied.
         let changing = RunFunctionRequest {
             context: request.context.take(),
@@ -224,21 +224,18 @@ impl State {
 
 #[async_trait]
 impl FunctionRunner for Cached {
-    async fn run(
-        &self,
-        step: StepRef<'_>,
-        mut request: RunFunctionRequest,
-    ) -> Result<RunFunctionResponse, RunError> {
+    async fn run(&self, step: StepRef<'_>, mut request: RunFunctionRequest) -> Result<Answer, RunError> {
         let started = Instant::now();
         let function = step.function;
-        let key = self.key(function, &mut request);
+        let chosen = self.router.choose(step)?;
+        let key = Self::key(function, chosen.generation(), &mut request);
         let labels = FunctionLabels::of(function);
         match key.and_then(|key| self.find(&key)) {
             Some(Ok(response)) => {
                 self.account().hits.get_or_create(&labels).inc();
                 let took = started.elapsed().as_secs_f64();
                 self.account().read_seconds.get_or_create(&labels).observe(took);
-                return Ok(response);
+                return Ok(Answer { response, revision: chosen.revision() });
             }
             Some(Err(_)) => {
                 self.account().errors.get_or_create(&labels).inc();
@@ -246,10 +243,10 @@ impl FunctionRunner for Cached {
             None => {}
         }
         self.account().misses.get_or_create(&labels).inc();
-        let response = self.router.run(step, request).await?;
+        let response = self.router.call(&chosen, step, request).await?;
         if let Some(key) = key {
             self.keep(function, key, &response);
         }
-        Ok(response)
+        Ok(Answer { response, revision: chosen.revision() })
     }
 }

@@ -1,12 +1,12 @@
-//! Makes functions callable: has the runtime run their revisions, and routes calls to one of them.
+//! Makes functions callable: has the runtime run their revisions, and routes calls to them.
 //!
-//! Guarantees: a function that has a ready revision keeps it until another one is ready, so an upgrade does not interrupt
-//! its calls. Of two ready revisions the newer is called, whichever was installed last. A revision is released only after
-//! calls are routed elsewhere. Nothing here knows how revisions are run, or reads or writes objects.
+//! Guarantees: a function that has a ready revision keeps it until an active one is ready, so an upgrade does not interrupt
+//! its calls. Of several active revisions those that are ready are called, and of these the one that a step wants or the
+//! newest, whichever was installed last. A revision is released only after calls are routed elsewhere. Nothing here knows
+//! how revisions are run, or reads or writes objects.
 
-use crate::instance::Instance;
 use crate::revision::{RevisionId, RevisionSpec};
-use crate::router::Router;
+use crate::router::{Callable, Router};
 use crate::runtime::{FunctionRuntime, RuntimeState};
 use crate::source::{Resolver, Source};
 use std::collections::BTreeMap;
@@ -21,17 +21,7 @@ pub struct Installer {
     resolver: Resolver,
     runtime: Arc<dyn FunctionRuntime>,
     router: Arc<Router>,
-    functions: Arc<Mutex<BTreeMap<String, Arc<Turn<Revisions>>>>>,
-}
-
-/// What is known of the revisions of one function, by name.
-type Revisions = BTreeMap<String, Standing>;
-
-/// Which of several revisions is called.
-struct Standing {
-    number: i64,
-    /// Whether it is called only until another revision is ready.
-    retired: bool,
+    functions: Arc<Mutex<BTreeMap<String, Arc<Turn<()>>>>>,
 }
 
 impl Installer {
@@ -50,49 +40,39 @@ impl Installer {
         RevisionSpec::of(revision, &self.resolver)
     }
 
-    /// Makes a revision of a function callable under the function's name, and returns its state. Call it again when the
-    /// revision or its state may have changed.
+    /// Makes an active revision of a function callable, and returns its state. Call it again when the revision or its state
+    /// may have changed.
     ///
-    /// The function's previous revision is called until the new one is ready. A revision that is not ready is called
-    /// only if no other is: calls then fail with the reason.
+    /// A revision that is not ready is called only if no other is: calls then fail with the reason.
     pub async fn install(&self, revision: &RevisionSpec) -> RuntimeState {
         let turn = self.turn(&revision.id.function);
-        let mut known = turn.lock().await;
-        let standing = Standing { number: revision.number, retired: false };
-        known.insert(revision.id.revision.clone(), standing);
+        let _turn = turn.lock().await;
         let state = self.runtime.ensure(revision).await;
-        let Some(instance) = state.instance() else {
-            if let Some(problem) = state.problem() {
-                self.router.explain(&revision.id.function, &problem.message);
+        let callable = match &state {
+            RuntimeState::Ready(instance) => Callable::Ready(instance.clone()),
+            RuntimeState::Pending { instance: Some(instance), .. } => Callable::Unready(instance.clone()),
+            RuntimeState::Pending { problem, .. } | RuntimeState::Failed(problem) => {
+                Callable::Not(problem.message.clone())
             }
-            return state;
         };
-        self.router.add(revision.id.clone(), &revision.package, instance.clone());
-        if self.takes_over(&known, revision, state.is_ready()).await {
-            self.router.activate(&revision.id);
-        }
-        self.release_unused(&mut known, &revision.id).await;
+        self.router.set(revision, callable);
+        self.release_superseded(&revision.id.function).await;
         state
     }
 
-    /// Ends a revision whose function goes on: it is called until another one is ready, and not at all if it is not
-    /// called now.
+    /// Ends a revision whose function goes on: it is called until an active one is ready.
     pub async fn retire(&self, id: &RevisionId) {
         let turn = self.turn(&id.function);
-        let mut known = turn.lock().await;
-        if self.router.active(&id.function).is_some_and(|(active, _)| active == *id) {
-            if let Some(standing) = known.get_mut(&id.revision) {
-                standing.retired = true;
-            }
-            return;
-        }
-        self.release(&mut known, id).await;
+        let _turn = turn.lock().await;
+        self.router.retire(id);
+        self.release_superseded(&id.function).await;
     }
 
     /// Ends a revision, even if it is called.
     pub async fn discard(&self, id: &RevisionId) {
         let turn = self.turn(&id.function);
-        self.release(&mut *turn.lock().await, id).await;
+        let _turn = turn.lock().await;
+        self.release(id).await;
     }
 
     /// Ends all revisions of a function that goes on without any. Calls fail with the reason.
@@ -104,8 +84,7 @@ impl Installer {
     /// Makes a function not callable any more, and releases all its revisions.
     pub async fn remove(&self, function: &str) {
         let turn = self.turn(function);
-        let mut known = turn.lock().await;
-        known.clear();
+        let _turn = turn.lock().await;
         for revision in self.router.remove(function) {
             self.runtime.release(&revision).await;
         }
@@ -121,40 +100,26 @@ impl Installer {
         self.router.on_change(Arc::new(changed));
     }
 
+    /// Has `rerouted` called with a function after its calls may have begun to be routed in another way.
+    pub fn on_reroute(&self, rerouted: impl Fn(&str) + Send + Sync + 'static) {
+        self.router.on_reroute(Arc::new(rerouted));
+    }
+
     /// Kept for names that were ever used: whoever waits for a turn must not miss one that begins meanwhile.
-    fn turn(&self, function: &str) -> Arc<Turn<Revisions>> {
+    fn turn(&self, function: &str) -> Arc<Turn<()>> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         functions.entry(function.to_owned()).or_default().clone()
     }
 
-    /// Whether calls go to this revision from now on.
-    async fn takes_over(&self, known: &Revisions, revision: &RevisionSpec, is_ready: bool) -> bool {
-        let Some((active, instance)) = self.router.active(&revision.id.function) else { return true };
-        if active == revision.id {
-            return true;
-        }
-        let standing = known.get(&active.revision);
-        let is_newer = standing.is_some_and(|other| !other.retired && other.number > revision.number);
-        if is_newer { is_ready && !reaches(&instance).await } else { is_ready || !reaches(&instance).await }
-    }
-
-    /// Releases the revisions of a function that are neither called nor about to be.
-    async fn release_unused(&self, known: &mut Revisions, wanted: &RevisionId) {
-        let active = self.router.active(&wanted.function).map(|(active, _)| active);
-        for revision in self.router.revisions(&wanted.function) {
-            if revision != *wanted && Some(&revision) != active.as_ref() {
-                self.release(known, &revision).await;
-            }
+    /// Releases the revisions of a function that are not active any more and need not be called.
+    async fn release_superseded(&self, function: &str) {
+        for id in self.router.superseded(function) {
+            self.release(&id).await;
         }
     }
 
-    async fn release(&self, known: &mut Revisions, id: &RevisionId) {
-        known.remove(&id.revision);
+    async fn release(&self, id: &RevisionId) {
         self.router.remove_revision(id);
         self.runtime.release(id).await;
     }
-}
-
-async fn reaches(instance: &Arc<dyn Instance>) -> bool {
-    instance.probe().await.is_ok()
 }

@@ -6,7 +6,8 @@
 //! | `revision` | [`RevisionSpec`]: one version of a function, the unit that is run and called |
 //! | `runtime` | [`FunctionRuntime`]: starts and stops revisions; [`LocalRuntime`] needs no containers |
 //! | `instance` | [`Instance`]: what a runtime returns, something that can be called |
-//! | `router` | [`Router`]: the instances by function and revision; calls the active one |
+//! | `routes` | the instances by function and revision, and the choice between them; pure |
+//! | `router` | [`Router`]: calls the revision that a step wants |
 //! | `installer` | [`Installer`]: resolver, runtime and router together; swaps revisions without a gap |
 //! | `cached` | [`Cached`]: in front of a router, returns responses again within their TTL |
 //!
@@ -23,6 +24,7 @@ mod instance;
 mod remote;
 mod revision;
 mod router;
+mod routes;
 mod runtime;
 mod source;
 
@@ -33,7 +35,7 @@ pub use installer::Installer;
 pub use instance::{InProcess, Instance};
 pub use remote::Remote;
 pub use revision::{RevisionId, RevisionSpec};
-pub use router::{Options, Router};
+pub use router::{Callable, Options, Router};
 pub use runtime::{FindBuiltin, FindVersion, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState};
 pub use source::{
     DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, RUNTIME_ANNOTATION,

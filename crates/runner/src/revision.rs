@@ -3,7 +3,7 @@
 use crate::source::{Resolver, Source};
 use std::fmt;
 use transom_xapi::Function;
-use transom_xapi::function::FunctionRevision;
+use transom_xapi::function::{FunctionRevision, RevisionTraits};
 
 /// The identity of a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,11 @@ impl RevisionId {
     /// The only revision of a function that has no FunctionRevision objects.
     pub fn sole(function: impl Into<String>) -> Self {
         Self { function: function.into(), revision: String::new() }
+    }
+
+    /// Whether the function has no FunctionRevision objects. It answers whatever revision a step wants.
+    pub fn is_sole(&self) -> bool {
+        self.revision.is_empty()
     }
 
     /// The identity of a FunctionRevision.
@@ -43,6 +48,8 @@ pub struct RevisionSpec {
     pub package: String,
     /// Where its implementation comes from.
     pub source: Source,
+    /// What steps choose it by.
+    pub traits: RevisionTraits,
 }
 
 impl RevisionSpec {
@@ -53,6 +60,7 @@ impl RevisionSpec {
             number: revision.spec.revision,
             package: revision.spec.image.clone(),
             source: resolver.resolve_revision(revision),
+            traits: RevisionTraits::of(revision),
         }
     }
 
@@ -63,6 +71,7 @@ impl RevisionSpec {
             number: 0,
             package: function.spec.package.clone(),
             source: resolver.resolve(function),
+            traits: RevisionTraits::of_function(function),
         }
     }
 }

@@ -1,22 +1,25 @@
-//! Calls functions by name: keeps the instance of every revision, and which revision of each function is called.
+//! Calls functions: keeps the instance of every revision, and calls the one that a step wants.
 //!
 //! A call ends in a response or in an error that names the function; its time is limited by the caller or by
 //! [`Options::deadline`]. The router does not start or stop anything, and does not know how an instance runs.
 
-use crate::account::{Account, CallAccount, severity};
+use crate::account::{Account, severity};
 use crate::endpoint::{Endpoint, EndpointError, connection_causes};
 use crate::instance::{InProcess, Instance};
 use crate::remote::Remote;
-use crate::revision::RevisionId;
+use crate::revision::{RevisionId, RevisionSpec};
+use crate::routes::{Route, Routes, Target};
+use crate::source::Source;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tonic::{Code, Status};
-use transom_compose::{FunctionRunner, GrpcCode, RunError, StepRef};
+use transom_compose::{Answer, FunctionRunner, GrpcCode, RunError, StepRef, WantedRevision};
 use transom_function::client::DEFAULT_MAX_MESSAGE_SIZE;
 use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::suggest::nearest;
+use transom_xapi::function::RevisionTraits;
 
 /// Limits for every call.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +46,9 @@ impl Default for Options {
 /// Called with a revision of a function.
 type Changed = Arc<dyn Fn(&RevisionId) + Send + Sync>;
 
+/// Called with the name of a function.
+type Rerouted = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// The instances of all revisions. Can be changed while calls are made; calls under way keep their instance.
 pub struct Router {
     routes: RwLock<Routes>,
@@ -51,32 +57,36 @@ pub struct Router {
     /// The packages that a Function can be installed from without anything else, by the usual name of the Function.
     packages: BTreeMap<String, String>,
     changed: RwLock<Option<Changed>>,
+    rerouted: RwLock<Option<Rerouted>>,
 }
 
-#[derive(Default)]
-struct Routes {
-    functions: BTreeMap<String, Revisions>,
-    /// Why functions that are installed cannot be called.
-    reasons: BTreeMap<String, String>,
-    generation: u64,
+/// Whether a revision can be called.
+pub enum Callable {
+    /// It is known to answer.
+    Ready(Arc<dyn Instance>),
+    /// It does not answer yet. It is called if no other can be: calls then fail with the reason.
+    Unready(Arc<dyn Instance>),
+    /// There is nothing to call, for this reason.
+    Not(String),
 }
 
-/// The revisions of one function.
-#[derive(Default)]
-struct Revisions {
-    /// The name of the revision that is called.
-    active: Option<String>,
-    routes: BTreeMap<String, Route>,
+/// The revision that a step calls.
+pub(crate) struct Chosen {
+    route: Arc<Route>,
+    target: Target,
 }
 
-#[derive(Clone)]
-struct Route {
-    instance: Arc<dyn Instance>,
-    /// The package that the revision comes from.
-    package: Arc<str>,
-    calls: Arc<CallAccount>,
-    /// Different for every instance and package that a revision ever has.
-    generation: u64,
+impl Chosen {
+    /// A number that changes whenever what is called does.
+    pub(crate) fn generation(&self) -> u64 {
+        self.target.generation
+    }
+
+    /// The name of the FunctionRevision, if there is one.
+    pub(crate) fn revision(&self) -> Option<Arc<str>> {
+        let id = &self.route.id;
+        (!id.is_sole()).then(|| id.revision.as_str().into())
+    }
 }
 
 impl Default for Router {
@@ -94,6 +104,7 @@ impl Router {
             account: Account::default(),
             packages: BTreeMap::new(),
             changed: RwLock::default(),
+            rerouted: RwLock::default(),
         }
     }
 
@@ -121,59 +132,73 @@ impl Router {
         self.options
     }
 
-    /// Adds a revision, or replaces its instance. It is called once it is [activated](Self::activate).
-    pub fn add(&self, id: RevisionId, package: &str, instance: Arc<dyn Instance>) {
+    /// Adds an active revision, or replaces what is known of it.
+    pub fn set(&self, revision: &RevisionSpec, callable: Callable) {
         let mut routes = self.write();
-        let generation = routes.generation + 1;
-        let calls = self.account.calls(&id.function, package, instance.target());
-        let revisions = &mut routes.functions.entry(id.function).or_default().routes;
-        let known = revisions.get(&id.revision);
-        if known.is_some_and(|r| Arc::ptr_eq(&r.instance, &instance) && *r.package == *package) {
+        let known = routes.get(&revision.id).and_then(|route| route.target.clone().ok());
+        let ready = matches!(callable, Callable::Ready(_));
+        let target = match callable {
+            Callable::Not(reason) => Err(reason),
+            Callable::Ready(instance) | Callable::Unready(instance) => {
+                let is_same = |target: &Target| {
+                    let same_package =
+                        routes.get(&revision.id).is_some_and(|r| r.package == revision.package);
+                    Arc::ptr_eq(&target.instance, &instance) && same_package
+                };
+                let known = known.filter(is_same);
+                Ok(known.unwrap_or_else(|| {
+                    let RevisionSpec { id, package, .. } = revision;
+                    let calls = Arc::new(self.account.calls(&id.function, package, instance.target()));
+                    Target { instance, calls, generation: routes.next_generation() }
+                }))
+            }
+        };
+        let RevisionSpec { id, number, package, traits, .. } = revision.clone();
+        let function = id.function.clone();
+        let changed = routes.insert(Route { id, number, traits, package, active: true, ready, target });
+        drop(routes);
+        if changed {
+            self.notify_rerouted(&function);
+        }
+    }
+
+    /// Takes a revision out of the active ones. It is called in place of those that are not ready.
+    pub(crate) fn retire(&self, id: &RevisionId) {
+        let mut routes = self.write();
+        let Some(route) = routes.get(id).map(|route| Route { active: false, ..(**route).clone() }) else {
             return;
-        }
-        let (package, calls) = (package.into(), Arc::new(calls));
-        revisions.insert(id.revision, Route { instance, package, calls, generation });
-        routes.generation = generation;
-    }
-
-    /// Sends the calls of a function to one of its revisions. Does nothing if there is no such revision.
-    pub fn activate(&self, id: &RevisionId) {
-        let mut routes = self.write();
-        if let Some(revisions) = routes.functions.get_mut(&id.function)
-            && revisions.routes.contains_key(&id.revision)
-        {
-            revisions.active = Some(id.revision.clone());
-            routes.reasons.remove(&id.function);
+        };
+        let changed = routes.insert(route);
+        drop(routes);
+        if changed {
+            self.notify_rerouted(&id.function);
         }
     }
 
-    /// The revision that is called for a function, and its instance.
-    pub fn active(&self, function: &str) -> Option<(RevisionId, Arc<dyn Instance>)> {
+    /// Revisions that are not active any more and need not be called: an active one of their function is ready.
+    pub(crate) fn superseded(&self, function: &str) -> Vec<RevisionId> {
         let routes = self.read();
-        let revisions = routes.functions.get(function)?;
-        let revision = revisions.active.as_ref()?;
-        let instance = revisions.routes.get(revision)?.instance.clone();
-        Some((RevisionId { function: function.to_owned(), revision: revision.clone() }, instance))
+        if !routes.of(function).any(|route| route.active && route.ready) {
+            return Vec::new();
+        }
+        routes.of(function).filter(|route| !route.active).map(|route| route.id.clone()).collect()
+    }
+
+    /// The revision that is called for a step that wants none in particular, and its instance.
+    pub fn active(&self, function: &str) -> Option<(RevisionId, Arc<dyn Instance>)> {
+        let chosen = self.chosen(function, WantedRevision::Newest)?;
+        Some((chosen.route.id.clone(), chosen.target.instance))
     }
 
     /// All revisions of a function.
     pub fn revisions(&self, function: &str) -> Vec<RevisionId> {
-        let routes = self.read();
-        let names = routes.functions.get(function).into_iter().flat_map(|f| f.routes.keys());
-        let id = |revision: &String| RevisionId { function: function.to_owned(), revision: revision.clone() };
-        names.map(id).collect()
+        self.read().of(function).map(|route| route.id.clone()).collect()
     }
 
     /// Removes a revision, and its connection. Calls under way may finish.
     pub fn remove_revision(&self, id: &RevisionId) {
-        let mut routes = self.write();
-        let Some(revisions) = routes.functions.get_mut(&id.function) else { return };
-        revisions.routes.remove(&id.revision);
-        if revisions.active.as_ref() == Some(&id.revision) {
-            revisions.active = None;
-        }
-        if revisions.routes.is_empty() {
-            routes.functions.remove(&id.function);
+        if self.write().remove(id) {
+            self.notify_rerouted(&id.function);
         }
     }
 
@@ -181,14 +206,20 @@ impl Router {
     pub fn remove(&self, function: &str) -> Vec<RevisionId> {
         let removed = self.revisions(function);
         let mut routes = self.write();
-        routes.functions.remove(function);
-        routes.reasons.remove(function);
+        routes.forget_reason(function);
+        for id in &removed {
+            routes.remove(id);
+        }
+        drop(routes);
+        if !removed.is_empty() {
+            self.notify_rerouted(function);
+        }
         removed
     }
 
     /// Says why a function that is installed cannot be called, for as long as it cannot.
     pub fn explain(&self, function: &str, reason: &str) {
-        self.write().reasons.insert(function.to_owned(), reason.to_owned());
+        self.write().explain(function, reason);
     }
 
     /// Runs a function that has no Function object in this process.
@@ -203,9 +234,10 @@ impl Router {
     }
 
     fn set_sole(&self, function: String, instance: Arc<dyn Instance>) {
-        let id = RevisionId::sole(function);
-        self.add(id.clone(), "", instance);
-        self.activate(&id);
+        let source = Source::Builtin(function.clone());
+        let (id, traits) = (RevisionId::sole(function), RevisionTraits::default());
+        let revision = RevisionSpec { id, number: 0, package: String::new(), source, traits };
+        self.set(&revision, Callable::Ready(instance));
     }
 
     /// Has `changed` called with the revision that became reachable or unreachable, as calls find out. It replaces what
@@ -214,16 +246,22 @@ impl Router {
         *self.changed.write().unwrap_or_else(PoisonError::into_inner) = Some(changed);
     }
 
-    fn notify(&self, function: &str) {
-        let changed = self.changed.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let (Some(changed), Some((revision, _))) = (changed, self.active(function)) {
-            changed(&revision);
+    /// Has `rerouted` called with a function after its calls may have begun to be routed in another way. It replaces what was
+    /// set before.
+    pub fn on_reroute(&self, rerouted: Arc<dyn Fn(&str) + Send + Sync>) {
+        *self.rerouted.write().unwrap_or_else(PoisonError::into_inner) = Some(rerouted);
+    }
+
+    fn notify_rerouted(&self, function: &str) {
+        let rerouted = self.rerouted.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(rerouted) = rerouted {
+            rerouted(function);
         }
     }
 
     /// Whether a function can be called.
     pub fn knows(&self, function: &str) -> bool {
-        self.route(function).is_some()
+        self.chosen(function, WantedRevision::Newest).is_some()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Routes> {
@@ -234,15 +272,26 @@ impl Router {
         self.routes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn route(&self, function: &str) -> Option<Route> {
-        let routes = self.read();
-        let revisions = routes.functions.get(function)?;
-        revisions.routes.get(revisions.active.as_ref()?).cloned()
+    fn chosen(&self, function: &str, wanted: WantedRevision<'_>) -> Option<Chosen> {
+        let route = self.read().choose(function, wanted)?.clone();
+        let target = route.target.clone().ok()?;
+        Some(Chosen { route, target })
     }
 
-    /// A number that changes whenever what is called for the function does; `None` for a function that cannot be called.
-    pub(crate) fn generation(&self, function: &str) -> Option<u64> {
-        self.route(function).map(|route| route.generation)
+    /// The revision that is called for a step now.
+    pub fn revision_for(&self, step: StepRef<'_>) -> Result<RevisionId, RunError> {
+        self.choose(step).map(|chosen| chosen.route.id.clone())
+    }
+
+    /// The revision that is called for a step, and how.
+    pub(crate) fn choose(&self, step: StepRef<'_>) -> Result<Chosen, RunError> {
+        let StepRef { function, revision: wanted, .. } = step;
+        let route = self.read().choose(function, wanted).cloned();
+        let Some(route) = route else { return Err(self.missing(function, wanted)) };
+        match route.target.clone() {
+            Ok(target) => Ok(Chosen { route, target }),
+            Err(reason) => Err(RunError::Unknown { function: function.to_owned(), reason }),
+        }
     }
 
     /// What a call returns, or the deadline if it takes longer.
@@ -253,21 +302,30 @@ impl Router {
         }
     }
 
-    /// Why a function cannot be called, and what to do about it.
-    fn missing(&self, function: &str) -> String {
+    /// Why a step cannot call what it wants, and what to do about it.
+    fn missing(&self, function: &str, wanted: WantedRevision<'_>) -> RunError {
+        if let Some(error) = self.read().missing(function, wanted) {
+            return error;
+        }
+        let reason = match self.read().reason(function) {
+            Some(reason) => reason.to_owned(),
+            None => self.unknown(function),
+        };
+        RunError::Unknown { function: function.to_owned(), reason }
+    }
+
+    /// That there is no function of a name, and which one may be meant.
+    fn unknown(&self, function: &str) -> String {
         let apply = |name: &str, package: &str| {
             format!(
                 "{name} is built in: apply a Function of that name (apiVersion pkg.crossplane.io/v1) with spec.package \
                  {package}"
             )
         };
-        if let Some(reason) = self.read().reasons.get(function) {
-            return reason.clone();
-        }
         let mut reason = "no such Function is installed".to_owned();
         if let Some(package) = self.packages.get(function) {
             reason.push_str(&format!("; {}", apply(function, package)));
-        } else if let Some(near) = nearest(function, self.read().functions.keys().map(String::as_str)) {
+        } else if let Some(near) = nearest(function, self.read().names()) {
             reason.push_str(&format!("; did you mean {near:?}?"));
         } else if let Some(near) = nearest(function, self.packages.keys().map(String::as_str)) {
             let package = &self.packages[near];
@@ -275,37 +333,59 @@ impl Router {
         }
         reason
     }
-}
 
-#[async_trait]
-impl FunctionRunner for Router {
-    async fn run(
+    /// Calls a revision that was chosen for a step.
+    pub(crate) async fn call(
         &self,
+        chosen: &Chosen,
         step: StepRef<'_>,
         request: RunFunctionRequest,
     ) -> Result<RunFunctionResponse, RunError> {
-        let function = step.function.to_owned();
-        let Some(route) = self.route(step.function) else {
-            let reason = self.missing(step.function);
-            return Err(RunError::Unknown { function, reason });
-        };
-        let started = Instant::now();
-        route.calls.sent();
-        let outcome = self.within_deadline(route.instance.call(request)).await;
+        let (started, Target { instance, calls, .. }) = (Instant::now(), &chosen.target);
+        calls.sent();
+        let outcome = self.within_deadline(instance.call(request)).await;
         let (code, severity) = match &outcome {
             Ok(Ok(response)) => (Code::Ok, severity(response)),
             Ok(Err(status)) => (status.code(), "Normal"),
             Err(_) => (Code::DeadlineExceeded, "Normal"),
         };
-        route.calls.ended(code, severity, started.elapsed());
-        if route.instance.record(code) {
-            self.notify(step.function);
+        calls.ended(code, severity, started.elapsed());
+        if instance.record(code) {
+            let changed = self.changed.read().unwrap_or_else(PoisonError::into_inner).clone();
+            changed.iter().for_each(|changed| changed(&chosen.route.id));
         }
+        let function = step.function.to_owned();
         match outcome {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(status)) => Err(failed(function, &route.instance.location(), &status)),
+            Ok(Ok(response)) => {
+                log(chosen, step, &response);
+                Ok(response)
+            }
+            Ok(Err(status)) => Err(failed(function, &instance.location(), &status)),
             Err(after) => Err(RunError::Deadline { function, after }),
         }
+    }
+}
+
+/// Logs the results of a function.
+fn log(chosen: &Chosen, step: StepRef<'_>, response: &RunFunctionResponse) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let RevisionId { function, revision } = &chosen.route.id;
+    let StepRef { name, iteration, .. } = step;
+    tracing::debug!(step = name, function, revision, iteration, "the function answered");
+    for result in &response.results {
+        let (severity, message) = (result.severity().as_str_name(), result.message.as_str());
+        tracing::debug!(step = name, function, revision, severity, message, "result of the function");
+    }
+}
+
+#[async_trait]
+impl FunctionRunner for Router {
+    async fn run(&self, step: StepRef<'_>, request: RunFunctionRequest) -> Result<Answer, RunError> {
+        let chosen = self.choose(step)?;
+        let response = self.call(&chosen, step, request).await?;
+        Ok(Answer { response, revision: chosen.revision() })
     }
 }
 

@@ -4,14 +4,17 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use transom_compose::{FunctionRunner, StepRef};
+use transom_compose::{FunctionRunner, StepRef, WantedRevision};
 use transom_function::testing::RequestBuilder;
 use transom_function::{
     Error, Function, Resource, Resources, RunFunctionRequest, RunFunctionResponse, Schema, Struct,
     async_trait,
 };
 use transom_metrics::MetricsRegistry;
-use transom_runner::{Account, CacheOptions, Cached, InProcess, Instance, RevisionId, Router};
+use transom_runner::{
+    Account, CacheOptions, Cached, Callable, InProcess, Instance, RevisionId, RevisionSpec, Router, Source,
+};
+use transom_xapi::function::RevisionTraits;
 
 /// Counts its calls and says which one this is, for how long its input says.
 #[derive(Default)]
@@ -60,8 +63,8 @@ impl Bench {
     }
 
     async fn answer(&self, request: RunFunctionRequest) -> RunFunctionResponse {
-        let step = StepRef { name: "step", index: 0, iteration: 0, function: "f" };
-        self.cached.run(step, request).await.unwrap()
+        let step = StepRef { name: "step", ..StepRef::calling("f") };
+        self.cached.run(step, request).await.unwrap().response
     }
 
     /// The value of a counter, or how often a duration was measured.
@@ -175,8 +178,10 @@ async fn a_changed_function_is_asked_itself() {
     let instance: Arc<dyn Instance> = Arc::new(InProcess::new(Arc::new(Counter::default())));
     let use_revision = |revision: &str, package: &str| {
         let id = RevisionId { function: "f".to_owned(), revision: revision.to_owned() };
-        bench.functions.add(id.clone(), package, instance.clone());
-        bench.functions.activate(&id);
+        let (source, traits) = (Source::Builtin("f".to_owned()), RevisionTraits::default());
+        let number = i64::from(revision == "f-2");
+        let spec = RevisionSpec { id, number, package: package.to_owned(), source, traits };
+        bench.functions.set(&spec, Callable::Ready(instance.clone()));
     };
     use_revision("f-1", "example.org/f:v1");
     bench.call(minute()).await;
@@ -186,10 +191,15 @@ async fn a_changed_function_is_asked_itself() {
     assert_eq!(bench.call(minute()).await, 2, "another package");
     use_revision("f-2", "example.org/f:v2");
     assert_eq!(bench.call(minute()).await, 3, "another revision");
+    let first = StepRef { revision: WantedRevision::Named("f-1"), ..StepRef::calling("f") };
+    let answer = bench.cached.run(first, minute()).await.unwrap();
+    assert_eq!(answer.revision.as_deref(), Some("f-1"));
+    assert_eq!(bench.call(minute()).await, 3, "each revision has its own answers");
+    bench.functions.remove("f");
     bench.functions.run_in_process("f", Arc::new(Counter(AtomicUsize::new(100))));
     assert_eq!(bench.call(minute()).await, 101, "another instance");
     bench.functions.remove("f");
-    let step = StepRef { name: "step", index: 0, iteration: 0, function: "f" };
+    let step = StepRef { name: "step", ..StepRef::calling("f") };
     assert!(bench.cached.run(step, minute()).await.is_err(), "it cannot be called any longer");
 }
 

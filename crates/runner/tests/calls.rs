@@ -43,7 +43,7 @@ pub(crate) fn request(action: &str) -> RunFunctionRequest {
 }
 
 pub(crate) fn step(function: &str) -> StepRef<'_> {
-    StepRef { name: "step", index: 0, iteration: 0, function }
+    StepRef { name: "step", ..StepRef::calling(function) }
 }
 
 pub(crate) fn options() -> Options {
@@ -74,7 +74,7 @@ async fn functions_run_in_this_process_and_elsewhere() {
     patient.run_in_process("local", Arc::new(Actor));
     functions.run_in_process("local", Arc::new(Actor));
     for name in ["f", "local"] {
-        let response = functions.run(step(name), request("echo")).await.unwrap();
+        let response = functions.run(step(name), request("echo")).await.unwrap().response;
         assert_eq!(response.desired, request("echo").desired);
         let error = patient.run(step(name), request("panic")).await.unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("the function panicked: as told"), "{error}");
@@ -159,7 +159,8 @@ async fn a_function_may_start_late_but_not_never() {
 
 #[tokio::test]
 async fn v1beta1_is_called_where_v1_is_not_served() {
-    let response = at(serve_v1beta1().await, options()).run(step("f"), request("echo")).await.unwrap();
+    let response =
+        at(serve_v1beta1().await, options()).run(step("f"), request("echo")).await.unwrap().response;
     assert_eq!(response.desired, request("echo").desired);
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, TcpStream};
-use transom_compose::FunctionRunner;
+use transom_compose::{FunctionRunner, StepRef, WantedRevision};
 use transom_function::testing::{Scripted, serve};
 use transom_function::{Function, RunFunctionRequest, async_trait};
 use transom_runner::{
@@ -51,7 +51,11 @@ fn word(word: &'static str) -> impl Function {
 }
 
 async fn called(router: &Router) -> Option<String> {
-    let response = router.run(step("f"), request("")).await.ok()?;
+    called_by(router, WantedRevision::Newest).await
+}
+
+async fn called_by(router: &Router, revision: WantedRevision<'_>) -> Option<String> {
+    let response = router.run(StepRef { revision, ..step("f") }, request("")).await.ok()?.response;
     response.context?.fields().get("word")?.as_str().map(str::to_owned)
 }
 
@@ -89,19 +93,75 @@ async fn a_built_in_is_installed_once() {
 async fn a_new_endpoint_is_ready_before_the_old_one_is_released() {
     let Installed { installer, router } = local();
     let (old, missing, new) = (serve(word("old")).await, unused().await, serve(word("new")).await);
-    assert!(installer.install(&at(old)).await.is_ready());
+    let remote =
+        |number, address: SocketAddr| numbered(number, "example.org/remote:v1", Some(&address.to_string()));
+    assert!(installer.install(&remote(1, old)).await.is_ready());
     assert_eq!(called(&router).await.as_deref(), Some("old"));
     for _ in 0..2 {
-        let state = installer.install(&at(missing)).await;
+        let state = installer.install(&remote(2, missing)).await;
         let problem = state.problem().expect("nothing listens there");
         assert!(matches!(state, RuntimeState::Pending { .. }) && problem.reason == Reason::Unreachable);
         assert!(problem.message.starts_with(&format!("cannot reach {missing}: ")), "{problem}");
         assert_eq!(called(&router).await.as_deref(), Some("old"), "it is called until the new one is ready");
+        installer.retire(&remote(1, old).id).await;
+        assert_eq!(called(&router).await.as_deref(), Some("old"), "also when it is not active any more");
         assert_eq!(router.revisions("f").len(), 2);
     }
-    assert!(installer.install(&at(new)).await.is_ready());
+    assert!(installer.install(&remote(3, new)).await.is_ready());
     assert_eq!(called(&router).await.as_deref(), Some("new"));
-    assert_eq!(router.revisions("f").len(), 1, "what is not called is released");
+    installer.retire(&remote(2, missing).id).await;
+    assert_eq!(router.revisions("f"), [remote(3, new).id], "what is not called is released");
+}
+
+#[tokio::test]
+async fn several_active_revisions_are_called_as_steps_want() {
+    let Installed { installer, router } = local();
+    let labelled = |number: i64, address: SocketAddr, channel: &str| {
+        let mut spec = numbered(number, &format!("r.io/f:v{number}"), Some(&address.to_string()));
+        spec.id.revision = format!("f-{number}");
+        spec.traits.labels.insert("channel".to_owned(), channel.to_owned());
+        spec.traits.digest = format!("sha256:{number}");
+        spec
+    };
+    let rerouted = Arc::new(Mutex::new(0));
+    let count = rerouted.clone();
+    router.on_reroute(Arc::new(move |function: &str| {
+        assert_eq!(function, "f");
+        *count.lock().unwrap() += 1;
+    }));
+    let (one, two) = (serve(word("one")).await, serve(word("two")).await);
+    for _ in 0..2 {
+        assert!(installer.install(&labelled(1, one, "stable")).await.is_ready());
+        assert!(installer.install(&labelled(2, two, "alpha")).await.is_ready());
+    }
+    assert_eq!(*rerouted.lock().unwrap(), 2, "what is installed again changes nothing");
+    let labels = |channel: &str| BTreeMap::from([("channel".to_owned(), channel.to_owned())]);
+    let (stable, alpha) = (labels("stable"), labels("alpha"));
+    for (wanted, word) in [
+        (WantedRevision::Newest, Some("two")),
+        (WantedRevision::Named("f-1"), Some("one")),
+        (WantedRevision::Named("f-3"), None),
+        (WantedRevision::Labelled(&stable), Some("one")),
+        (WantedRevision::Labelled(&alpha), Some("two")),
+        (WantedRevision::Image("r.io/f@sha256:1"), Some("one")),
+        (WantedRevision::Image("r.io/f@sha256:3"), None),
+    ] {
+        assert_eq!(called_by(&router, wanted).await.as_deref(), word, "{wanted:?}");
+    }
+    // Labels move.
+    assert!(installer.install(&labelled(2, two, "stable")).await.is_ready());
+    assert_eq!(*rerouted.lock().unwrap(), 3);
+    assert_eq!(called_by(&router, WantedRevision::Labelled(&stable)).await.as_deref(), Some("two"));
+    assert_eq!(called_by(&router, WantedRevision::Labelled(&alpha)).await, None);
+    // One that is not active any more is released at once, since the other is ready.
+    installer.retire(&labelled(2, two, "").id).await;
+    assert_eq!(called(&router).await.as_deref(), Some("one"));
+    let step = StepRef { revision: WantedRevision::Named("f-2"), ..step("f") };
+    let error = router.run(step, request("")).await.unwrap_err().to_string();
+    assert!(
+        error.contains("FunctionRevision \"f-2\"") && error.ends_with("active are f-1 (channel=stable)"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -112,7 +172,8 @@ async fn a_function_that_never_was_ready_fails_with_the_reason() {
     let error = router.run(step("f"), request("")).await.unwrap_err().to_string();
     assert!(error.contains("Unavailable") && error.contains(&missing.to_string()), "{error}");
     let other = unused().await;
-    assert!(!installer.install(&at(other)).await.is_ready());
+    let newer = numbered(1, "example.org/remote:v1", Some(&other.to_string()));
+    assert!(!installer.install(&newer).await.is_ready());
     let error = router.run(step("f"), request("")).await.unwrap_err().to_string();
     assert!(error.contains(&other.to_string()), "neither is ready, so the newer is called: {error}");
 }
@@ -177,11 +238,13 @@ async fn a_revision_that_is_never_ready_or_flaps_does_not_interrupt_calls() {
     installer.install(&function("v1", None)).await;
     set("v2", starting());
     for _ in 0..3 {
-        installer.install(&function("v2", None)).await;
+        installer.install(&numbered(1, "v2", None)).await;
+        assert_eq!(called(&router).await.as_deref(), Some("one"));
+        installer.retire(&function("v1", None).id).await;
         assert_eq!(called(&router).await.as_deref(), Some("one"));
     }
     set("v2", ready("two"));
-    installer.install(&function("v2", None)).await;
+    installer.install(&numbered(1, "v2", None)).await;
     assert_eq!(called(&router).await.as_deref(), Some("two"));
     let log = runtime.log.lock().unwrap().clone();
     let released: Vec<_> = log.iter().filter(|line| line.starts_with("release")).collect();
@@ -238,8 +301,10 @@ async fn the_newer_of_two_ready_revisions_is_called_whichever_is_installed_last(
     installer.install(&numbered(3, "v1", None)).await;
     assert_eq!(called(&router).await.as_deref(), Some("one"));
     // One that is retired is called until another is ready, whatever its number.
+    installer.discard(&second.id).await;
     installer.retire(&first.id).await;
     assert_eq!(called(&router).await.as_deref(), Some("one"));
+    assert_eq!(router.revisions("f"), std::slice::from_ref(&first.id));
     installer.install(&second).await;
     assert_eq!(called(&router).await.as_deref(), Some("two"));
     installer.discard(&second.id).await;

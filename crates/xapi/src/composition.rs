@@ -1,17 +1,17 @@
 //! Compositions and their revisions: which functions run, in what order, to compose one type of composite resource.
 //!
 //! A Composition is what users write; every change of it becomes a CompositionRevision, which is what runs. Fields of
-//! a pipeline step that Crossplane designed but never shipped (`functionRevisionRef`, `functionRevisionSelector`,
-//! `allowedExtraResources`, `maxIterations`, `inputRef`) carry the names the designs gave them.
+//! a pipeline step that Crossplane designed but never shipped (`function`, `functionRevisionRef`,
+//! `functionRevisionSelector`, `allowedExtraResources`, `maxIterations`, `inputRef`) carry the names the designs gave them.
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
 use crate::conditions::Condition;
+use crate::function::WantedRevision;
 use crate::metadata::Metadata;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use transom_object::quote::quote;
 
 /// What is left out of an encoded object, as Go's `omitempty` would.
 pub(crate) mod omit {
@@ -130,28 +130,10 @@ impl CompositionSpec {
         ignored
     }
 
-    /// The functions of the pipeline, in its order.
+    /// The functions that the steps of the pipeline name, in its order. Steps that pin an image name none.
     pub fn function_names(&self) -> impl Iterator<Item = &str> {
-        self.pipeline.iter().map(|step| step.function_ref.name.as_str())
-    }
-
-    /// Fields of the pipeline that are accepted and have no effect yet, in a sentence for its author.
-    pub fn without_effect(&self) -> Option<String> {
-        let fields = self.pipeline.iter().flat_map(|step| {
-            let set = [
-                ("functionRevisionRef", step.function_revision_ref.is_some()),
-                ("functionRevisionSelector", step.function_revision_selector.is_some()),
-            ];
-            let set = set.into_iter().filter(|(_, is_set)| *is_set);
-            set.map(|(field, _)| format!("{field} of step {}", quote(&step.step)))
-        });
-        let fields: Vec<String> = fields.collect();
-        (!fields.is_empty()).then(|| {
-            format!(
-                "no effect yet: {}; every step calls its function as the Function is installed now",
-                fields.join(", ")
-            )
-        })
+        let named = self.pipeline.iter().filter(|step| step.function.is_none());
+        named.map(|step| step.function_ref.name.as_str())
     }
 }
 
@@ -174,11 +156,16 @@ impl TypeReference {
 #[serde(rename_all = "camelCase", default)]
 pub struct PipelineStep {
     pub step: String,
+    /// The function to run; empty in a step that pins an image.
+    #[serde(skip_serializing_if = "NameReference::is_empty")]
     pub function_ref: NameReference,
-    /// Runs this very revision of the function instead of its newest active one. Has no effect yet.
+    /// Runs the active revision with this image, `REPOSITORY@sha256:…`, whatever its Function is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Runs this very revision of the function instead of its newest active one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_revision_ref: Option<NameReference>,
-    /// Runs the newest active revision of the function that carries these labels. Has no effect yet.
+    /// Runs the newest active revision of the function that carries these labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_revision_selector: Option<LabelMatch>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,6 +185,27 @@ pub struct PipelineStep {
     pub max_iterations: Option<i64>,
 }
 
+impl PipelineStep {
+    /// What the step calls, for messages: the name of its function, or the image that it pins.
+    pub fn function_name(&self) -> &str {
+        self.function.as_deref().unwrap_or(&self.function_ref.name)
+    }
+
+    /// Which revision of its function the step wants.
+    pub fn wanted_revision(&self) -> WantedRevision<'_> {
+        if let Some(image) = &self.function {
+            return WantedRevision::Image(image);
+        }
+        if let Some(reference) = &self.function_revision_ref {
+            return WantedRevision::Named(&reference.name);
+        }
+        match &self.function_revision_selector {
+            Some(selector) => WantedRevision::Labelled(&selector.match_labels),
+            None => WantedRevision::Newest,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NameReference {
@@ -205,6 +213,10 @@ pub struct NameReference {
 }
 
 impl NameReference {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.name.is_empty()
+    }
+
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into() }
     }
@@ -370,9 +382,25 @@ mod tests {
             })
         );
         assert_eq!(composition.spec.function_names().collect::<Vec<_>>(), ["f"]);
-        let sentence = composition.spec.without_effect().unwrap();
-        assert!(sentence.contains(r#"functionRevisionSelector of step "one""#), "{sentence}");
-        assert_eq!(CompositionSpec::default().without_effect(), None);
+    }
+
+    #[test]
+    fn a_step_wants_a_revision_by_image_name_or_labels() {
+        let step = |more: Value| -> PipelineStep { serde_json::from_value(more).unwrap() };
+        let (reference, labels) = (json!({"name": "f"}), json!({"matchLabels": {"a": "b"}}));
+        let plain = step(json!({"step": "s", "functionRef": reference}));
+        assert_eq!((plain.function_name(), plain.wanted_revision()), ("f", WantedRevision::Newest));
+        let labelled = step(json!({"functionRef": reference, "functionRevisionSelector": labels}));
+        let wanted = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        assert_eq!(labelled.wanted_revision(), WantedRevision::Labelled(&wanted));
+        let both = json!({"functionRef": reference, "functionRevisionSelector": labels, "functionRevisionRef": {"name": "f-1"}});
+        assert_eq!(step(both).wanted_revision(), WantedRevision::Named("f-1"));
+        let pinned = json!({"step": "s", "function": "r.io/f@sha256:0"});
+        assert_eq!(step(pinned.clone()).wanted_revision(), WantedRevision::Image("r.io/f@sha256:0"));
+        assert_eq!(step(pinned.clone()).function_name(), "r.io/f@sha256:0");
+        assert_eq!(json!(step(pinned.clone())), pinned, "it has no functionRef");
+        let spec = CompositionSpec { pipeline: vec![step(pinned)], ..CompositionSpec::default() };
+        assert_eq!(spec.function_names().count(), 0);
     }
 
     #[test]

@@ -93,6 +93,9 @@ pub mod annotation {
     /// Ours, on package revisions: the ImageConfig and authority that the image was verified by, and a hash of all that the
     /// verification depended on. It is not repeated while the hash is the same.
     pub const VERIFIED_BY: &str = "transom.io/verified-by";
+    /// Ours, on package revisions: the keys of the labels that were copied from the package, separated by commas. Those that
+    /// the package loses are removed.
+    pub const COPIED_LABELS: &str = "transom.io/copied-labels";
 }
 
 /// Field owners of server-side apply.
@@ -238,8 +241,6 @@ pub mod event {
         pub const CREATE_REVISION: &str = "CreateRevision";
         pub const UPDATE_REVISION: &str = "UpdateRevision";
         pub const CHECK_CAPABILITIES: &str = "CheckCapabilities";
-        /// Ours, also on Functions: fields that are accepted and have no effect yet.
-        pub const NO_EFFECT: &str = "FieldsWithoutEffect";
     }
 
     /// On usages.

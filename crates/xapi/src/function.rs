@@ -2,10 +2,11 @@
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
-use crate::composition::{LabelMatch, PipelineStep};
+use crate::composition::PipelineStep;
 use crate::conditions::{self, Condition};
-use crate::constants::{condition, reason};
+use crate::constants::{annotation, condition, reason};
 use crate::package::{Package, PackageRevision, PackageRevisionSpec, PackageRevisionStatus, PackageSpec};
+use std::collections::BTreeMap;
 use transom_object::quote::quote;
 
 /// What a function must be able to do to run in a Composition.
@@ -30,12 +31,6 @@ impl Function {
     pub fn repository_name(&self) -> &str {
         repository_name(&self.spec.package)
     }
-
-    /// Fields that are accepted and have no effect yet, in a sentence for the author of the Function.
-    pub fn without_effect(&self) -> Option<&'static str> {
-        let words = "no effect yet: activeRevisionLimit; one revision of a Function is active at a time";
-        self.spec.active_revision_limit.is_some_and(|limit| limit > 1).then_some(words)
-    }
 }
 
 /// The last segment of a reference's repository, without tag and digest.
@@ -54,6 +49,95 @@ pub fn is_capable(capabilities: &[String], of: &str) -> bool {
     capabilities.iter().any(|c| plain(c) == of)
 }
 
+/// An image without its tag: `registry.example.org/a/function-x` and `sha256:…`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageId<'a> {
+    pub repository: &'a str,
+    /// Empty if the reference has none.
+    pub digest: &'a str,
+}
+
+impl<'a> ImageId<'a> {
+    /// Of a reference to an image.
+    pub fn of(reference: &'a str) -> Self {
+        let (name, digest) = reference.split_once('@').unwrap_or((reference, ""));
+        let last = name.rfind('/').map_or(0, |slash| slash + 1);
+        let end = name[last..].find(':').map_or(name.len(), |colon| last + colon);
+        Self { repository: &name[..end], digest }
+    }
+}
+
+/// Which revision of its function a step wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedRevision<'a> {
+    /// Any: of those that are active, the one with the highest number.
+    Newest,
+    /// The one of this name.
+    Named(&'a str),
+    /// The one with the highest number among those with all of these labels.
+    Labelled(&'a BTreeMap<String, String>),
+    /// The one with this image, `REPOSITORY@sha256:…`, whatever its Function is called.
+    Image(&'a str),
+}
+
+/// What steps choose a revision by, beside its name and number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RevisionTraits {
+    pub labels: BTreeMap<String, String>,
+    /// The repositories of its image: as it is written, and after an ImageConfig rewrote it.
+    pub repositories: Vec<String>,
+    /// The digest of its image; empty if that is not known.
+    pub digest: String,
+}
+
+impl RevisionTraits {
+    pub fn of(revision: &FunctionRevision) -> Self {
+        let written = ImageId::of(&revision.spec.image);
+        let resolved = ImageId::of(&revision.status.resolved_image);
+        let digest = revision.metadata.annotation(annotation::IMAGE_DIGEST).unwrap_or(written.digest);
+        let mut repositories = vec![written.repository.to_owned()];
+        if !resolved.repository.is_empty() && resolved.repository != written.repository {
+            repositories.push(resolved.repository.to_owned());
+        }
+        Self { labels: revision.metadata.label_map(), repositories, digest: digest.to_owned() }
+    }
+
+    /// Of the only revision of a Function that has no FunctionRevisions, or none yet.
+    pub fn of_function(function: &Function) -> Self {
+        let image = ImageId::of(&function.spec.package);
+        Self {
+            labels: function.metadata.label_map(),
+            repositories: vec![image.repository.to_owned()],
+            digest: image.digest.to_owned(),
+        }
+    }
+
+    /// Whether the revision of this name is one that a step wants.
+    pub fn satisfy(&self, name: &str, wanted: WantedRevision<'_>) -> bool {
+        match wanted {
+            WantedRevision::Newest => true,
+            WantedRevision::Named(wanted) => name == wanted,
+            WantedRevision::Labelled(labels) => labels.iter().all(|(k, v)| self.labels.get(k) == Some(v)),
+            WantedRevision::Image(image) => {
+                let image = ImageId::of(image);
+                let is_there = |repository: &String| repository == image.repository;
+                !image.digest.is_empty()
+                    && self.digest == image.digest
+                    && self.repositories.iter().any(is_there)
+            }
+        }
+    }
+}
+
+/// Whether an active revision may answer for a step.
+fn may_answer(step: &PipelineStep, revision: &FunctionRevision) -> bool {
+    let of_function = step.function.is_some() || revision.package() == step.function_ref.name;
+    let wanted = step.wanted_revision();
+    of_function
+        && revision.is_active()
+        && RevisionTraits::of(revision).satisfy(&revision.metadata.name, wanted)
+}
+
 /// A function that cannot do what its place requires.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -66,14 +150,14 @@ pub struct Incapable {
     pub missing: Vec<String>,
 }
 
-/// Whether all active revisions of the named functions have the capabilities. Functions that are not installed do not
-/// fail this check, but the pipeline.
+/// Whether all active revisions that may answer for a step have the capabilities. A step that no revision answers for does
+/// not fail this check, but the pipeline.
 pub fn check_capabilities(
     capabilities: &[&str],
-    functions: &[&str],
+    steps: &[PipelineStep],
     revisions: &[FunctionRevision],
 ) -> Result<(), Incapable> {
-    for revision in revisions.iter().filter(|r| r.is_active() && functions.contains(&r.package())) {
+    for revision in revisions.iter().filter(|r| steps.iter().any(|step| may_answer(step, r))) {
         let lacking = capabilities.iter().filter(|c| !is_capable(&revision.status.capabilities, c));
         let missing: Vec<String> = lacking.map(|c| (*c).to_owned()).collect();
         if !missing.is_empty() {
@@ -85,49 +169,11 @@ pub fn check_capabilities(
 }
 
 /// The condition of whether the functions of a pipeline can run in it.
-pub fn pipeline_condition(functions: &[&str], revisions: &[FunctionRevision]) -> Condition {
-    match check_capabilities(&[CAPABILITY_COMPOSITION], functions, revisions) {
+pub fn pipeline_condition(steps: &[PipelineStep], revisions: &[FunctionRevision]) -> Condition {
+    match check_capabilities(&[CAPABILITY_COMPOSITION], steps, revisions) {
         Ok(()) => Condition::valid_pipeline(),
         Err(incapable) => Condition::missing_capabilities(incapable.to_string()),
     }
-}
-
-/// No revision of a function can answer for a step.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoRevision {
-    #[error("cannot find an active FunctionRevision (a FunctionRevision with spec.desiredState: Active)")]
-    NoneActive,
-    #[error("cannot find an active FunctionRevision of {} that matches the functionRevisionSelector", quote(.0))]
-    NoneSelected(String),
-    #[error("cannot find FunctionRevision {} of {}", quote(revision), quote(function))]
-    NotThere { revision: String, function: String },
-    #[error("FunctionRevision {} is not active", quote(.0))]
-    Inactive(String),
-}
-
-/// The revision that answers for a step: the one it names; else, among the active ones of the function (with the
-/// labels the step asks for), the one with the highest number.
-pub fn revision_for<'a>(
-    step: &PipelineStep,
-    revisions: impl IntoIterator<Item = &'a FunctionRevision>,
-) -> Result<&'a FunctionRevision, NoRevision> {
-    let function = step.function_ref.name.as_str();
-    let mut own = revisions.into_iter().filter(|r| r.package() == function);
-    if let Some(reference) = &step.function_revision_ref {
-        let found = own.find(|r| r.metadata.name == reference.name).ok_or_else(|| NoRevision::NotThere {
-            revision: reference.name.clone(),
-            function: function.to_owned(),
-        })?;
-        return if found.is_active() { Ok(found) } else { Err(NoRevision::Inactive(reference.name.clone())) };
-    }
-    let selector = step.function_revision_selector.as_ref();
-    let matches =
-        |r: &&FunctionRevision| selector.is_none_or(|s: &LabelMatch| s.matches(&r.metadata.label_map()));
-    let newest = own.filter(|r| r.is_active()).filter(matches).max_by_key(|r| r.spec.revision);
-    newest.ok_or_else(|| match selector {
-        Some(_) => NoRevision::NoneSelected(function.to_owned()),
-        None => NoRevision::NoneActive,
-    })
 }
 
 /// The health of a package, as its current revision reports it. Packages without a runtime have no runtime health.
@@ -188,24 +234,46 @@ mod tests {
     }
 
     #[test]
-    fn a_step_runs_the_revision_it_names_or_the_newest_active() {
-        let all = [
-            revision("f-1", 1, "Active", &json!({"channel": "stable"})),
-            revision("f-2", 2, "Active", &json!({"channel": "alpha"})),
-            revision("f-3", 3, "Inactive", &json!({"channel": "alpha"})),
-        ];
-        let run = |more: &Value| {
-            revision_for(&step(more), &all).map(|r| r.metadata.name.as_str()).map_err(|e| e.to_string())
+    fn a_step_wants_a_revision_by_name_labels_or_image() {
+        let mut all = revision("f-1", 1, "Active", &json!({"channel": "stable", "tier": "gold"}));
+        all.spec.image = "r.io:5000/a/f:v1".to_owned();
+        all.status.resolved_image = "mirror.io/a/f:v1".to_owned();
+        all.metadata.annotations =
+            Some([(annotation::IMAGE_DIGEST.to_owned(), "sha256:1".to_owned())].into());
+        let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
         };
-        assert_eq!(run(&json!({})), Ok("f-2"));
-        assert_eq!(run(&json!({"functionRevisionRef": {"name": "f-1"}})), Ok("f-1"));
-        let stable = json!({"functionRevisionSelector": {"matchLabels": {"channel": "stable"}}});
-        assert_eq!(run(&stable), Ok("f-1"));
-        assert!(run(&json!({"functionRevisionRef": {"name": "f-3"}})).unwrap_err().contains("not active"));
-        assert!(run(&json!({"functionRevisionRef": {"name": "f-9"}})).unwrap_err().contains("cannot find"));
-        let none = json!({"functionRevisionSelector": {"matchLabels": {"channel": "none"}}});
-        assert!(run(&none).unwrap_err().contains("functionRevisionSelector"));
-        assert_eq!(revision_for(&step(&json!({})), []), Err(NoRevision::NoneActive));
+        let satisfies = |wanted| RevisionTraits::of(&all).satisfy("f-1", wanted);
+        assert!(satisfies(WantedRevision::Newest) && satisfies(WantedRevision::Named("f-1")));
+        assert!(!satisfies(WantedRevision::Named("f-2")));
+        for (pairs, expected) in [
+            (&[][..], true),
+            (&[("channel", "stable")], true),
+            (&[("channel", "stable"), ("tier", "gold")], true),
+            (&[("channel", "alpha")], false),
+            (&[("channel", "stable"), ("tier", "silver")], false),
+            (&[("other", "")], false),
+        ] {
+            let labels = labels(pairs);
+            let traits = RevisionTraits::of(&all);
+            assert_eq!(traits.satisfy("f-1", WantedRevision::Labelled(&labels)), expected, "{pairs:?}");
+        }
+        for (image, expected) in [
+            ("r.io:5000/a/f@sha256:1", true),
+            ("mirror.io/a/f@sha256:1", true),
+            ("r.io:5000/a/f:v9@sha256:1", true),
+            ("r.io:5000/a/f@sha256:2", false),
+            ("r.io:5000/a/g@sha256:1", false),
+            ("r.io:5000/a/f", false),
+        ] {
+            assert_eq!(satisfies(WantedRevision::Image(image)), expected, "{image}");
+        }
+        // What is not pulled has the digest that its reference names, if any.
+        all.metadata.annotations = None;
+        all.spec.image = "r.io/f@sha256:3".to_owned();
+        assert!(RevisionTraits::of(&all).satisfy("f-1", WantedRevision::Image("r.io/f@sha256:3")));
+        all.spec.image = "r.io/f:v1".to_owned();
+        assert!(!RevisionTraits::of(&all).satisfy("f-1", WantedRevision::Image("r.io/f")));
     }
 
     #[test]
@@ -219,25 +287,24 @@ mod tests {
     }
 
     #[test]
-    fn only_active_revisions_of_named_functions_are_checked() {
-        let mut incapable = revision("f-1", 1, "Active", &json!({}));
+    fn only_active_revisions_that_may_answer_are_checked() {
+        let mut incapable = revision("f-1", 1, "Active", &json!({"channel": "alpha"}));
         incapable.status.capabilities = vec!["operation".to_owned()];
-        assert_eq!(pipeline_condition(&["g"], std::slice::from_ref(&incapable)), Condition::valid_pipeline());
-        assert_eq!(
-            pipeline_condition(&["f"], std::slice::from_ref(&incapable)).message,
-            "function \"f\" (active revision \"f-1\") is missing required capabilities: composition"
+        let of = |step: PipelineStep| pipeline_condition(&[step], std::slice::from_ref(&incapable));
+        let mut other = step(&json!({}));
+        other.function_ref.name = "g".to_owned();
+        assert_eq!(of(other), Condition::valid_pipeline());
+        let words = "function \"f\" (active revision \"f-1\") is missing required capabilities: composition";
+        assert_eq!(of(step(&json!({}))).message, words);
+        let selecting =
+            |channel: &str| step(&json!({"functionRevisionSelector": {"matchLabels": {"channel": channel}}}));
+        assert_eq!(of(selecting("alpha")).message, words);
+        assert!(
+            of(selecting("stable")).is_true()
+                && of(step(&json!({"functionRevisionRef": {"name": "f-2"}}))).is_true()
         );
         incapable.spec.desired_state = "Inactive".to_owned();
-        assert!(pipeline_condition(&["f"], &[incapable]).is_true());
-    }
-
-    #[test]
-    fn fields_without_effect_are_named() {
-        let function = |spec: Value| -> Function { serde_json::from_value(json!({"spec": spec})).unwrap() };
-        assert_eq!(function(json!({"revisionActivationPolicy": "Manual"})).without_effect(), None);
-        assert_eq!(function(json!({"activeRevisionLimit": 1})).without_effect(), None);
-        let limited = function(json!({"activeRevisionLimit": 2}));
-        assert!(limited.without_effect().unwrap().contains("activeRevisionLimit"));
+        assert!(pipeline_condition(&[step(&json!({}))], &[incapable]).is_true());
     }
 
     #[test]

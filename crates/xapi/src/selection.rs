@@ -17,9 +17,9 @@ pub const DEFAULT: &str = "Default composition has been selected";
 /// The event that goes with a selector from [`default_revision_selector`].
 pub const DEFAULT_REVISION_SELECTOR: &str = "Default revision selector has been selected";
 
-/// The event that goes with [`ignored_revision_selector`].
-pub const IGNORED_REVISION_SELECTOR: &str = "compositionRevisionSelector has no effect because compositionUpdatePolicy is Manual: \
-     set the policy to Automatic, or name the revision in compositionRevisionRef";
+/// The event about a [selector](RevisionChoice::Kept) that no revision matches.
+pub const IGNORED_REVISION_SELECTOR: &str = "compositionRevisionSelector has no effect because no revision of the Composition has its \
+     labels, and compositionUpdatePolicy is Manual: label the Composition, or name the revision in compositionRevisionRef";
 
 /// Why nothing can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,29 +98,32 @@ pub enum RevisionChoice {
     Pinned(String),
     /// The latest of the Composition that is referred to, among those with the labels: see [`latest`].
     Latest(LabelMatch),
+    /// The current revision as long as it has the labels, else the latest with the labels. If none has them, the labels do not
+    /// matter.
+    Kept {
+        /// The name of the current revision.
+        current: Option<String>,
+        /// The labels.
+        labels: LabelMatch,
+    },
 }
 
-/// How to choose the revision. The selector has an effect only if the policy is explicitly automatic.
+/// How to choose the revision. Under the automatic policy the selector has an effect only if the policy is explicit; under
+/// the manual policy it chooses the revision that is kept.
 pub fn revision(xr: &Composite) -> RevisionChoice {
-    let policy = xr.composition_update_policy();
-    match xr.composition_revision_ref() {
-        Some(reference) if policy == Some(UpdatePolicy::Manual) => RevisionChoice::Pinned(reference.name),
-        _ => {
-            let selector = xr.composition_revision_selector();
-            RevisionChoice::Latest(
-                selector.filter(|_| policy == Some(UpdatePolicy::Automatic)).unwrap_or_default(),
-            )
-        }
+    let current = xr.composition_revision_ref().map(|reference| reference.name);
+    let selector = xr.composition_revision_selector().filter(|labels| !labels.match_labels.is_empty());
+    match (xr.composition_update_policy(), selector, current) {
+        (Some(UpdatePolicy::Manual), Some(labels), current) => RevisionChoice::Kept { current, labels },
+        (Some(UpdatePolicy::Manual), None, Some(current)) => RevisionChoice::Pinned(current),
+        (Some(UpdatePolicy::Automatic), Some(labels), _) => RevisionChoice::Latest(labels),
+        _ => RevisionChoice::Latest(LabelMatch::default()),
     }
 }
 
-/// The event about a `compositionRevisionSelector` that has no effect, if there is one. The definition's default is
-/// not the user's mistake.
-pub fn ignored_revision_selector(xr: &Composite, definition: &Definition) -> Option<&'static str> {
-    let selector = xr.composition_revision_selector()?;
-    let is_default = definition.spec.default_composition_revision_selector.as_ref() == Some(&selector);
-    let manual = xr.composition_update_policy() == Some(UpdatePolicy::Manual);
-    (manual && !is_default).then_some(IGNORED_REVISION_SELECTOR)
+/// Whether a user wrote the selector of revisions: the definition's default is not a mistake of the user.
+pub fn is_own_revision_selector(labels: &LabelMatch, definition: &Definition) -> bool {
+    definition.spec.default_composition_revision_selector.as_ref() != Some(labels)
 }
 
 /// The latest revision of a Composition among those with the labels.

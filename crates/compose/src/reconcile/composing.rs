@@ -45,6 +45,7 @@ impl Reconcile<'_> {
             return Composed::failed(Cause::Resources("no Composition was chosen".to_owned()));
         };
         let (xr, composition) = (&self.xr.object, chosen.spec());
+        self.reads().forget_revisions();
         let recorder = Recorder::new(world, &self.reads);
         self.relied_on.iter().for_each(|object| recorder.relies_on(object));
         let mut fresh = None;

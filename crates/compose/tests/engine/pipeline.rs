@@ -295,3 +295,45 @@ async fn what_is_observed_is_shown_to_every_step_without_a_copy() {
         assert!(std::ptr::eq(shown, own), "step {} was given a copy", call.step);
     }
 }
+
+#[tokio::test]
+async fn the_answer_to_another_request_is_refused() {
+    let answering = |tag: &'static str| {
+        Script::new().then(move |request| {
+            let mut response = request.copy_response();
+            response.meta.get_or_insert_default().tag = tag.to_owned();
+            response
+        })
+    };
+    assert!(Case::steps(1).run(&answering("")).await.is_ok(), "not every function sets it");
+    let failure = Case::steps(1).run(&answering("of another request")).await.unwrap_err();
+    assert_eq!(
+        transom_object::error_chain::chain(&failure),
+        "cannot run Composition pipeline step \"a\": function \"function\" answered another request: the tag of its response \
+         is \"of another request\", not that of the request"
+    );
+}
+
+#[tokio::test]
+async fn a_step_says_which_revision_it_wants() {
+    let labels = json!({"matchLabels": {"a": "b"}});
+    for (fields, expected) in [
+        (json!({"functionRef": {"name": "f"}}), ("f", "Newest")),
+        (
+            json!({"functionRef": {"name": "f"}, "functionRevisionRef": {"name": "f-1"}}),
+            ("f", "Named(\"f-1\")"),
+        ),
+        (
+            json!({"functionRef": {"name": "f"}, "functionRevisionSelector": labels}),
+            ("f", "Labelled({\"a\": \"b\"})"),
+        ),
+        (json!({"function": "r.io/f@sha256:0"}), ("r.io/f@sha256:0", "Image(\"r.io/f@sha256:0\")")),
+    ] {
+        let mut step = json!({"step": "a"});
+        step.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let script = Script::new().then(RunFunctionRequest::copy_response);
+        Case::new(&json!({"pipeline": [step]})).run(&script).await.unwrap();
+        let calls = script.calls();
+        assert_eq!((calls[0].function.as_str(), calls[0].revision.as_str()), expected);
+    }
+}

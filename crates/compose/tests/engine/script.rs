@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use transom_compose::{
-    Decision, Failure, FunctionRunner, GrpcCode, Inputs, Layout, Objects, Observed, ObservedResource,
+    Answer, Decision, Failure, FunctionRunner, GrpcCode, Inputs, Layout, Objects, Observed, ObservedResource,
     Options, Requirements, RunError, Spare, StepRef, compose,
 };
 use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::time::{self, Timestamp};
 use transom_xapi::CompositionSpec;
 
-type Answer = Box<dyn Fn(&RunFunctionRequest) -> Result<RunFunctionResponse, RunError> + Send + Sync>;
+type Scripted = Box<dyn Fn(&RunFunctionRequest) -> Result<RunFunctionResponse, RunError> + Send + Sync>;
 
 /// Answers each call with the next answer; the last one answers all that follow.
 #[derive(Default)]
 pub(crate) struct Script {
-    answers: Vec<Answer>,
+    answers: Vec<Scripted>,
     pub calls: Mutex<Vec<Call>>,
 }
 
@@ -24,6 +24,8 @@ pub(crate) struct Script {
 pub(crate) struct Call {
     pub step: String,
     pub function: String,
+    /// Which revision it wants.
+    pub revision: String,
     pub index: usize,
     pub iteration: usize,
     pub request: RunFunctionRequest,
@@ -57,16 +59,13 @@ impl Script {
 
 #[async_trait]
 impl FunctionRunner for Script {
-    async fn run(
-        &self,
-        step: StepRef<'_>,
-        request: RunFunctionRequest,
-    ) -> Result<RunFunctionResponse, RunError> {
+    async fn run(&self, step: StepRef<'_>, request: RunFunctionRequest) -> Result<Answer, RunError> {
         let made = {
             let mut calls = self.calls.lock().expect("no test panicked");
             calls.push(Call {
                 step: step.name.to_owned(),
                 function: step.function.to_owned(),
+                revision: format!("{:?}", step.revision),
                 index: step.index,
                 iteration: step.iteration,
                 request: request.clone(),
@@ -74,7 +73,7 @@ impl FunctionRunner for Script {
             calls.len() - 1
         };
         let answer = self.answers.get(made).or(self.answers.last()).expect("the script has an answer");
-        answer(&request)
+        answer(&request).map(Answer::from)
     }
 }
 

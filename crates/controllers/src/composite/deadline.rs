@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
-use transom_compose::{FunctionRunner, RunError, RunFunctionRequest, RunFunctionResponse, SlowCall, StepRef};
+use transom_compose::{Answer, FunctionRunner, RunError, RunFunctionRequest, SlowCall, StepRef};
 
 /// What must be left of a reconcile's time to report that a function was too slow.
 const REPORTING_RESERVE: Duration = Duration::from_millis(500);
@@ -38,11 +38,7 @@ impl<'a> DeadlineRunner<'a> {
 
 #[async_trait::async_trait]
 impl FunctionRunner for DeadlineRunner<'_> {
-    async fn run(
-        &self,
-        step: StepRef<'_>,
-        request: RunFunctionRequest,
-    ) -> Result<RunFunctionResponse, RunError> {
+    async fn run(&self, step: StepRef<'_>, request: RunFunctionRequest) -> Result<Answer, RunError> {
         let mut call = pin!(self.runner.run(step, request));
         if let Ok(response) = timeout(SLOW_CALL_AFTER, &mut call).await {
             return response;
@@ -66,14 +62,14 @@ mod tests {
 
     #[async_trait::async_trait]
     impl FunctionRunner for Slow {
-        async fn run(&self, _: StepRef<'_>, _: RunFunctionRequest) -> Result<RunFunctionResponse, RunError> {
+        async fn run(&self, _: StepRef<'_>, _: RunFunctionRequest) -> Result<Answer, RunError> {
             tokio::time::sleep(self.0).await;
-            Ok(RunFunctionResponse::default())
+            Ok(Answer::default())
         }
     }
 
     fn step(name: &str) -> StepRef<'_> {
-        StepRef { name, index: 0, iteration: 0, function: "slow" }
+        StepRef { name, ..StepRef::calling("slow") }
     }
 
     #[tokio::test(start_paused = true)]

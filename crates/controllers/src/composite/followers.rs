@@ -14,6 +14,7 @@ use transom_xapi::{CompositionRevision, composite::UpdatePolicy};
 
 const COMPOSITION_REF: &str = "compositionRef";
 const UPDATE_POLICY: &str = "compositionUpdatePolicy";
+const REVISION_SELECTOR: &str = "compositionRevisionSelector";
 
 /// The composite resources of a definition by the Composition whose new revisions they use, or `None` if they have no
 /// Composition yet. Composite resources that keep their revision are not in it.
@@ -25,7 +26,7 @@ pub(super) fn part(xr: &Value) -> Value {
     let modern = xr.pointer("/spec/crossplane").cloned();
     let machinery = modern.or_else(|| xr.get("spec").cloned()).unwrap_or_default();
     let mut kept = json!({});
-    for field in [COMPOSITION_REF, UPDATE_POLICY] {
+    for field in [COMPOSITION_REF, UPDATE_POLICY, REVISION_SELECTOR] {
         if let Some(value) = machinery.get(field) {
             kept[field] = value.clone();
         }
@@ -33,13 +34,14 @@ pub(super) fn part(xr: &Value) -> Value {
     kept
 }
 
-/// The Composition whose new revisions a composite resource uses; `None` if it keeps its revision.
+/// The Composition whose new revisions a composite resource uses; `None` if it keeps its revision. One with a selector may be
+/// waiting for the first revision that has the labels.
 fn followed(part: &Value) -> Option<Option<String>> {
     let reference = part.get(COMPOSITION_REF).and_then(|r| NameReference::deserialize(r).ok());
     let policy = part.get(UPDATE_POLICY).and_then(Value::as_str).and_then(UpdatePolicy::parse);
     match reference {
         None => Some(None),
-        Some(_) if policy == Some(UpdatePolicy::Manual) => None,
+        Some(_) if policy == Some(UpdatePolicy::Manual) && part.get(REVISION_SELECTOR).is_none() => None,
         Some(NameReference { name }) => Some(Some(name)),
     }
 }
@@ -144,5 +146,8 @@ mod tests {
         let manual = json!({"compositionRef": reference, "compositionUpdatePolicy": "Manual"});
         assert_eq!(of(manual.clone()), None);
         assert_eq!(followed(&part(&json!({"spec": manual}))), None, "in the legacy layout, too");
+        let mut selecting = manual;
+        selecting["compositionRevisionSelector"] = json!({"matchLabels": {"a": "b"}});
+        assert_eq!(of(selecting), Some(Some("c".to_owned())));
     }
 }

@@ -10,11 +10,13 @@
 //! | `execute` | carries out plans: one request for each step that changes something |
 //! | `world`, `catalog` | what the state machine reads: the API, and what is installed |
 //! | `deadline` | calls functions within the time of a run, and reports slow calls |
-//! | `followers` | which composite resources a new revision concerns |
+//! | `followers` | which composite resources a new revision of a Composition concerns |
+//! | `callers` | which composite resources a change of the revisions of a function concerns |
 //! | `rights` | the rights that the control plane lacks |
 //! | `announcement` | announces to the operator what became ready or failed |
 
 mod announcement;
+mod callers;
 mod catalog;
 mod deadline;
 mod execute;
@@ -23,12 +25,14 @@ mod reconcile;
 mod rights;
 mod world;
 
+pub(crate) use callers::AllCallers;
 pub(crate) use transom_compose::Nesting;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
+use callers::Callers;
 use followers::{Followers, OwnChanges, part, wake_followers};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -56,6 +60,8 @@ struct Composites {
     queue: Arc<Queue>,
     /// What each composes and requires.
     following: Arc<Following>,
+    /// The functions whose revisions each depends on.
+    callers: Arc<Callers>,
     /// What the steps of each required the last time.
     required: Mutex<HashMap<Key, Requirements>>,
 }
@@ -81,6 +87,8 @@ impl CompositeController {
         let revisions = wake_followers(followers, queue.clone(), gvk.clone());
         controller.watch(&kinds::revision(), Depth::Whole, Arc::new(revisions));
         controller.counted("CompositionRevision");
+        let callers = Arc::new(Callers::new(queue.clone()));
+        plane.callers.add(&callers);
         let composites = Composites {
             plane: plane.clone(),
             name,
@@ -89,6 +97,7 @@ impl CompositeController {
             layout,
             queue,
             following,
+            callers,
             required: Mutex::default(),
         };
         Self { _controller: controller.start(composites) }
@@ -118,6 +127,7 @@ impl Composites {
 
     fn forget(&self, key: &Key) {
         self.following.forget(key);
+        self.callers.forget(key);
         self.required().remove(key);
     }
 }
@@ -130,6 +140,8 @@ struct Run<'a> {
     started: Instant,
     /// How long it waited for its turn to carry out a large plan, which does not count as composing.
     waited: OnceLock<Duration>,
+    /// The functions whose revisions it depends on.
+    followed: Mutex<BTreeSet<String>>,
 }
 
 impl Reconciler for Composites {

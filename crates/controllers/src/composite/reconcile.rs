@@ -10,7 +10,7 @@ use serde_json::Map;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::pin::pin;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
@@ -32,11 +32,19 @@ impl Composites {
             return Ok(Next::Gone);
         };
         let announcement = Announcement::before(&xr);
-        let run = Run { composites: self, key, log, started: Instant::now(), waited: OnceLock::new() };
+        let run = Run {
+            composites: self,
+            key,
+            log,
+            started: Instant::now(),
+            waited: OnceLock::new(),
+            followed: Mutex::default(),
+        };
         let setup = self.setup();
         let required = self.required().get(key).cloned().unwrap_or_default();
         let (mut reconcile, todo) = Reconcile::start(&setup, xr, required, &run.moment());
         let next = run.drive(&mut reconcile, todo).await;
+        self.callers.replace(key, &run.take_followed());
         announcement.after(&self.plane.announce, reconcile.xr());
         run.next(next)
     }
@@ -61,6 +69,16 @@ impl Composites {
 }
 
 impl Run<'_> {
+    /// Has the composite resource composed again when the revisions of a function change.
+    pub(super) fn follow_function(&self, function: &str) {
+        self.composites.callers.add(self.key, function);
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(function.to_owned());
+    }
+
+    fn take_followed(&self) -> BTreeSet<String> {
+        std::mem::take(&mut *self.followed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     async fn drive(&self, reconcile: &mut Reconcile<'_>, mut todo: Todo) -> transom_compose::Next {
         let world = LiveWorld(self);
         // Kept until the run ends: what a large plan wrote is observed once more.

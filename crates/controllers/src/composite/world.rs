@@ -156,4 +156,8 @@ impl World for LiveWorld<'_> {
     fn relies_on(&self, object: &Value) {
         self.0.log.read(object);
     }
+
+    fn follow_function(&self, function: &str) {
+        self.0.follow_function(function);
+    }
 }

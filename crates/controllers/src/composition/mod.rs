@@ -55,7 +55,10 @@ fn wake_users(plane: Arc<Plane>, queue: Arc<Queue>) -> Wake {
     Arc::new(move |change: &Change<'_>| {
         let Some(function) = change.object().and_then(|f| f.labels.get(label::PACKAGE)) else { return };
         for revision in plane.catalog.revisions.all() {
-            if revision.spec.composition.function_names().any(|name| name == function) {
+            let composition = &revision.spec.composition;
+            // Any function may have the image that a step pins.
+            let pins = composition.pipeline.iter().any(|step| step.function.is_some());
+            if pins || composition.function_names().any(|name| name == function) {
                 change.wake(&queue, &Key::new("", &*revision.metadata.name));
             }
         }

@@ -27,9 +27,6 @@ impl Reconciler for Compositions {
             return Ok(Next::Wait);
         }
         let composition = Composition::deserialize(&object).map_err(Error::unfit)?;
-        if let Some(fields) = composition.spec.without_effect() {
-            self.plane.events.warning(NAME, &object, event::composition::NO_EFFECT, fields);
-        }
         let labels = BTreeMap::from([(label::COMPOSITION_NAME.to_owned(), key.name.to_string())]);
         let listed = self.plane.cluster.list(&kinds::revision(), "", &labels).await;
         let listed = listed.context("cannot list CompositionRevisions");

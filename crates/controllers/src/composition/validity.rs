@@ -14,11 +14,10 @@ pub(super) const NAME: &str = "revision/compositionrevision.apiextensions.crossp
 
 /// Whether the functions that are installed can run in a revision's pipeline.
 pub(crate) fn verdict(catalog: &Catalog, revision: &CompositionRevision) -> Condition {
-    let functions: Vec<&str> = revision.spec.composition.function_names().collect();
     let revisions = catalog.function_revisions.all();
     let installed: Vec<FunctionRevision> =
         revisions.iter().filter(|r| has_reported(r)).map(|r| (**r).clone()).collect();
-    function::pipeline_condition(&functions, &installed)
+    function::pipeline_condition(&revision.spec.composition.pipeline, &installed)
 }
 
 /// Whether it is known what a revision can do. One that was just created is no reason to call a pipeline invalid.
@@ -40,11 +39,7 @@ impl Reconciler for Revisions {
             return Ok(Next::Wait);
         }
         let revision = CompositionRevision::deserialize(&object).map_err(Error::unfit)?;
-        let mut valid = verdict(&self.plane.catalog, &revision);
-        let without_effect = revision.spec.composition.without_effect().filter(|_| valid.is_true());
-        if let Some(fields) = &without_effect {
-            valid.message.clone_from(fields);
-        }
+        let valid = verdict(&self.plane.catalog, &revision);
         let before = object.get("status").cloned();
         let (is_valid, words) = (valid.is_true(), valid.message.clone());
         conditions::mark_observed(
@@ -60,9 +55,6 @@ impl Reconciler for Revisions {
             self.plane.events.normal(NAME, &object, reason, message::CAPABLE);
         } else {
             self.plane.events.warning(NAME, &object, reason, words);
-        }
-        if let Some(fields) = without_effect {
-            self.plane.events.warning(NAME, &object, event::composition::NO_EFFECT, fields);
         }
         self.plane
             .update_status(log, &mut object)

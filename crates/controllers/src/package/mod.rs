@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `reconcile` | packages: which image is current, and a revision for it |
 //! | `revision` | revisions: one run of one revision |
+//! | `standing` | how a revision stands among those of its package, and its place in the Lock |
 //! | `establish` | how the objects of a revision are written and released |
 //! | `activation` | whether a provider is needed yet |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
@@ -24,6 +25,7 @@ mod reconcile;
 mod revision;
 mod runtime;
 mod source;
+mod standing;
 mod tags;
 mod verification;
 
@@ -34,7 +36,7 @@ use crate::plane::Plane;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
 use transom_object::{GroupVersionKind, meta};
 use transom_packages::lock::LockPackage;
@@ -151,6 +153,12 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     if of == PackageKind::Function {
         let queue = controller.queue().clone();
         shared.functions.on_change(move |id| queue.wake(&Key::new("", &*id.revision)));
+        let plane = Arc::downgrade(&shared.plane);
+        shared.functions.on_reroute(move |function| {
+            plane.upgrade().iter().for_each(|plane| plane.callers.wake(function));
+        });
+        let wake = WakeSiblings { revisions: Mutex::default(), queue: controller.queue().clone() };
+        controller.watch(&of.revision_gvk(), Depth::Part("image", revision_image), Arc::new(wake));
     }
     let established = controller.follow(|change| change.is_of_identity());
     let keys = controller.follow(|_| true);
@@ -189,10 +197,12 @@ fn is_of_image(change: &Change<'_>) -> bool {
     change.gap || change.before.map(image) != change.after.map(image)
 }
 
-/// The image of a revision, where it is pulled from, and whether its runtime is active.
+/// The image of a revision, where it is pulled from, whether its runtime is active, and which of its siblings it is.
 fn revision_image(revision: &Value) -> Value {
     let activity = conditions::get(&conditions::of(revision), condition::RUNTIME_ACTIVE);
-    json!([revision.pointer("/spec/image"), revision.pointer("/status/resolvedImage"), activity.reason])
+    let spec = |field: &str| revision.pointer(&format!("/spec/{field}"));
+    let resolved = revision.pointer("/status/resolvedImage");
+    json!([spec("image"), resolved, activity.reason, spec("desiredState"), spec("revision")])
 }
 
 /// What a watch keeps of a revision.
@@ -202,6 +212,44 @@ impl KeptRevision<'_> {
     /// Whether its runtime is active.
     fn runs(&self) -> bool {
         self.0[2] == reason::ACTIVE_RUNTIME
+    }
+
+    /// Whether it is active, and its number.
+    fn standing(&self) -> (&Value, &Value) {
+        (&self.0[3], &self.0[4])
+    }
+}
+
+/// A revision of a Function wakes the others when it is activated, deactivated or deleted: the newest active one is in the
+/// Lock.
+struct WakeSiblings {
+    /// The revisions by the names of their packages.
+    revisions: Mutex<BTreeMap<String, BTreeSet<Key>>>,
+    queue: Arc<Queue>,
+}
+
+impl Observer for WakeSiblings {
+    fn changed(&self, change: &Change<'_>) {
+        let Some(seen) = change.object() else { return };
+        let Some(package) = seen.labels.get(label::PACKAGE) else { return };
+        let mut revisions = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let siblings = revisions.entry(package.clone()).or_default();
+        siblings.remove(&seen.key);
+        let is_same = match (change.before, change.after) {
+            (Some(before), Some(after)) => {
+                KeptRevision(&before.object).standing() == KeptRevision(&after.object).standing()
+                    && before.deleting == after.deleting
+            }
+            _ => false,
+        };
+        if change.gap || !is_same {
+            siblings.iter().for_each(|sibling| change.wake(&self.queue, sibling));
+        }
+        if change.after.is_some() {
+            siblings.insert(seen.key.clone());
+        } else if siblings.is_empty() {
+            revisions.remove(package);
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use transom_packages::{Digest, PackageKind, Reference};
 use transom_xapi::constants::{annotation, condition, event, finalizer, label, owner};
 use transom_xapi::function::package_health;
 use transom_xapi::metadata::{self, add_controller, controller_reference_to};
-use transom_xapi::package::{INACTIVE, PackageRevisionSpec, PullPolicy};
+use transom_xapi::package::{ACTIVE, PackageRevisionSpec, PullPolicy};
 use transom_xapi::{Condition, Package, PackageRevision, conditions};
 
 /// How often the tag of a package that is always pulled is looked up.
@@ -94,19 +94,27 @@ impl Packages {
         set_status(object, "resolvedPackage", image.plan.resolved.to_string().into());
         set_status(object, "appliedImageConfigRefs", json!(image.plan.applied));
 
-        let existing: Vec<ExistingRevision> =
-            parsed(&revisions).map(|revision| ExistingRevision::of(&revision)).collect();
-        let plan = revisions::plan(&RevisionedPackage::of(&package), &existing, &image.digest);
+        let existing = self.existing(&revisions);
+        let plan = revisions::plan(&RevisionedPackage::of(&package, self.kind), &existing, &image.digest);
         for name in &plan.deactivate {
-            self.deactivate(log, object, &revisions, name).await?;
+            self.set_state(log, object, &revisions, name, DesiredState::Inactive).await?;
         }
         let current = self.write(log, object, &package, &revisions, &plan.current, &image).await?;
+        for name in &plan.activate {
+            self.set_state(log, object, &revisions, name, DesiredState::Active).await?;
+        }
         for name in &plan.delete {
             self.collect(log, &revisions, name).await?;
         }
         set_status(object, "currentRevision", plan.current.name.as_str().into());
         set_status(object, "currentIdentifier", package.spec.package.as_str().into());
-        self.report(object, &package, &current);
+        let stays_active = |revision: &&Value| {
+            let name = meta::name(revision);
+            let is_active = revision["spec"]["desiredState"] == ACTIVE && !meta::is_deleting(revision);
+            is_active && name != plan.current.name && !plan.deactivate.iter().any(|other| other == name)
+        };
+        let others: Vec<&Value> = revisions.iter().filter(stays_active).collect();
+        self.report(object, &current, &others);
         Ok(match package.spec.installation.pull_policy() {
             PullPolicy::Always => Next::After(ALWAYS_PULL_INTERVAL),
             PullPolicy::IfNotPresent | PullPolicy::Never => Next::Wait,
@@ -172,16 +180,37 @@ impl Packages {
         Ok(Image { plan, digest, is_pulled: true, verified })
     }
 
-    async fn deactivate(&self, log: &RunLog, package: &Value, revisions: &[Value], name: &str) -> Step<()> {
+    /// What the plan depends on of the revisions. One that is healthy is so in the state that it should be in now.
+    fn existing(&self, revisions: &[Value]) -> Vec<ExistingRevision> {
+        let existing = |revision: &Value| {
+            let health = package_health(&current_conditions(revision), self.kind.has_runtime());
+            let parsed = PackageRevision::deserialize(revision).ok()?;
+            Some(ExistingRevision::of(&parsed, health.is_true()))
+        };
+        revisions.iter().filter_map(existing).collect()
+    }
+
+    /// Activates or deactivates a revision that is not the current one.
+    async fn set_state(
+        &self,
+        log: &RunLog,
+        package: &Value,
+        revisions: &[Value],
+        name: &str,
+        state: DesiredState,
+    ) -> Step<()> {
         let Some(revision) = find(revisions, name) else { return Ok(()) };
         let mut revision = revision.clone();
-        revision["spec"]["desiredState"] = INACTIVE.into();
+        revision["spec"]["desiredState"] = state.as_str().into();
         let allowed = metadata::must_be_controllable_by(&revision, meta::uid(package)).map_err(Error::unfit);
         let updated = match allowed {
             Ok(()) => self.shared.plane.update(log, &mut revision).await,
             Err(refused) => Err(refused),
         };
-        let updated = updated.context("cannot update inactive package revision");
+        let updated = updated.context(match state {
+            DesiredState::Active => "cannot activate package revision",
+            DesiredState::Inactive => "cannot update inactive package revision",
+        });
         updated.with_event_reason(event::package::TRANSITION_REVISION)
     }
 
@@ -231,11 +260,7 @@ impl Packages {
             revision
         };
         let mut revision = existing.cloned().unwrap_or_else(fresh);
-        // Steps choose revisions by the labels of their Function, so revisions have them too.
-        for (key, value) in typed.metadata.label_map() {
-            meta::set_label(&mut revision, &key, &value);
-        }
-        meta::set_label(&mut revision, label::PACKAGE, &typed.metadata.name);
+        copy_labels(&mut revision, typed);
         if image.is_pulled {
             meta::set_annotation(&mut revision, annotation::IMAGE_DIGEST, image.digest.as_str());
         }
@@ -284,33 +309,47 @@ impl Packages {
         deleted.with_event_reason(event::package::GARBAGE_COLLECT)
     }
 
-    /// What the current revision, as it was just written, says about the package.
-    fn report(&self, package: &mut Value, typed: &Package, current: &Value) {
+    /// What the current revision, as it was just written, says about the package, and others that are active beside it.
+    fn report(&self, package: &mut Value, current: &Value, others: &[&Value]) {
         let plane = &self.shared.plane;
-        let of_revision = current_conditions(current);
-        let mut health = package_health(&of_revision, self.kind.has_runtime());
-        if self.kind == PackageKind::Function && health.is_true() {
-            // What is to be known of the runtime, such as which version a built-in equals.
-            health = health.with_message(conditions::get(&of_revision, condition::RUNTIME_HEALTHY).message);
-        }
+        let is_active = |revision: &Value| revision["spec"]["desiredState"] == ACTIVE;
+        let newest = others.iter().max_by_key(|revision| revision["spec"]["revision"].as_i64());
+        let installed = match newest {
+            _ if is_active(current) => Condition::package_active(),
+            Some(newest) => Condition::package_active().with_message(format!(
+                "package revision {:?} is inactive; {:?} is active",
+                meta::name(current),
+                meta::name(newest)
+            )),
+            None => Condition::package_inactive().with_message("Package is inactive"),
+        };
+        let judged = newest.filter(|_| !is_active(current)).copied().unwrap_or(current);
+        let health = self.health(judged, others);
         let was = conditions::get(&conditions::of(package), condition::HEALTHY);
         if health.is_true() && !was.is_true() {
             let words = "Successfully installed package revision";
             plane.events.normal(&self.name, package, event::package::INSTALL, words);
         }
-        let state = DesiredState::of(current["spec"]["desiredState"].as_str().unwrap_or_default());
-        let installed = match state {
-            DesiredState::Active => {
-                let fields = typed.without_effect().unwrap_or_default();
-                let said = conditions::get(&conditions::of(package), condition::INSTALLED).message;
-                if !fields.is_empty() && said != fields {
-                    plane.events.warning(&self.name, package, event::composition::NO_EFFECT, fields);
-                }
-                Condition::package_active().with_message(fields)
-            }
-            DesiredState::Inactive => Condition::package_inactive().with_message("Package is inactive"),
-        };
         conditions::mark_observed(package, [health, installed], plane.clock.now());
+    }
+
+    /// The health of a package by that of one of its revisions.
+    fn health(&self, judged: &Value, others: &[&Value]) -> Condition {
+        let of_revision = current_conditions(judged);
+        let health = package_health(&of_revision, self.kind.has_runtime());
+        if self.kind != PackageKind::Function {
+            return health;
+        }
+        if health.is_true() {
+            // What is to be known of the runtime, such as which version a built-in equals.
+            return health.with_message(conditions::get(&of_revision, condition::RUNTIME_HEALTHY).message);
+        }
+        let is_healthy = |revision: &&&Value| package_health(&current_conditions(revision), true).is_true();
+        let serving = others.iter().filter(is_healthy).max_by_key(|r| r["spec"]["revision"].as_i64());
+        let Some(serving) = serving else { return health };
+        let message =
+            format!("{}; package revision {:?} is called instead", health.message, meta::name(serving));
+        health.with_message(message)
     }
 
     /// Reports a run that failed. A package whose image cannot be used is not installed.
@@ -340,6 +379,23 @@ fn find<'r>(revisions: &'r [Value], name: &str) -> Option<&'r Value> {
     revisions.iter().find(|revision| meta::name(revision) == name)
 }
 
-fn parsed(revisions: &[Value]) -> impl Iterator<Item = PackageRevision> {
-    revisions.iter().filter_map(|revision| PackageRevision::deserialize(revision).ok())
+/// Gives the current revision the labels of its package, and takes those away that the package had before: steps choose
+/// revisions by the labels of their Function. Revisions that are not current keep the labels that they had.
+fn copy_labels(revision: &mut Value, package: &Package) {
+    let labels = package.metadata.label_map();
+    let copied = meta::annotation(revision, annotation::COPIED_LABELS).unwrap_or_default().to_owned();
+    let lost = copied.split(',').filter(|key| !labels.contains_key(*key));
+    if let Some(all) = revision.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+        lost.for_each(|key| drop(all.remove(key)));
+    }
+    for (key, value) in &labels {
+        meta::set_label(revision, key, value);
+    }
+    meta::set_label(revision, label::PACKAGE, &package.metadata.name);
+    if labels.is_empty() {
+        metadata::remove_annotations(revision, &[annotation::COPIED_LABELS]);
+    } else {
+        let keys: Vec<&str> = labels.keys().map(String::as_str).collect();
+        meta::set_annotation(revision, annotation::COPIED_LABELS, &keys.join(","));
+    }
 }

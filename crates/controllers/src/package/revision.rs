@@ -1,4 +1,5 @@
-//! One run of one revision: an active one is in the Lock and controls its objects, an inactive one does neither.
+//! One run of one revision: an active one is in the Lock and controls its objects, an inactive one does neither. Of several
+//! active revisions of a Function, which control nothing, the newest is in the Lock.
 
 use super::activation::Activation;
 use super::establish::gvk_of;
@@ -18,15 +19,14 @@ use transom_packages::constraint::check_core;
 use transom_packages::establish::{self, Owner, Owners};
 use transom_packages::image_config::ImagePlan;
 use transom_packages::lint::lint;
-use transom_packages::lock::entry_for;
 use transom_packages::lock::resolve::Resolution;
 use transom_packages::stream::Package as Content;
-use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer, label};
-use transom_xapi::package::{ACTIVE, ObjectReference};
+use transom_xapi::constants::{CROSSPLANE_VERSION, annotation, condition, event, finalizer};
+use transom_xapi::package::ObjectReference;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
 
 /// Why a run ends without a healthy revision.
-enum Failure {
+pub(super) enum Failure {
     /// Another attempt may succeed.
     Retry(ReportedError),
     /// Nothing can succeed before something changes that wakes the revision: reason and message of the event.
@@ -39,7 +39,7 @@ impl From<ReportedError> for Failure {
     }
 }
 
-type Step<T> = Result<T, Failure>;
+pub(super) type Step<T> = Result<T, Failure>;
 
 /// The objects that revisions depend on.
 pub(super) struct Followed {
@@ -187,7 +187,9 @@ impl Revisions {
             let verified = self.shared.verified_digest(log, object, revision, &plan).await;
             verified.context("cannot get package").with_event_reason(event::package_revision::PARSE)?;
         }
-        if is_settled && let Some(resolution) = self.locked(log, revision).await? {
+        let is_newest =
+            self.is_newest(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
+        if is_settled && let Some(resolution) = self.locked(log, revision, is_newest).await? {
             self.activation.mark(
                 &self.shared.plane,
                 object,
@@ -214,7 +216,7 @@ impl Revisions {
         let siblings = self.siblings(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
         let current = self.must_be_current(log, revision, &siblings).await;
         current.with_event_reason(event::package_revision::SYNC)?;
-        if revision.spec.installation.resolves_dependencies() {
+        if is_newest && revision.spec.installation.resolves_dependencies() {
             let resolution = self.join(log, revision, &plan, &content, &siblings).await;
             dependencies(
                 object,
@@ -241,17 +243,6 @@ impl Revisions {
         self.settled().get(key) == Some(&now)
             && is_recorded(revision, plan)
             && revision.status.object_refs.iter().all(exists)
-    }
-
-    /// The state of the dependencies of a revision that is in the Lock; `None` when it should be and is not.
-    async fn locked(&self, log: &RunLog, revision: &PackageRevision) -> Step<Option<Option<Resolution>>> {
-        if !revision.spec.installation.resolves_dependencies() {
-            return Ok(Some(None));
-        }
-        let read = self.shared.read_lock(log).await;
-        let read = read.with_event_reason(event::package_revision::RESOLVE_DEPENDENCIES)?;
-        let Some((_, lock)) = read else { return Ok(None) };
-        Ok(self.shared.resolution(&lock.packages, &revision.metadata.name).map(Some))
     }
 
     async fn content(
@@ -304,8 +295,9 @@ impl Revisions {
                 changed = true;
             }
         }
-        // What a package says about itself does not say that it was verified, or where it runs.
-        let is_free = |key: &str| key != annotation::VERIFIED_BY && !runtime::is_of_source(key);
+        // What a package says about itself does not say that it was verified, where it runs, or what its Function has.
+        let own = [annotation::VERIFIED_BY, annotation::COPIED_LABELS];
+        let is_free = |key: &str| !own.contains(&key) && !runtime::is_of_source(key);
         for (key, value) in annotations.iter().filter(|(key, _)| is_free(key)) {
             if meta::annotation(object, key).is_none() {
                 meta::set_annotation(object, key, value);
@@ -324,52 +316,6 @@ impl Revisions {
             object["status"] = status;
         }
         Ok(())
-    }
-
-    /// The package's other revisions.
-    pub(super) async fn siblings(&self, log: &RunLog, revision: &PackageRevision) -> Result<Vec<Value>> {
-        let labels = BTreeMap::from([(label::PACKAGE.to_owned(), revision.package().to_owned())]);
-        let listed = self.shared.plane.cluster.list(&self.kind.revision_gvk(), "", &labels).await;
-        let mut listed = listed.context("cannot list revisions for package")?;
-        listed.retain(|other| meta::name(other) != revision.metadata.name);
-        listed.iter().for_each(|other| log.read(other));
-        Ok(listed)
-    }
-
-    /// Fails with a conflict when the revision was deactivated since this run read it, which may be long ago if the registry
-    /// is slow. It would take the Lock and the objects from the revision that is active now. A revision is activated after
-    /// the one before was deactivated, so that a sibling that is active tells.
-    async fn must_be_current(
-        &self,
-        log: &RunLog,
-        revision: &PackageRevision,
-        siblings: &[Value],
-    ) -> Result<()> {
-        if !siblings.iter().any(|sibling| sibling["spec"]["desiredState"] == ACTIVE) {
-            return Ok(());
-        }
-        let name = &revision.metadata.name;
-        let read = self.shared.plane.read(log, &self.kind.revision_gvk(), "", name).await;
-        let read = read.context("cannot get package revision")?;
-        if read.is_some_and(|now| meta::generation(&now) == revision.metadata.generation) {
-            return Ok(());
-        }
-        let message = format!("package revision {name:?} changed while its package was fetched");
-        Err(Error::Refused { code: 409, reason: "Conflict".to_owned(), message })
-    }
-
-    /// Joins the Lock.
-    async fn join(
-        &self,
-        log: &RunLog,
-        revision: &PackageRevision,
-        plan: &ImagePlan,
-        content: &Content,
-        siblings: &[Value],
-    ) -> Result<Option<Resolution>> {
-        let entry = entry_for(&revision.metadata.name, self.kind, &plan.original, &content.meta);
-        let siblings: Vec<&str> = siblings.iter().map(meta::name).collect();
-        self.shared.resolve_dependencies(log, &entry, &siblings).await
     }
 
     async fn establish(

@@ -1,5 +1,5 @@
-//! What a revision runs. The active revision of a Function is called: the [`Installer`] has it run, and calls the one
-//! before until it is ready. Providers are not run yet.
+//! What a revision runs. The active revisions of a Function are called: the [`Installer`] has them run, and calls the one
+//! that steps want, or that was called before until one is ready. Providers are not run yet.
 //!
 //! A Function that is built in or has an endpoint is not pulled. Its revisions are named as those of images are, by a
 //! digest: of the text of the reference, followed by a line with the address if there is one. So another tag or another
@@ -20,7 +20,7 @@ use transom_packages::names::revision_name;
 use transom_packages::{Digest, PackageKind};
 use transom_runner::{Installer, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source};
 use transom_xapi::constants::condition;
-use transom_xapi::function::{Function, FunctionRevision};
+use transom_xapi::function::{Function, FunctionRevision, RevisionTraits};
 use transom_xapi::package::ACTIVE;
 use transom_xapi::{Condition, PackageRevision, conditions, metadata};
 
@@ -203,29 +203,36 @@ impl Callable {
             }
             return;
         }
-        let revisions = self.candidates();
-        for revision in &revisions {
-            if installer.install(&installer.revision(revision)).await.is_ready() {
-                return;
-            }
+        let (active, others) = self.candidates();
+        let mut is_ready = false;
+        for revision in &active {
+            is_ready |= installer.install(&installer.revision(revision)).await.is_ready();
         }
-        // Calls of a function that cannot be called fail with the reason of the revision that should be.
-        if let Some(wanted) = revisions.first() {
-            installer.install(&installer.revision(wanted)).await;
-        } else if let Some(first) = self.first(name, installer).filter(|_| activates) {
+        // Until an active one is ready, one that was called before is.
+        for revision in others.iter().filter(|_| !is_ready) {
+            let spec = installer.revision(revision);
+            if installer.install(&spec).await.is_ready() {
+                return installer.retire(&spec.id).await;
+            }
+            installer.discard(&spec.id).await;
+        }
+        if active.is_empty()
+            && let Some(first) = self.first(name, installer).filter(|_| activates)
+        {
             installer.install(&first).await;
         }
     }
 
-    /// The revisions that were run before: the active one, and those that may be called until it is ready.
-    fn candidates(&self) -> Vec<&FunctionRevision> {
+    /// The revisions that were run before, the newest first: the active ones, and those that may be called until one of
+    /// these is ready.
+    fn candidates(&self) -> (Vec<&FunctionRevision>, Vec<&FunctionRevision>) {
         let was_run = |revision: &&FunctionRevision| {
             let healthy = conditions::get(&revision.status.conditions, condition::REVISION_HEALTHY);
             !revision.metadata.is_deleting() && (healthy.is_true() || !revision.status.endpoint.is_empty())
         };
         let mut all: Vec<&FunctionRevision> = self.revisions.iter().map(|r| &**r).filter(was_run).collect();
-        all.sort_by_key(|revision| std::cmp::Reverse((revision.is_active(), revision.spec.revision)));
-        all
+        all.sort_by_key(|revision| std::cmp::Reverse(revision.spec.revision));
+        all.into_iter().partition(|revision| revision.is_active())
     }
 
     /// The revision that a Function which is not pulled is about to get.
@@ -234,6 +241,6 @@ impl Callable {
         let (source, package) = (installer.source(function), function.spec.package.clone());
         let revision = revision_name(name, &unpulled_digest(&source, &package)?);
         let id = RevisionId { function: name.to_owned(), revision };
-        Some(RevisionSpec { id, number: 0, package, source })
+        Some(RevisionSpec { id, number: 0, package, source, traits: RevisionTraits::of_function(function) })
     }
 }

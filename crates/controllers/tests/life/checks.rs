@@ -218,41 +218,12 @@ async fn what_has_no_effect_is_reported_once() {
     for warning in [
         "Pipeline step \"wishful\": has no effect: spec.region; ",
         "Pipeline step \"wishful\": has no effect: connectionDetails.password; ",
-        "compositionRevisionSelector has no effect because compositionUpdatePolicy is Manual: ",
+        "compositionRevisionSelector has no effect because no revision of the Composition has its labels, ",
     ] {
         let words = format!("Warning IgnoredFields: {warning}");
         assert_eq!(events.iter().filter(|e| e.starts_with(&words)).count(), 1, "{warning}: {events:#?}");
     }
     assert!(events.iter().all(|e| !e.contains("secret")), "{events:#?}");
-}
-
-#[tokio::test]
-async fn fields_without_effect_yet_are_reported_on_their_objects() {
-    let plane = with_things("Cluster", false).await;
-    let mut composition = documents(&composition("things", &["sizer"])).remove(0);
-    composition["spec"]["pipeline"][0]["functionRevisionRef"] = json!({"name": "nowhere"});
-    plane.apply(&composition.to_string()).await;
-    plane.apply(&xr("one", "small")).await;
-    plane.until_true(XR, "one", "Ready").await;
-    plane.until_idle().await;
-    let revisions = plane.list(REVISION).await;
-    let newest = revisions.iter().find(|r| r["spec"]["revision"] == 2).expect("a second revision");
-    let words = "no effect yet: functionRevisionRef of step \"sizer\"; ";
-    assert_eq!(status_of(newest, "ValidPipeline"), "True");
-    assert!(message_of(newest, "ValidPipeline").starts_with(words), "{newest:#}");
-    let warning = format!("Warning FieldsWithoutEffect: {words}");
-    for name in ["things", meta::name(newest)] {
-        let events = plane.events_of(name).await;
-        assert!(events.iter().any(|e| e.starts_with(&warning)), "{name}: {events:#?}");
-    }
-    let function = "pkg.crossplane.io/v1/Function";
-    let limited = json!({"spec": {"activeRevisionLimit": 2, "revisionHistoryLimit": 3}});
-    plane.patch(function, "sizer", limited).await;
-    let installed = plane.until(function, "sizer", |o| !message_of(o, "Installed").is_empty()).await;
-    assert_eq!(status_of(&installed, "Installed"), "True");
-    assert!(message_of(&installed, "Installed").contains("activeRevisionLimit"), "{installed:#}");
-    plane.patch(function, "sizer", json!({"spec": {"activeRevisionLimit": null}})).await;
-    plane.until(function, "sizer", |o| message_of(o, "Installed").is_empty()).await;
 }
 
 #[tokio::test]

@@ -343,6 +343,7 @@ impl Plane {
             number: 0,
             package: package.clone(),
             source: Source::Package { reference: package.clone(), repository: name.to_owned() },
+            traits: Default::default(),
         };
         assert!(self.functions.installer.install(&revision).await.is_ready());
         self.apply(&crate::life::packages::install_function(name, &package)).await;

@@ -101,6 +101,10 @@ pub(crate) struct ControllerArgs {
     #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
     pub(crate) tls_client_certs_dir: Option<PathBuf>,
 
+    /// The longest that one call of a function may take; without it, all calls of a reconcile share its two minutes
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    pub(crate) function_call_timeout: Option<Duration>,
+
     /// Cache the responses of functions for as long as they allow (their TTL)
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
     pub(crate) enable_function_response_cache: bool,

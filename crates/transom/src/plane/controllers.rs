@@ -42,7 +42,8 @@ impl ControllerManager {
         runtime: &Handle,
     ) -> Result<Self, Failure> {
         let certificates = args.tls_client_certs_dir.as_deref();
-        let mut functions = Functions::new(templates, certificates, links.account.clone())?;
+        let deadline = args.function_call_timeout;
+        let mut functions = Functions::new(templates, certificates, deadline, links.account.clone())?;
         if let Some(options) = args.cache() {
             functions = functions.cached(options);
         }

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_builtins::{Builtins, Settings, WithoutDefaultTtl};
 use transom_compose::{FunctionRunner, environment, resources_mode};
 use transom_packages::Reference;
-use transom_runner::{Account, CacheOptions, Cached, Installer, LocalRuntime, Resolver, Router, Source, Tls};
+use transom_runner::{
+    Account, CacheOptions, Cached, Installer, LocalRuntime, Options, Resolver, Router, Source, Tls,
+};
 use transom_xapi::Function;
 
 use crate::failure::Failure;
@@ -34,15 +37,18 @@ fn settings(templates: &Path) -> Settings {
 }
 
 impl Functions {
-    /// With a directory of certificates, functions at endpoints are called with mutual TLS, otherwise in plain text.
+    /// With a directory of certificates, functions at endpoints are called with mutual TLS, otherwise in plain text. A call
+    /// may take as long as `deadline`, if there is one.
     pub(super) fn new(
         templates: &Path,
         certificates: Option<&Path>,
+        deadline: Option<Duration>,
         account: Account,
     ) -> Result<Self, Failure> {
         let tls = certificates.map(read_certificates).transpose()?;
         let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
-        let router = Router::default().counting(account).offering(packages);
+        let options = Options { deadline, ..Options::default() };
+        let router = Router::new(options).counting(account).offering(packages);
         for (name, function) in [
             (resources_mode::FUNCTION, transom_builtins::templates()),
             (environment::FUNCTION, transom_builtins::environment()),

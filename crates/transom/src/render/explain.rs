@@ -93,7 +93,7 @@ impl Job<'_> {
     /// What is wrong with the input of a step, if it is in the Composition and the function is built in.
     fn review(&self, index: usize) -> Option<Reviewed> {
         let step = self.composition.spec.pipeline.get(index)?;
-        let built_in = self.runtime.built_in(&step.function_ref.name)?;
+        let built_in = self.runtime.built_in(step.function_name())?;
         let pointer = format!("/spec/pipeline/{index}/input");
         let input = self.manifest.object.pointer(&pointer)?.as_object()?;
         let title = format!("the input of pipeline step {:?}", step.step);

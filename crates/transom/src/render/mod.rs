@@ -76,8 +76,13 @@ impl<'a> Job<'a> {
         let functions = inputs.functions.as_deref();
         let genuine = options.classic_output;
         let runtime = runtime::resolve(manifest, composition, functions, options.timeout, genuine).await?;
-        if let Some(fields) = composition.spec.without_effect() {
-            anstream::eprintln!("warning: {}: {fields}", manifest.title());
+        let choosing = runtime::choosing_steps(composition);
+        if !choosing.is_empty() {
+            let title = manifest.title();
+            anstream::eprintln!(
+                "note: {title}: revisions of functions are not chosen offline, where there are none: {choosing} is called as its \
+                 Function is given here"
+            );
         }
         Ok(Self { options, inputs, manifest, composition, runtime, xr: &xr.object })
     }

@@ -18,8 +18,8 @@ use transom_runner::{
     DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, Installer, LocalRuntime,
     Options, Problem, RUNTIME_ANNOTATION, Reason, Resolver, RevisionSpec, Router, RuntimeState, Source,
 };
-use transom_xapi::Composition;
-use transom_xapi::function::Function;
+use transom_xapi::function::{Function, ImageId, WantedRevision, repository_name};
+use transom_xapi::{Composition, PipelineStep};
 
 /// How long a call waits for a function in development to start.
 const WAIT_FOR_START: Duration = Duration::from_secs(3);
@@ -68,6 +68,12 @@ pub(crate) async fn resolve(
         runtime.functions.run_in_process(environment::FUNCTION, transom_builtins::environment());
     }
     for (index, step) in spec.spec.pipeline.iter().enumerate() {
+        if let Some(image) = &step.function {
+            runtime
+                .install_pinned(composition, &format!("/spec/pipeline/{index}/function"), image, functions)
+                .await?;
+            continue;
+        }
         let pointer = format!("/spec/pipeline/{index}/functionRef/name");
         let name = &step.function_ref.name;
         match functions {
@@ -91,6 +97,16 @@ pub(crate) async fn resolve(
         }
     }
     Ok(runtime)
+}
+
+/// The steps that choose a revision of their function, for a message; empty if there are none.
+pub(crate) fn choosing_steps(composition: &Composition) -> String {
+    let chooses = |step: &&PipelineStep| {
+        matches!(step.wanted_revision(), WantedRevision::Named(_) | WantedRevision::Labelled(_))
+    };
+    let steps = composition.spec.pipeline.iter().filter(chooses);
+    let steps: Vec<String> = steps.map(|step| format!("the function of step {:?}", step.step)).collect();
+    steps.join(", ")
 }
 
 fn names() -> String {
@@ -133,6 +149,37 @@ impl Runtime {
         let in_process = (RUNTIME_ANNOTATION.to_owned(), "InProcess".to_owned());
         function.metadata.annotations = Some(BTreeMap::from([in_process]));
         self.install(&function).await
+    }
+
+    /// Makes the function with an image callable: of the Functions that are given, the one with that image; without any, the
+    /// built-in that the repository is named after.
+    async fn install_pinned(
+        &mut self,
+        composition: &Manifest,
+        pointer: &str,
+        image: &str,
+        functions: Option<&[Manifest]>,
+    ) -> Result<(), Failure> {
+        let Some(functions) = functions else {
+            let mut function = Function::default();
+            repository_name(image).clone_into(&mut function.metadata.name);
+            image.clone_into(&mut function.spec.package);
+            return self.install(&function).await.map_err(|_| {
+                let what = format!("Function {image:?} is not built in, and no Functions file is given");
+                composition.wrong(pointer, what).remedy(format!("built in are {}", names()))
+            });
+        };
+        let package =
+            |manifest: &Manifest| manifest.object["spec"]["package"].as_str().unwrap_or_default().to_owned();
+        let function =
+            functions.iter().find(|manifest| ImageId::of(&package(manifest)) == ImageId::of(image));
+        let function = function.ok_or_else(|| {
+            let what = format!("no Function has the image {image}");
+            composition
+                .wrong(pointer, what)
+                .remedy(format!("write spec.package: {image} in your Functions file"))
+        })?;
+        self.install_manifest(function).await
     }
 
     async fn install_manifest(&mut self, manifest: &Manifest) -> Result<(), Failure> {

@@ -336,7 +336,9 @@ fn what_has_no_effect_is_reported_on_stderr_only() {
     let output = files.run(&["render", "xr.yaml", "pinned.yaml"]);
     assert_eq!(output.stdout, plain.stdout);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("no effect yet: functionRevisionRef of step \"ready\""), "{said}");
+    assert!(said.contains("revisions of functions are not chosen offline"), "{said}");
+    assert!(said.contains("the function of step \"ready\" is called as its Function is given"), "{said}");
+    assert!(!said.contains("step \"compose"), "{said}");
     answered(&files, "wishful.yaml", "{desired: {composite: {resource: {spec: {planet: mars}}}}}");
     let said = files.run(&["render", "xr.yaml", "wishful.yaml"]).stderr;
     let said = String::from_utf8_lossy(&said);

@@ -195,6 +195,10 @@ fn environment_source() -> Value {
     )
 }
 
+const IMAGE: &str = "Instead of functionRef: the image of the function to call, as REPOSITORY@sha256:DIGEST. The active \
+                     FunctionRevision with this image is called, whatever its Function is called.";
+const IMAGE_PATTERN: &str = "^[^/:@]+(:[0-9]+)?(/[^/:@]+)+@sha256:[a-f0-9]{64}$";
+
 fn step(limited: bool) -> Value {
     let input = with(
         anything("What the function is given as its input: an object with apiVersion and kind."),
@@ -213,14 +217,20 @@ fn step(limited: bool) -> Value {
     let labels = json!({"matchLabels": texts_by_name("Labels the revision must have.")});
     let step = object(
         "One call of a function.",
-        &["functionRef", "step"],
+        &["step"],
         json!({
             "step": text("Name of the step; no two steps have the same."),
             "functionRef": name_reference("The function to call.", "Function"),
-            "functionRevisionRef":
-                name_reference("Without effect yet: the revision of the function to call, instead of the newest.", "FunctionRevision"),
-            "functionRevisionSelector":
-                object("Without effect yet: calls the newest active revision of the function with these labels.", &["matchLabels"], labels),
+            "function": with(text(IMAGE), json!({"maxLength": 512, "pattern": IMAGE_PATTERN})),
+            "functionRevisionRef": name_reference(
+                "The revision of the function to call, which must be active, instead of the newest active one.",
+                "FunctionRevision",
+            ),
+            "functionRevisionSelector": object(
+                "Calls the newest active revision of the function with these labels. Without effect beside functionRevisionRef.",
+                &["matchLabels"],
+                labels,
+            ),
             "input": input,
             "inputRef": input_ref,
             "credentials": credentials(),
@@ -232,7 +242,20 @@ fn step(limited: bool) -> Value {
             ),
         }),
     );
-    ruled(step, &[("!(has(self.input) && has(self.inputRef))", "input and inputRef are mutually exclusive")])
+    ruled(
+        step,
+        &[
+            ("!(has(self.input) && has(self.inputRef))", "input and inputRef are mutually exclusive"),
+            (
+                "has(self.functionRef) != has(self.function)",
+                "exactly one of functionRef and function is required",
+            ),
+            (
+                "!has(self.function) || !(has(self.functionRevisionRef) || has(self.functionRevisionSelector))",
+                "function names one image: functionRevisionRef and functionRevisionSelector need functionRef",
+            ),
+        ],
+    )
 }
 
 fn credentials() -> Value {

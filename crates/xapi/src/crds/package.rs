@@ -15,7 +15,7 @@ const QUALIFIED: (&str, &str) = (
      'registry.example.com/repo/package:tag' or 'registry.example.com/repo/package[:tag]@sha256:1234567890abcdef1234567890abcdef1234567890abcdef1234567890abcdef'.",
 );
 const LIMITED: (&str, &str) = (
-    "!has(self.activeRevisionLimit) || self.revisionHistoryLimit == 0 || \
+    "!has(self.activeRevisionLimit) || !has(self.revisionHistoryLimit) || self.revisionHistoryLimit == 0 || \
      self.activeRevisionLimit <= self.revisionHistoryLimit",
     "activeRevisionLimit must not exceed revisionHistoryLimit",
 );
@@ -70,9 +70,12 @@ fn revision_columns(kind: PackageKind) -> Vec<Value> {
         columns.push(condition_column("RUNTIME-HEALTHY", "RuntimeHealthy"));
         columns.push(condition_column("RUNTIME-ACTIVE", "RuntimeActive"));
     }
+    columns
+        .extend([column("IMAGE", "string", ".spec.image"), column("STATE", "string", ".spec.desiredState")]);
+    if kind == PackageKind::Function {
+        columns.push(column("ENDPOINT", "string", ".status.endpoint"));
+    }
     columns.extend([
-        column("IMAGE", "string", ".spec.image"),
-        column("STATE", "string", ".spec.desiredState"),
         age_column(),
         wide(column("REVISION", "string", ".spec.revision")),
         wide(column("DEP-FOUND", "string", ".status.foundDependencies")),
@@ -139,9 +142,15 @@ fn package_spec(kind: PackageKind) -> Value {
         }),
     );
     if kind != PackageKind::Function {
+        let active =
+            integer("How many revisions are active at the same time: only Functions can have more than 1.");
+        fields["activeRevisionLimit"] = with(active, json!({"minimum": 1, "maximum": 1}));
         return object("What to install.", &["package"], fields);
     }
-    let active = integer("How many revisions may run at the same time; 1 by default.");
+    let active = integer(
+        "How many revisions are active at the same time: those with the highest numbers. Ignored with the activation \
+         policy Manual. 1 by default.",
+    );
     fields["activeRevisionLimit"] = with(active, json!({"minimum": 1}));
     ruled(object("What to install.", &["package"], fields), &[LIMITED])
 }

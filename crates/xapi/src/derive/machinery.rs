@@ -69,7 +69,8 @@ fn composition(update_policy: Option<&str>) -> Map<String, Value> {
             "CompositionRevision", &["name"], &["name"],
         ),
         "compositionRevisionSelector": selector(
-            "With the update policy Automatic only revisions with these labels are used.",
+            "With the update policy Automatic only revisions with these labels are used. With Manual, the latest with \
+             these labels is chosen if the revision in use does not have them.",
             "CompositionRevision",
         ),
         "compositionUpdatePolicy": choice(

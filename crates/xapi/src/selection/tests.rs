@@ -77,7 +77,7 @@ fn only_compatible_compositions_with_the_labels_are_chosen() {
 }
 
 #[test]
-fn only_manual_pins_and_only_automatic_selects() {
+fn manual_keeps_and_automatic_follows() {
     let fields = json!({
         "compositionRevisionRef": {"name": "r"}, "compositionRevisionSelector": {"matchLabels": {"a": "b"}},
     });
@@ -87,8 +87,9 @@ fn only_manual_pins_and_only_automatic_selects() {
         xr(&fields)
     };
     let labels = LabelMatch { match_labels: [("a".to_owned(), "b".to_owned())].into() };
-    assert_eq!(revision(&with("Manual")), RevisionChoice::Pinned("r".into()));
-    assert_eq!(revision(&with("Automatic")), RevisionChoice::Latest(labels));
+    let current = Some("r".to_owned());
+    assert_eq!(revision(&with("Manual")), RevisionChoice::Kept { current, labels: labels.clone() });
+    assert_eq!(revision(&with("Automatic")), RevisionChoice::Latest(labels.clone()));
     assert_eq!(
         revision(&xr(&fields)),
         RevisionChoice::Latest(LabelMatch::default()),
@@ -96,19 +97,22 @@ fn only_manual_pins_and_only_automatic_selects() {
     );
     let unpinned = xr(&json!({"compositionUpdatePolicy": "Manual"}));
     assert_eq!(revision(&unpinned), RevisionChoice::Latest(LabelMatch::default()));
+    let pinned = xr(&json!({"compositionUpdatePolicy": "Manual", "compositionRevisionRef": {"name": "r"}}));
+    assert_eq!(revision(&pinned), RevisionChoice::Pinned("r".into()));
+    let mut new = fields.clone();
+    new.as_object_mut().unwrap().remove("compositionRevisionRef");
+    new["compositionUpdatePolicy"] = "Manual".into();
+    assert_eq!(revision(&xr(&new)), RevisionChoice::Kept { current: None, labels });
 }
 
 #[test]
-fn a_selector_without_effect_is_found_unless_it_is_the_default() {
+fn the_selector_of_the_definition_is_not_the_users() {
     let selector = json!({"matchLabels": {"channel": "alpha"}});
-    let of = |policy: &str| {
-        xr(&json!({"compositionUpdatePolicy": policy, "compositionRevisionSelector": selector}))
-    };
-    let plain = definition(&json!({}));
-    assert_eq!(ignored_revision_selector(&of("Manual"), &plain), Some(IGNORED_REVISION_SELECTOR));
-    assert_eq!(ignored_revision_selector(&of("Automatic"), &plain), None);
+    let labels =
+        xr(&json!({"compositionRevisionSelector": selector})).composition_revision_selector().unwrap();
+    assert!(is_own_revision_selector(&labels, &definition(&json!({}))));
     let default = definition(&json!({"defaultCompositionRevisionSelector": selector}));
-    assert_eq!(ignored_revision_selector(&of("Manual"), &default), None);
+    assert!(!is_own_revision_selector(&labels, &default));
 }
 
 #[test]

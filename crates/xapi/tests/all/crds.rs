@@ -72,6 +72,13 @@ fn without_additions(name: &str, spec: &mut Value) {
         }
         let fields = version.pointer_mut("/schema/openAPIV3Schema/properties/spec");
         match name.split('.').next().unwrap() {
+            "functionrevisions" => {
+                let columns = version["additionalPrinterColumns"].as_array_mut().unwrap();
+                columns.retain(|column| column["name"] != "ENDPOINT");
+            }
+            "providers" | "configurations" => {
+                remove(&mut fields.unwrap()["properties"], &["activeRevisionLimit"]);
+            }
             "functions" => {
                 let fields = fields.unwrap();
                 remove(fields, &["x-kubernetes-validations"]);
@@ -86,7 +93,8 @@ fn without_additions(name: &str, spec: &mut Value) {
                 remove(step, &["x-kubernetes-validations"]);
                 let added = ["functionRevisionRef", "functionRevisionSelector", "inputRef", "maxIterations"];
                 remove(&mut step["properties"], &added);
-                remove(&mut step["properties"], &["allowedExtraResources"]);
+                remove(&mut step["properties"], &["allowedExtraResources", "function"]);
+                step["required"] = json!(["functionRef", "step"]);
                 if kind == "compositions" {
                     fields["x-kubernetes-validations"] = json!([{
                         "rule": "self.mode == 'Pipeline' && has(self.pipeline)",

@@ -9,11 +9,11 @@ use std::time::Duration;
 use tower::ServiceExt;
 use transom_apiserver::Identity;
 use transom_compose::{
-    FunctionRunner, Layout, Mode, Moment, Nesting, Objects, Polling, Reconcile, Requirements, RunError,
-    Selection, Setup, StepRef, Todo,
+    Answer, FunctionRunner, Layout, Mode, Moment, Nesting, Objects, Polling, Reconcile, Requirements,
+    RunError, Selection, Setup, StepRef, Todo,
 };
 use transom_engine::Clock;
-use transom_function::{Resource, RunFunctionRequest, RunFunctionResponse};
+use transom_function::{Resource, RunFunctionRequest};
 use transom_object::GroupVersionKind;
 use transom_object::time::Timestamp;
 use transom_xapi::{Composition, Condition};
@@ -23,18 +23,14 @@ struct Wants;
 
 #[async_trait::async_trait]
 impl FunctionRunner for Wants {
-    async fn run(
-        &self,
-        _: StepRef<'_>,
-        request: RunFunctionRequest,
-    ) -> Result<RunFunctionResponse, RunError> {
+    async fn run(&self, _: StepRef<'_>, request: RunFunctionRequest) -> Result<Answer, RunError> {
         let mut response = request.copy_response();
         for name in ["a", "b"] {
             let metadata = json!({"name": name, "namespace": "default"});
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
             response.set_composed(name, Resource::new(object).expect("an object"));
         }
-        Ok(response)
+        Ok(response.into())
     }
 }
 

@@ -225,19 +225,34 @@ async fn a_function_that_is_activated_by_hand_cannot_be_called_before() {
     poke(&plane, "active").await;
     until_says(&plane, "one").await;
 
+    // Users activate and deactivate revisions as they wish.
     let second = serve(Says("two")).await.to_string();
     plane.apply(&with(&at(&second), "revisionActivationPolicy: Manual")).await;
     let new = unpulled("remote", &format!("example.org/remote:v1\n{second}"));
-    plane.until(FUNCTION, "remote", |f| inactive(f) && f["status"]["currentRevision"] == *new).await;
+    let older = format!("package revision {new:?} is inactive; {first:?} is active");
+    plane.until(FUNCTION, "remote", |f| is_healthy(f) && message_of(f, "Installed") == older).await;
     plane.until_idle().await;
-    assert_eq!(states(&plane).await, [(1, "Inactive".to_owned()), (2, "Inactive".to_owned())]);
+    let states_are = |one: &str, two: &str| [(1, one.to_owned()), (2, two.to_owned())];
+    assert_eq!(states(&plane).await, states_are("Active", "Inactive"));
+    poke(&plane, "still the first").await;
+    until_says(&plane, "one").await;
+    plane.patch(FUNCTION_REVISION, &new, activate).await;
+    plane.until(FUNCTION, "remote", |f| is_healthy(f) && message_of(f, "Installed").is_empty()).await;
+    plane.until_true(FUNCTION_REVISION, &new, "RuntimeHealthy").await;
+    poke(&plane, "the second").await;
+    until_says(&plane, "two").await;
+    plane.until_idle().await;
+    assert_eq!(states(&plane).await, states_are("Active", "Active"));
+    let deactivate = json!({"spec": {"desiredState": "Inactive"}});
+    plane.patch(FUNCTION_REVISION, &new, deactivate.clone()).await;
+    plane.until(FUNCTION, "remote", |f| message_of(f, "Installed") == older).await;
+    plane.patch(FUNCTION_REVISION, &first, deactivate).await;
+    plane.until(FUNCTION, "remote", inactive).await;
+    plane.until_idle().await;
+    assert_eq!(states(&plane).await, states_are("Inactive", "Inactive"));
     assert!(!plane.functions.router.knows("remote"), "neither is called");
     poke(&plane, "inactive").await;
     plane.until(XR, "one", |o| message_of(o, "Synced").contains(words)).await;
-    plane.patch(FUNCTION_REVISION, &new, activate).await;
-    plane.until(FUNCTION, "remote", is_healthy).await;
-    poke(&plane, "active again").await;
-    until_says(&plane, "two").await;
 }
 
 #[tokio::test]

@@ -93,6 +93,7 @@ async fn compositions_are_held_to_their_rules() {
                 {"apiVersion": "v1", "kind": "Service", "matchName": "*"},
             ],
         })),
+        json!({"pipeline": [{"step": "a", "function": format!("r.io:5000/a/f@sha256:{}", "0".repeat(64))}]}),
         json!({"resources": [{"name": "r", "base": {"kind": "X"}, "patches": []}], "patchSets": [{"name": "p"}]}),
         json!({"mode": "Resources", "resources": [{"base": {}}]}),
         json!({
@@ -121,7 +122,16 @@ async fn compositions_are_held_to_their_rules() {
         }
         assert!(created.body["spec"]["mode"].is_string(), "the mode has a default");
     }
+    let pinned = format!("r.io/f@sha256:{}", "0".repeat(64));
     let refused = [
+        (json!({"pipeline": [{"step": "a"}]}), "exactly one of functionRef and function is required"),
+        (step(&json!({"function": pinned})), "exactly one of functionRef and function is required"),
+        (
+            json!({"pipeline": [{"step": "a", "function": pinned, "functionRevisionRef": {"name": "f-1"}}]}),
+            "function names one image",
+        ),
+        (json!({"pipeline": [{"step": "a", "function": "r.io/f:v1"}]}), "should match"),
+        (json!({"pipeline": [{"step": "a", "function": "r.io/f@sha256:12"}]}), "should match"),
         (json!({}), "an array of pipeline steps is required in Pipeline mode"),
         (json!({"mode": "Pipeline", "pipeline": []}), "should have at least 1 items"),
         (json!({"mode": "Resources"}), "an array of resources is required in Resources mode"),
@@ -289,6 +299,20 @@ async fn usages_and_functions_are_held_to_their_rules() {
     }
     let limits = json!({"package": package, "activeRevisionLimit": 2, "revisionHistoryLimit": 4});
     assert_eq!(plane.post(functions, &function("two", &limits)).await.status, 201);
+    let all = json!({"package": package, "activeRevisionLimit": 9, "revisionHistoryLimit": 0});
+    assert_eq!(plane.post(functions, &function("nine", &all)).await.status, 201, "all revisions are kept");
+    plane
+        .refused(functions, &function("none", &json!({"package": package, "activeRevisionLimit": 0})), "")
+        .await;
+    for (kind, path) in [("Provider", "providers"), ("Configuration", "configurations")] {
+        let path = format!("/apis/pkg.crossplane.io/v1/{path}");
+        let other = |name: &str, limit: i64| {
+            json!({"apiVersion": "pkg.crossplane.io/v1", "kind": kind, "metadata": {"name": name},
+                "spec": {"package": package, "activeRevisionLimit": limit, "revisionHistoryLimit": 4}})
+        };
+        assert_eq!(plane.post(&path, &other("one", 1)).await.status, 201, "{kind}");
+        plane.refused(&path, &other("two", 2), "activeRevisionLimit").await;
+    }
 }
 
 #[tokio::test]
