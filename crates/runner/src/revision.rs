@@ -3,7 +3,9 @@
 use crate::source::{Resolver, Source};
 use std::fmt;
 use transom_xapi::Function;
+use transom_xapi::constants::annotation;
 use transom_xapi::function::FunctionRevision;
+use transom_xapi::package::Installation;
 
 /// The identity of a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +34,17 @@ impl fmt::Display for RevisionId {
     }
 }
 
+/// The image that a package is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackageImage {
+    /// Where it is pulled from: a reference, after ImageConfigs rewrote it.
+    pub reference: String,
+    /// Its digest, if that is known.
+    pub digest: Option<String>,
+    /// The names of the Secrets that it may be pulled with.
+    pub pull_secrets: Vec<String>,
+}
+
 /// A revision, and everything a runtime needs to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisionSpec {
@@ -43,6 +56,8 @@ pub struct RevisionSpec {
     pub package: String,
     /// Where its implementation comes from.
     pub source: Source,
+    /// The image of its package. Only a runtime of packages needs it.
+    pub image: PackageImage,
 }
 
 impl RevisionSpec {
@@ -53,6 +68,14 @@ impl RevisionSpec {
             number: revision.spec.revision,
             package: revision.spec.image.clone(),
             source: resolver.resolve_revision(revision),
+            image: PackageImage {
+                reference: match &*revision.status.resolved_image {
+                    "" => revision.spec.image.clone(),
+                    resolved => resolved.to_owned(),
+                },
+                digest: revision.metadata.annotation(annotation::IMAGE_DIGEST).map(str::to_owned),
+                pull_secrets: names(&revision.spec.installation),
+            },
         }
     }
 
@@ -63,6 +86,16 @@ impl RevisionSpec {
             number: 0,
             package: function.spec.package.clone(),
             source: resolver.resolve(function),
+            image: PackageImage {
+                reference: function.spec.package.clone(),
+                digest: None,
+                pull_secrets: names(&function.spec.installation),
+            },
         }
     }
+}
+
+/// The Secrets that an image is pulled with.
+fn names(installation: &Installation) -> Vec<String> {
+    installation.package_pull_secrets.iter().map(|secret| secret.name.clone()).collect()
 }

@@ -29,7 +29,7 @@ use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctio
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_packages::names::revision_name;
 use transom_runner::{
-    FunctionRuntime, Installer, LocalRuntime, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
+    FunctionRuntime, Installer, LocalRuntime, Resolver, PackageImage, RevisionId, RevisionSpec, Router, RuntimeState,
     Source,
 };
 use transom_store::Store;
@@ -343,6 +343,7 @@ impl Plane {
             number: 0,
             package: package.clone(),
             source: Source::Package { reference: package.clone(), repository: name.to_owned() },
+            image: PackageImage::default(),
         };
         assert!(self.functions.installer.install(&revision).await.is_ready());
         self.apply(&crate::life::packages::install_function(name, &package)).await;
