@@ -58,8 +58,7 @@ impl FunctionRuntimes {
                 Self { runtime: packages.clone(), packages: Some(packages) }
             }
             Err(problem) => {
-                let local = local.without_packages(problem.to_string());
-                Self { runtime: Arc::new(local), packages: None }
+                Self::local(local.without_packages(problem.to_string()))
             }
         }
     }
@@ -67,7 +66,16 @@ impl FunctionRuntimes {
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn new(args: &ContainerArgs, _: Place, local: LocalRuntime, _: Options) -> Self {
         let problem = args.engine().err().map(|problem| problem.to_string()).unwrap_or_default();
-        Self { runtime: Arc::new(local.without_packages(problem)) }
+        Self::local(local.without_packages(problem))
+    }
+
+    /// What needs no container alone.
+    pub(crate) fn local(local: LocalRuntime) -> Self {
+        Self {
+            runtime: Arc::new(local),
+            #[cfg(target_os = "linux")]
+            packages: None,
+        }
     }
 
     pub(crate) fn runtime(&self) -> Arc<dyn FunctionRuntime> {
