@@ -66,12 +66,8 @@ impl Container {
         log.begin();
         let process = spawn(&plan.folder, theirs, OwnedFd::from(writer))?;
         let (sender, ended) = watch::channel(None);
-        let running = Running {
-            process,
-            control: control.clone(),
-            log: log.clone(),
-            workspace: workspace.clone(),
-        };
+        let running =
+            Running { process, control: control.clone(), log: log.clone(), workspace: workspace.clone() };
         tokio::spawn(async move { drop(sender.send(Some(running.until_end(printed, plan).await))) });
         Ok(Self { control, ended })
     }

@@ -2,8 +2,8 @@
 //! the container's network namespace, so that none of their bytes pass through a third process.
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    Shutdown,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, Shutdown,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

@@ -36,7 +36,9 @@ impl FromStr for EngineChoice {
             path if path.contains('/') => Ok(Self::At(path.into())),
             other => {
                 let known = OCI_RUNTIMES.join(", ");
-                Err(format!("{other:?} is none of auto, {known}, chroot, none, and not a path of an OCI runtime"))
+                Err(format!(
+                    "{other:?} is none of auto, {known}, chroot, none, and not a path of an OCI runtime"
+                ))
             }
         }
     }

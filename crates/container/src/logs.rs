@@ -58,8 +58,11 @@ impl LogFile {
         let state = self.state();
         let text = String::from_utf8_lossy(&state.tail);
         let printable = |c: char| if c.is_control() { ' ' } else { c };
-        let lines: Vec<String> =
-            text.lines().filter(|line| !line.trim().is_empty()).map(|line| line.chars().map(printable).collect()).collect();
+        let lines: Vec<String> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(|line| line.chars().map(printable).collect())
+            .collect();
         let last = lines.get(lines.len().saturating_sub(TAIL_LINES)..).unwrap_or_default();
         (!last.is_empty()).then(|| last.join(" | "))
     }

@@ -139,7 +139,11 @@ impl Supervisor {
             if began.elapsed() >= STEADY {
                 delay = FIRST_DELAY;
             }
-            tracing::info!(container = self.settings.spec.name, problem, "a container ended; it is started again");
+            tracing::info!(
+                container = self.settings.spec.name,
+                problem,
+                "a container ended; it is started again"
+            );
             self.set(Standing::Ended(problem));
             let mut stopping = self.stopping.clone();
             tokio::select! {

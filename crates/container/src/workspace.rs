@@ -190,10 +190,7 @@ mod tests {
 ";
         let found = cgroup_mounts(text);
         let mount = |root: &str, is_writable| CgroupMount { root: root.into(), is_writable };
-        assert_eq!(
-            found,
-            [mount("/sys/fs/cgroup/memory", true), mount("/sys/fs/cgroup/unified", false)]
-        );
+        assert_eq!(found, [mount("/sys/fs/cgroup/memory", true), mount("/sys/fs/cgroup/unified", false)]);
     }
 
     #[test]

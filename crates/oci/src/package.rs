@@ -81,7 +81,8 @@ pub(crate) fn choose<'i>(index: &'i Index, architecture: &str) -> Result<&'i Des
         return Err("is an index of indexes, which is refused; push an index of images".to_owned());
     }
     let platform = |d: &Descriptor| d.platform.clone().unwrap_or_default();
-    let is_preferred = |d: &&Descriptor| platform(d).os == "linux" && platform(d).architecture == architecture;
+    let is_preferred =
+        |d: &&Descriptor| platform(d).os == "linux" && platform(d).architecture == architecture;
     if let Some(preferred) = index.manifests.iter().find(is_preferred) {
         return Ok(preferred);
     }

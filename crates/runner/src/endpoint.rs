@@ -43,7 +43,10 @@ impl PartialEq for Endpoint {
 
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint").field("address", &self.address).field("tls", &self.tls).finish_non_exhaustive()
+        f.debug_struct("Endpoint")
+            .field("address", &self.address)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
     }
 }
 

@@ -35,7 +35,9 @@ pub use instance::{InProcess, Instance};
 pub use remote::Remote;
 pub use revision::{PackageImage, RevisionId, RevisionSpec};
 pub use router::{Options, Router};
-pub use runtime::{Changed, FindBuiltin, FindVersion, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState};
+pub use runtime::{
+    Changed, FindBuiltin, FindVersion, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState,
+};
 pub use source::{
     DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, RUNTIME_ANNOTATION,
     Resolver, SOURCE_ANNOTATIONS, Source,

@@ -18,7 +18,9 @@ use transom_engine::{ErrorContext, Next, Result, RunLog};
 use transom_object::meta;
 use transom_packages::names::revision_name;
 use transom_packages::{Digest, PackageKind};
-use transom_runner::{Installer, PackageImage, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source};
+use transom_runner::{
+    Installer, PackageImage, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source,
+};
 use transom_xapi::constants::condition;
 use transom_xapi::function::{Function, FunctionRevision};
 use transom_xapi::package::ACTIVE;

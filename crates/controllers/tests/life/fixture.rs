@@ -29,8 +29,8 @@ use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctio
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_packages::names::revision_name;
 use transom_runner::{
-    FunctionRuntime, Installer, LocalRuntime, Resolver, PackageImage, RevisionId, RevisionSpec, Router, RuntimeState,
-    Source,
+    FunctionRuntime, Installer, LocalRuntime, PackageImage, Resolver, RevisionId, RevisionSpec, Router,
+    RuntimeState, Source,
 };
 use transom_store::Store;
 use transom_testkit::embedded;

@@ -151,7 +151,9 @@ fn examine(
     }
     match entry.kind {
         EntryKind::File => {}
-        EntryKind::HardLink | EntryKind::SymbolicLink => return Err(format!("{normal} is a link; it must be a file")),
+        EntryKind::HardLink | EntryKind::SymbolicLink => {
+            return Err(format!("{normal} is a link; it must be a file"));
+        }
         _ => return Err(format!("{normal} is a device or a special file; it must be a plain file")),
     }
     if entry.size > limits.package_bytes {

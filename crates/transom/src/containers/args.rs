@@ -42,7 +42,8 @@ impl ContainerArgs {
 }
 
 fn memory(text: &str) -> Result<u64, String> {
-    positive(text, Quantity::value).ok_or_else(|| format!("{text:?} is not an amount of memory; write it like 512Mi"))
+    positive(text, Quantity::value)
+        .ok_or_else(|| format!("{text:?} is not an amount of memory; write it like 512Mi"))
 }
 
 fn processors(text: &str) -> Result<u64, String> {

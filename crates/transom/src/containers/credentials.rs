@@ -55,7 +55,8 @@ impl SecretCredentials {
         let Some(secret) = self.read("secrets", name).await? else { return Ok(None) };
         let details: BTreeMap<String, Vec<u8>> = transom_xapi::connection::details(&secret);
         let read = from_secret(|field| details.get(field).map(Vec::as_slice));
-        read.map(Some).map_err(|e| format!("cannot use pull secret {name:?} in namespace {:?}: {e}", self.namespace))
+        read.map(Some)
+            .map_err(|e| format!("cannot use pull secret {name:?} in namespace {:?}: {e}", self.namespace))
     }
 
     async fn read(&self, resource: &str, name: &str) -> Result<Option<Value>, String> {

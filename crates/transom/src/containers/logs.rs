@@ -101,9 +101,15 @@ impl Logs {
 
     fn no_log(&self, folder: &Path, revision: &str) -> Failure {
         let known = files(folder);
-        let known: Vec<&str> = known.iter().filter_map(|path| path.file_name()?.to_str()?.strip_suffix(".log")).collect();
-        let remedy = if known.is_empty() { "no revision has one".to_owned() } else { format!("there are logs of {}", known.join(", ")) };
-        Failure::new(format!("there is no log of revision {revision:?} of Function {:?}", self.name)).remedy(remedy)
+        let known: Vec<&str> =
+            known.iter().filter_map(|path| path.file_name()?.to_str()?.strip_suffix(".log")).collect();
+        let remedy = if known.is_empty() {
+            "no revision has one".to_owned()
+        } else {
+            format!("there are logs of {}", known.join(", "))
+        };
+        Failure::new(format!("there is no log of revision {revision:?} of Function {:?}", self.name))
+            .remedy(remedy)
     }
 }
 

@@ -57,9 +57,7 @@ impl FunctionRuntimes {
                 let packages = Arc::new(packages);
                 Self { runtime: packages.clone(), packages: Some(packages) }
             }
-            Err(problem) => {
-                Self::local(local.without_packages(problem.to_string()))
-            }
+            Err(problem) => Self::local(local.without_packages(problem.to_string())),
         }
     }
 

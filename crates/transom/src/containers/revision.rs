@@ -55,12 +55,8 @@ impl Revision {
         let (phase, seen) = watch::channel(Phase::Preparing);
         let phase = Arc::new(phase);
         let instance = ContainerInstance::new(id, seen, &shared.options)?;
-        let preparing = Preparing {
-            id: id.clone(),
-            image: image.clone(),
-            shared: shared.clone(),
-            phase: phase.clone(),
-        };
+        let preparing =
+            Preparing { id: id.clone(), image: image.clone(), shared: shared.clone(), phase: phase.clone() };
         let task = tokio::spawn(preparing.run());
         Ok(Self { image, phase, instance: Arc::new(instance), task: Mutex::new(Some(task)) })
     }
@@ -69,7 +65,8 @@ impl Revision {
     pub(super) async fn settle(&self, within: Duration) {
         let settled = async {
             let mut phase = self.phase.subscribe();
-            let prepared = phase.wait_for(|phase| !matches!(phase, Phase::Preparing)).await.map(|p| p.clone());
+            let prepared =
+                phase.wait_for(|phase| !matches!(phase, Phase::Preparing)).await.map(|p| p.clone());
             if let Ok(Phase::Supervised(supervised)) = prepared {
                 supervised.settled().await;
             }
@@ -88,7 +85,10 @@ impl Revision {
         let phase = self.phase.borrow().clone();
         let standing = match phase {
             Phase::Preparing => {
-                return pending(Reason::Pulling, format!("the image {} is being pulled", self.image.reference));
+                return pending(
+                    Reason::Pulling,
+                    format!("the image {} is being pulled", self.image.reference),
+                );
             }
             Phase::Unavailable(problem) => return pending(problem.reason, problem.message),
             Phase::Invalid(problem) => return RuntimeState::Failed(problem),

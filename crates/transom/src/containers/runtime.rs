@@ -11,7 +11,8 @@ use transom_container::{Engine, Limits, Workspace};
 use transom_function::async_trait;
 use transom_object::error_chain::chain;
 use transom_runner::{
-    Changed, FunctionRuntime, LocalRuntime, Options, Problem, Reason, RevisionId, RevisionSpec, RuntimeState, Source,
+    Changed, FunctionRuntime, LocalRuntime, Options, Problem, Reason, RevisionId, RevisionSpec, RuntimeState,
+    Source,
 };
 
 /// How long the first look at a revision waits for it to run: an image that is here takes less.
@@ -59,7 +60,13 @@ impl Shared {
 }
 
 impl PackageRuntime {
-    pub(super) fn new(limits: Limits, engine: Engine, place: Place, local: LocalRuntime, options: Options) -> Self {
+    pub(super) fn new(
+        limits: Limits,
+        engine: Engine,
+        place: Place,
+        local: LocalRuntime,
+        options: Options,
+    ) -> Self {
         let shared = Shared {
             images: Images::new(),
             engine,
@@ -75,12 +82,7 @@ impl PackageRuntime {
             // What an earlier process left stays; it is reported again when a function is to run.
             tracing::warn!(%problem, "functions cannot be run from their packages");
         }
-        Self {
-            local,
-            shared: Arc::new(shared),
-            revisions: Mutex::default(),
-            stopping: Mutex::default(),
-        }
+        Self { local, shared: Arc::new(shared), revisions: Mutex::default(), stopping: Mutex::default() }
     }
 
     fn revisions(&self) -> MutexGuard<'_, BTreeMap<RevisionId, Arc<Revision>>> {

@@ -1,8 +1,8 @@
 //! The controllers and their functions, on any client: of the server in this process, or of a cluster.
 
 use super::args::ControllerArgs;
-use super::functions::Functions;
 use super::data_location::DataLocation;
+use super::functions::Functions;
 use super::links::Links;
 use super::packages::Packages;
 use crate::containers::{FunctionRuntimes, Place, SecretCredentials};

@@ -233,7 +233,10 @@ fn cannot_run(manifest: &Manifest, function: &Function, problem: &Problem) -> Fa
 }
 
 fn run_it_yourself() -> String {
-    format!("run it yourself with --insecure and annotate it {RUNTIME_ANNOTATION}: Development; built in are {}", names())
+    format!(
+        "run it yourself with --insecure and annotate it {RUNTIME_ANNOTATION}: Development; built in are {}",
+        names()
+    )
 }
 
 fn not_built_in(manifest: &Manifest, function: &Function, problem: &Problem) -> Failure {

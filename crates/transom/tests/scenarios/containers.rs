@@ -49,7 +49,8 @@ impl Registry {
     fn push_function(&self, at: &str, layer: &[u8], program: &[&str], variable: &str) -> Digest {
         let (repository, tag) = at.rsplit_once(':').expect("a tag");
         let name = repository.rsplit('/').next().expect("a name");
-        let package = format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\n");
+        let package =
+            format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\n");
         let config = json!({"config": {"Entrypoint": program, "Env": [variable]}}).to_string();
         self.0.push(repository, tag, &image(&config, &[package_layer(&package), layer.to_vec()], true))
     }
@@ -78,7 +79,9 @@ fn below(root: u32) -> BTreeMap<u32, String> {
             parents.insert(id, parent);
         }
     }
-    let is_below = |id: &u32| std::iter::successors(Some(*id), |id| parents.get(id).copied()).skip(1).any(|id| id == root);
+    let is_below = |id: &u32| {
+        std::iter::successors(Some(*id), |id| parents.get(id).copied()).skip(1).any(|id| id == root)
+    };
     let line = |id: &u32| {
         let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).replace('\0', " ")
@@ -117,14 +120,20 @@ fn message_of_runtime(revision: &Value) -> String {
 async fn with_packaged(registry: &Registry) -> (User, [Digest; 2]) {
     let program = ["/usr/bin/transom", "function", "serve", "function-dummy"];
     let push = |version: &str| {
-        registry.push_function(&format!("acme/{PACKAGED}:{version}"), server(), &program, &format!("VERSION={version}"))
+        registry.push_function(
+            &format!("acme/{PACKAGED}:{version}"),
+            server(),
+            &program,
+            &format!("VERSION={version}"),
+        )
     };
     let digests = [push("v1"), push("v2")];
     let user = User::of_packages(&CHROOT).await;
     user.apply(&install_function(PACKAGED, &registry.at(&format!("acme/{PACKAGED}:v1")))).await;
     user.until_true(FUNCTION, PACKAGED, "Healthy").await;
     user.apply(&definition("Thing", "Cluster", "")).await;
-    user.apply(&composition("things", "Thing", &json!({}), &[(PACKAGED, one_map("Thing", "packaged").1)])).await;
+    user.apply(&composition("things", "Thing", &json!({}), &[(PACKAGED, one_map("Thing", "packaged").1)]))
+        .await;
     user.apply(&object("Thing", "one", "coolField: a")).await;
     user.until_ready(THING, "one").await;
     (user, digests)
@@ -196,7 +205,8 @@ async fn a_function_that_does_not_work_says_why() {
     let registry = Registry::start().await;
     let crash = registry.push_script("function-crash", "echo out of order >&2; exit 3");
     let silent = registry.push_script("function-silent", "sleep 1000");
-    let stubborn = registry.push_script("function-stubborn", "trap '' TERM; echo begun; while :; do sleep 1; done");
+    let stubborn =
+        registry.push_script("function-stubborn", "trap '' TERM; echo begun; while :; do sleep 1; done");
     let lost = registry.push_function("acme/function-lost:v1", &shell(), &["/nowhere"], "A=b");
     let empty = registry.push_function("acme/function-empty:v1", &shell(), &[], "A=b");
     let user = User::of_packages(&CHROOT).await;
@@ -214,7 +224,8 @@ async fn a_function_that_does_not_work_says_why() {
         user.until(FUNCTION, name, |function| message_of(function, "Healthy").contains(words)).await;
     }
     until("it is started again", || logs(&user, "function-crash").matches("out of order").count() > 1).await;
-    let is_stubborn = |user: &User| below(user.plane.pid()).values().any(|line| line.contains("function-stubborn"));
+    let is_stubborn =
+        |user: &User| below(user.plane.pid()).values().any(|line| line.contains("function-stubborn"));
     assert!(is_stubborn(&user), "{:?}", below(user.plane.pid()));
     user.delete(FUNCTION, "function-stubborn", None).await;
     until("who ignores SIGTERM is killed", || !is_stubborn(&user)).await;
@@ -234,7 +245,9 @@ async fn a_function_is_isolated() {
             case "$line" in Uid*|Cap*|NoNewPrivs*) echo $line;; esac
         done < /proc/self/status
         while read -r name rest; do echo "interface $name"; done < /proc/net/dev
-        (while :; do echo 0123456789012345678901234567890123456789; done) > /tmp/large 2>/dev/null
+        text=0123456789abcdef
+        for doubled in 1 2 3 4 5 6 7 8 9 10; do text=$text$text; done
+        (while echo $text; do :; done) > /tmp/large 2>/dev/null
         echo "filled tmp"
         while :; do sleep 1000 & done
     "#;
@@ -258,7 +271,8 @@ async fn a_function_is_isolated() {
         assert!(line(none).ends_with("0000000000000000"), "{seen}");
     }
     assert_eq!(line("NoNewPrivs:"), "NoNewPrivs: 1", "{seen}");
-    let interfaces: Vec<&str> = seen.lines().filter_map(|l| l.strip_prefix("interface ")).filter(|l| l.ends_with(':')).collect();
+    let interfaces: Vec<&str> =
+        seen.lines().filter_map(|l| l.strip_prefix("interface ")).filter(|l| l.ends_with(':')).collect();
     assert_eq!(interfaces, ["lo:"], "{seen}");
     assert!(seen.contains("filled tmp"), "its files are limited: {seen}");
     // Others go on.
@@ -281,9 +295,12 @@ async fn without_a_runtime_the_reason_and_the_remedy_are_named() {
     let words = "because --container-runtime is none; choose another one";
     let revision = revision_of("function-crash", &digest);
     user.until(FUNCTION_REVISION, &revision, |revision| message_of_runtime(revision).contains(words)).await;
-    let output = transom(&["function", "logs", "function-crash", "--data-dir", user.home.data().to_str().unwrap()]);
+    let output =
+        transom(&["function", "logs", "function-crash", "--data-dir", user.home.data().to_str().unwrap()]);
     let output = { output }.output().unwrap();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no log of Function \"function-crash\""));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("there is no log of Function \"function-crash\"")
+    );
 }
 
 /// `transom render` runs the package, too, and leaves nothing running.
@@ -296,17 +313,28 @@ async fn render_runs_a_function_from_its_package() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     write("xr.yaml", &object("Thing", "one", "coolField: a"));
-    write("composition.yaml", &composition("things", "Thing", &json!({}), &[(PACKAGED, one_map("Thing", "packaged").1)]));
+    write(
+        "composition.yaml",
+        &composition("things", "Thing", &json!({}), &[(PACKAGED, one_map("Thing", "packaged").1)]),
+    );
     let render = |package: &str| {
         write("functions.yaml", &install_function(PACKAGED, &registry.at(package)));
-        let mut command = transom(&["render", "xr.yaml", "composition.yaml", "functions.yaml", "--container-runtime", "chroot"]);
+        let mut command = transom(&[
+            "render",
+            "xr.yaml",
+            "composition.yaml",
+            "functions.yaml",
+            "--container-runtime",
+            "chroot",
+        ]);
         command.args(["--cache-dir", "cache"]).current_dir(dir.path());
         command
     };
     for _ in 0..2 {
         let mut command = render(&format!("acme/{PACKAGED}:v1"));
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{stderr}");
         assert!(stdout.contains("says: packaged"), "{stdout}");
         let left = std::fs::read_dir(dir.path().join("cache/containers/run")).unwrap().count();
