@@ -215,8 +215,20 @@ pub struct ImageConfig {
 }
 
 /// What is used of how containers of an image run.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunConfig {
+    /// The program and its first arguments.
+    #[serde(rename = "Entrypoint", default, deserialize_with = "null_is_default")]
+    pub entrypoint: Vec<String>,
+    /// Arguments that others may replace; the program, if there is no entrypoint.
+    #[serde(rename = "Cmd", default, deserialize_with = "null_is_default")]
+    pub cmd: Vec<String>,
+    /// Variables, as `NAME=VALUE`.
+    #[serde(rename = "Env", default, deserialize_with = "null_is_default")]
+    pub env: Vec<String>,
+    /// The directory that the program starts in.
+    #[serde(rename = "WorkingDir", default, deserialize_with = "null_is_default")]
+    pub working_dir: String,
     /// Labels.
     #[serde(rename = "Labels", default, deserialize_with = "null_is_default")]
     pub labels: BTreeMap<String, String>,

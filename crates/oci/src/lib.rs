@@ -12,6 +12,7 @@
 //! | [`package`] | from a reference to `package.yaml`, whatever the source |
 //! | [`image`] | manifests, indexes, descriptors |
 //! | [`layer`] | one layer, searched as it streams by |
+//! | `rootfs` | the layers of an image, unpacked into a folder; on Linux |
 //! | [`testing`] | a registry in the process of a test |
 //!
 //! Nothing here reads flags or the environment, prints, or trusts what it reads: digests and lengths are verified,
@@ -29,6 +30,8 @@ pub mod layout;
 pub mod mounts;
 pub mod package;
 pub mod remote;
+#[cfg(target_os = "linux")]
+pub mod rootfs;
 pub mod signature;
 mod source;
 pub mod tarball;

@@ -14,6 +14,8 @@ use transom_packages::{Credentials, Fetched, Reference, RegistryError, RegistryE
 
 /// The most layers that are searched for a package.
 const LAYERS_MAX: usize = 1000;
+/// The architecture whose image is read for `package.yaml`, which does not depend on the platform.
+pub(crate) const PACKAGE_ARCHITECTURE: &str = "amd64";
 /// How often a blob is read again that ended too early.
 const BLOB_ATTEMPTS: u32 = 3;
 
@@ -43,13 +45,23 @@ pub async fn image(
     reference: &Reference,
     with: &[Credentials],
 ) -> Result<(transom_packages::Digest, Manifest), RegistryError> {
+    image_for(source, reference, with, PACKAGE_ARCHITECTURE).await
+}
+
+/// The digest of a reference, and the manifest of its image for an architecture of Linux.
+pub(crate) async fn image_for(
+    source: &dyn ImageSource,
+    reference: &Reference,
+    with: &[Credentials],
+    architecture: &str,
+) -> Result<(transom_packages::Digest, Manifest), RegistryError> {
     let raw = source.manifest(reference, with).await?;
     let wrong = |problem: String| invalid(reference, format_args!("the manifest {} {problem}", raw.digest));
     let index = match Document::parse(&raw.bytes).map_err(wrong)? {
         Document::Manifest(manifest) => return Ok((raw.digest, manifest)),
         Document::Index(index) => index,
     };
-    let chosen = choose(&index).map_err(|problem| invalid(reference, problem))?;
+    let chosen = choose(&index, architecture).map_err(|problem| invalid(reference, problem))?;
     let image = source.manifest(&reference.at(chosen.digest.clone()), with).await?;
     let wrong = |problem: &str| invalid(reference, format_args!("the manifest {} {problem}", image.digest));
     if image.bytes.len() as u64 != chosen.size {
@@ -61,15 +73,16 @@ pub async fn image(
     }
 }
 
-/// The image for linux/amd64, or the only one. What is in `package.yaml` does not depend on the platform.
-pub(crate) fn choose(index: &Index) -> Result<&Descriptor, String> {
+/// The image for an architecture of Linux, or the only one.
+pub(crate) fn choose<'i>(index: &'i Index, architecture: &str) -> Result<&'i Descriptor, String> {
     let is_index =
         |d: &&Descriptor| matches!(&*d.media_type, media_type::OCI_INDEX | media_type::DOCKER_INDEX);
     if index.manifests.iter().any(|d| is_index(&d)) {
         return Err("is an index of indexes, which is refused; push an index of images".to_owned());
     }
     let platform = |d: &Descriptor| d.platform.clone().unwrap_or_default();
-    let is_preferred = |d: &&Descriptor| platform(d).os == "linux" && platform(d).architecture == "amd64";
+    let is_preferred =
+        |d: &&Descriptor| platform(d).os == "linux" && platform(d).architecture == architecture;
     if let Some(preferred) = index.manifests.iter().find(is_preferred) {
         return Ok(preferred);
     }
@@ -83,7 +96,7 @@ pub(crate) fn choose(index: &Index) -> Result<&Descriptor, String> {
             let names = index.manifests.iter().filter(is_image).take(10);
             let names: Vec<String> =
                 names.map(|d| format!("{}/{}", platform(d).os, platform(d).architecture)).collect();
-            Err(format!("the index has no image for linux/amd64, only for {}", names.join(", ")))
+            Err(format!("the index has no image for linux/{architecture}, only for {}", names.join(", ")))
         }
     }
 }
@@ -125,15 +138,15 @@ async fn scan(place: &Place<'_>, manifest: &Manifest) -> Result<Option<Vec<u8>>,
 }
 
 /// Where the layers of a package come from.
-struct Place<'a> {
-    source: &'a dyn ImageSource,
-    reference: &'a Reference,
-    with: &'a [Credentials],
-    limits: LayerLimits,
+pub(crate) struct Place<'a> {
+    pub(crate) source: &'a dyn ImageSource,
+    pub(crate) reference: &'a Reference,
+    pub(crate) with: &'a [Credentials],
+    pub(crate) limits: LayerLimits,
 }
 
 impl Place<'_> {
-    async fn config(&self, descriptor: &Descriptor) -> Result<ImageConfig, RegistryError> {
+    pub(crate) async fn config(&self, descriptor: &Descriptor) -> Result<ImageConfig, RegistryError> {
         let mut attempt = 1;
         let bytes = loop {
             let blob = self.source.blob(self.reference, descriptor, self.with).await?;
@@ -163,53 +176,59 @@ impl Place<'_> {
         }
     }
 
-    /// Feeds a blob to a search on a thread that may block, a few pieces ahead at most.
     async fn search_once(
         &self,
-        mut blob: Blob,
+        blob: Blob,
         descriptor: &Descriptor,
         role: LayerRole,
         hidden: Hidden,
     ) -> Result<Searched, RegistryError> {
-        const PIECES_AHEAD: usize = 4;
-        let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
         let limits = self.limits;
-        let search = tokio::task::spawn_blocking(move || {
-            layer::search(Pieces { receiver, current: Bytes::new() }, role, &hidden, limits)
-        });
-        let mut failed = None;
-        loop {
-            let piece = match blob.next().await {
-                Ok(Some(piece)) => piece,
-                Ok(None) => break,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            };
-            // When the search has ended early, it says why.
-            if sender.send(piece).await.is_err() {
-                break;
-            }
-        }
-        drop(sender);
         let subject = format!("{}: layer {}", self.reference, descriptor.digest);
-        let searched =
-            search.await.map_err(|error| invalid(&subject, format_args!("cannot be read: {error}")))?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let searched = searched.map_err(|problem| invalid(&subject, problem))?;
-        if blob.is_verified() { Ok(searched) } else { Err(invalid(&subject, "was not read to its end")) }
+        feed(blob, &subject, move |pieces| layer::search(pieces, role, &hidden, limits)).await
     }
 }
 
-fn retryable(error: &RegistryError, attempt: u32) -> bool {
+/// Feeds a blob to a reader on a thread that may block, a few pieces ahead at most. The result is that of the reader if
+/// the whole blob was read and verified.
+pub(crate) async fn feed<T: Send + 'static>(
+    mut blob: Blob,
+    subject: &str,
+    read: impl FnOnce(Pieces) -> Result<T, String> + Send + 'static,
+) -> Result<T, RegistryError> {
+    const PIECES_AHEAD: usize = 4;
+    let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
+    let reading = tokio::task::spawn_blocking(move || read(Pieces { receiver, current: Bytes::new() }));
+    let mut failed = None;
+    loop {
+        let piece = match blob.next().await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        };
+        // When the reader has ended early, it says why.
+        if sender.send(piece).await.is_err() {
+            break;
+        }
+    }
+    drop(sender);
+    let result = reading.await.map_err(|error| invalid(subject, format_args!("cannot be read: {error}")))?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let result = result.map_err(|problem| invalid(subject, problem))?;
+    if blob.is_verified() { Ok(result) } else { Err(invalid(subject, "was not read to its end")) }
+}
+
+pub(crate) fn retryable(error: &RegistryError, attempt: u32) -> bool {
     error.kind == RegistryErrorKind::Unavailable && attempt < BLOB_ATTEMPTS
 }
 
 /// Pieces of a blob as a reader that blocks.
-struct Pieces {
+pub(crate) struct Pieces {
     receiver: mpsc::Receiver<Bytes>,
     current: Bytes,
 }

@@ -1,8 +1,13 @@
 //! The address of a function that a server runs, and how to connect to it.
 
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tonic::ConnectError;
 use tonic::transport::{self, Certificate, Channel, ClientTlsConfig, Identity};
+use transom_function::async_trait;
 use transom_function::error_chain::sources;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -10,11 +15,39 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const REACH_TIMEOUT: Duration = Duration::from_secs(2);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The address of a function, as gRPC writes it: `host:port`, `dns:///host:port` or `unix:///path`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Makes connections to a function that no address leads to.
+#[async_trait]
+pub trait Dial: Send + Sync + 'static {
+    /// A new connection.
+    async fn dial(&self) -> io::Result<TcpStream>;
+}
+
+/// The address of a function, as gRPC writes it: `host:port`, `dns:///host:port` or `unix:///path`. Or what makes
+/// connections to it, and what that is called.
+#[derive(Clone)]
 pub struct Endpoint {
     address: String,
     tls: Option<Tls>,
+    dial: Option<Arc<dyn Dial>>,
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        let same_dial = match (&self.dial, &other.dial) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        self.address == other.address && self.tls == other.tls && same_dial
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("address", &self.address)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Certificates for mutual TLS, in PEM.
@@ -88,12 +121,17 @@ pub(crate) fn connection_causes(error: &(dyn std::error::Error + 'static)) -> St
 impl Endpoint {
     /// An endpoint without TLS, as of functions that are served with `--insecure`.
     pub fn plaintext(address: impl Into<String>) -> Self {
-        Self { address: address.into(), tls: None }
+        Self { address: address.into(), tls: None, dial: None }
     }
 
     /// An endpoint with mutual TLS. The server's certificate must be for the host in the address.
     pub fn mutual_tls(address: impl Into<String>, tls: Tls) -> Self {
-        Self { address: address.into(), tls: Some(tls) }
+        Self { address: address.into(), tls: Some(tls), dial: None }
+    }
+
+    /// An endpoint without TLS whose connections are made by `dial`. The name takes the place of an address in messages.
+    pub fn dialled(name: impl Into<String>, dial: Arc<dyn Dial>) -> Self {
+        Self { address: name.into(), tls: None, dial: Some(dial) }
     }
 
     /// The address, as it was given.
@@ -103,13 +141,23 @@ impl Endpoint {
 
     /// A channel that connects when it is first used, and again whenever it has to.
     pub(crate) fn channel(&self) -> Result<Channel, EndpointError> {
-        Ok(self.transport()?.connect_lazy())
+        let transport = self.transport()?;
+        Ok(match &self.dial {
+            Some(dial) => transport.connect_with_connector_lazy(connector(dial.clone())),
+            None => transport.connect_lazy(),
+        })
     }
 
     /// Checks that something listens there, with the certificates that are expected.
     pub(crate) async fn reach(&self) -> Result<(), UnreachableError> {
         let (transport, address) = (self.transport()?, self.address.clone());
-        match tokio::time::timeout(REACH_TIMEOUT, transport.connect()).await {
+        let connect = async {
+            match &self.dial {
+                Some(dial) => transport.connect_with_connector(connector(dial.clone())).await,
+                None => transport.connect().await,
+            }
+        };
+        match tokio::time::timeout(REACH_TIMEOUT, connect).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(source)) => Err(UnreachableError::Connect { address, source }),
             Err(_) => Err(UnreachableError::Timeout { address, after: REACH_TIMEOUT }),
@@ -122,6 +170,8 @@ impl Endpoint {
             .iter()
             .find_map(|scheme| self.address.strip_prefix(scheme))
             .unwrap_or(&self.address);
+        // With connections that are made elsewhere, the address is what the function is told that it was called by.
+        let target = if self.dial.is_some() { "localhost:9443" } else { target };
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let url = match target {
             url if url.starts_with("unix:") || url.starts_with("http://") || url.starts_with("https://") => {
@@ -148,6 +198,23 @@ impl Endpoint {
         }
         Ok(endpoint)
     }
+}
+
+/// Connections as the transport takes them. The address that it asks for does not matter.
+fn connector(
+    dial: Arc<dyn Dial>,
+) -> impl tower::Service<
+    http::Uri,
+    Response = TokioIo<TcpStream>,
+    Error = io::Error,
+    Future = impl Future<Output = io::Result<TokioIo<TcpStream>>> + Send,
+> + Send
++ Sync
++ 'static {
+    tower::service_fn(move |_: http::Uri| {
+        let dial = dial.clone();
+        async move { dial.dial().await.map(TokioIo::new) }
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use crate::revision::{RevisionId, RevisionSpec};
 use crate::router::{Callable, Router};
-use crate::runtime::{FunctionRuntime, RuntimeState};
+use crate::runtime::{Changed, FunctionRuntime, RuntimeState};
 use crate::source::{Resolver, Source};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,9 +95,11 @@ impl Installer {
         self.router.explain(function, reason);
     }
 
-    /// Has `changed` called with the revision that became reachable or unreachable, as calls find out.
+    /// Has `changed` called with the revision that became reachable or unreachable, as calls or the runtime find out.
     pub fn on_change(&self, changed: impl Fn(&RevisionId) + Send + Sync + 'static) {
-        self.router.on_change(Arc::new(changed));
+        let changed: Changed = Arc::new(changed);
+        self.router.on_change(changed.clone());
+        self.runtime.on_change(changed);
     }
 
     /// Has `rerouted` called with a function after its calls may have begun to be routed in another way.

@@ -19,6 +19,7 @@
 mod account;
 mod cached;
 mod endpoint;
+mod health;
 mod installer;
 mod instance;
 mod remote;
@@ -30,13 +31,15 @@ mod source;
 
 pub use account::Account;
 pub use cached::{CacheOptions, Cached};
-pub use endpoint::{Endpoint, EndpointError, Tls, UnreachableError};
+pub use endpoint::{Dial, Endpoint, EndpointError, Tls, UnreachableError};
 pub use installer::Installer;
 pub use instance::{InProcess, Instance};
 pub use remote::Remote;
-pub use revision::{RevisionId, RevisionSpec};
+pub use revision::{PackageImage, RevisionId, RevisionSpec};
 pub use router::{Callable, Options, Router};
-pub use runtime::{FindBuiltin, FindVersion, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState};
+pub use runtime::{
+    Changed, FindBuiltin, FindVersion, FunctionRuntime, LocalRuntime, Problem, Reason, RuntimeState,
+};
 pub use source::{
     DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, RUNTIME_ANNOTATION,
     Resolver, SOURCE_ANNOTATIONS, Source,

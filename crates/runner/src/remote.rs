@@ -1,6 +1,7 @@
 //! Functions that are called over gRPC.
 
 use crate::endpoint::{Endpoint, EndpointError, connection_causes};
+use crate::health::Health;
 use crate::instance::Instance;
 use crate::router::Options;
 use crate::runtime::{Problem, Reason};
@@ -17,6 +18,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 pub struct Remote {
     endpoint: Endpoint,
     client: FunctionClient,
+    health: Health,
     wait_for_start: Duration,
     /// Whether the last call or the last probe reached the function.
     reachable: AtomicBool,
@@ -25,10 +27,12 @@ pub struct Remote {
 impl Remote {
     /// A function at an endpoint. Connects when it is first called or probed.
     pub fn new(endpoint: Endpoint, options: &Options) -> Result<Self, EndpointError> {
-        let client = FunctionClient::new(endpoint.channel()?).with_max_message_size(options.max_message_size);
+        let channel = endpoint.channel()?;
+        let client = FunctionClient::new(channel.clone()).with_max_message_size(options.max_message_size);
         Ok(Self {
             endpoint,
             client,
+            health: Health::new(channel),
             wait_for_start: options.wait_for_start,
             reachable: AtomicBool::new(true),
         })
@@ -52,9 +56,13 @@ impl Instance for Remote {
     }
 
     async fn probe(&self) -> Result<(), Problem> {
-        let reached = self.endpoint.reach().await;
+        let unreachable = |error| Problem::new(Reason::Unreachable, connection_causes(&error));
+        let reached = match self.endpoint.reach().await.map_err(unreachable) {
+            Ok(()) => self.health.check(self.endpoint.address()).await,
+            unreachable => unreachable,
+        };
         self.reachable.store(reached.is_ok(), Ordering::Relaxed);
-        reached.map_err(|error| Problem::new(Reason::Unreachable, connection_causes(&error)))
+        reached
     }
 
     fn target(&self) -> &str {

@@ -3,7 +3,9 @@
 use crate::source::{Resolver, Source};
 use std::fmt;
 use transom_xapi::Function;
+use transom_xapi::constants::annotation;
 use transom_xapi::function::{FunctionRevision, RevisionTraits};
+use transom_xapi::package::Installation;
 
 /// The identity of a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +39,17 @@ impl fmt::Display for RevisionId {
     }
 }
 
+/// The image that a package is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PackageImage {
+    /// Where it is pulled from: a reference, after ImageConfigs rewrote it.
+    pub reference: String,
+    /// Its digest, if that is known.
+    pub digest: Option<String>,
+    /// The names of the Secrets that it may be pulled with.
+    pub pull_secrets: Vec<String>,
+}
+
 /// A revision, and everything a runtime needs to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisionSpec {
@@ -50,6 +63,8 @@ pub struct RevisionSpec {
     pub source: Source,
     /// What steps choose it by.
     pub traits: RevisionTraits,
+    /// The image of its package. Only a runtime of packages needs it.
+    pub image: PackageImage,
 }
 
 impl RevisionSpec {
@@ -61,6 +76,14 @@ impl RevisionSpec {
             package: revision.spec.image.clone(),
             source: resolver.resolve_revision(revision),
             traits: RevisionTraits::of(revision),
+            image: PackageImage {
+                reference: match &*revision.status.resolved_image {
+                    "" => revision.spec.image.clone(),
+                    resolved => resolved.to_owned(),
+                },
+                digest: revision.metadata.annotation(annotation::IMAGE_DIGEST).map(str::to_owned),
+                pull_secrets: names(&revision.spec.installation),
+            },
         }
     }
 
@@ -72,6 +95,16 @@ impl RevisionSpec {
             package: function.spec.package.clone(),
             source: resolver.resolve(function),
             traits: RevisionTraits::of_function(function),
+            image: PackageImage {
+                reference: function.spec.package.clone(),
+                digest: None,
+                pull_secrets: names(&function.spec.installation),
+            },
         }
     }
+}
+
+/// The Secrets that an image is pulled with.
+fn names(installation: &Installation) -> Vec<String> {
+    installation.package_pull_secrets.iter().map(|secret| secret.name.clone()).collect()
 }

@@ -24,7 +24,14 @@ pub trait FunctionRuntime: Send + Sync + 'static {
 
     /// Stops a revision and frees what it holds. Calls under way may finish. Unknown revisions are ignored.
     async fn release(&self, revision: &RevisionId);
+
+    /// Has `changed` called with a revision whose state has changed by itself. A runtime whose revisions change by calls
+    /// alone need not.
+    fn on_change(&self, _changed: Changed) {}
 }
+
+/// Called with a revision of a function.
+pub type Changed = Arc<dyn Fn(&RevisionId) + Send + Sync>;
 
 /// The state of a revision.
 #[derive(Clone)]
@@ -99,10 +106,22 @@ impl Problem {
 pub enum Reason {
     /// Nothing answers at the endpoint, or not with the expected certificate.
     Unreachable,
+    /// The function says that it is not ready.
+    NotServing,
     /// The endpoint's address or certificates are malformed.
     InvalidEndpoint,
     /// The function is not built in, and this runtime does not run packages.
     UnsupportedPackage,
+    /// The image of the package is being pulled.
+    Pulling,
+    /// The image of the package cannot be pulled.
+    ImageUnavailable,
+    /// The image of the package cannot be run: it is malformed, for another machine, or has no program.
+    InvalidImage,
+    /// The function's container was started and cannot be called yet.
+    Starting,
+    /// The function's container has ended, and is started again later.
+    Ended,
 }
 
 impl Reason {
@@ -110,8 +129,14 @@ impl Reason {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "Unreachable",
+            Self::NotServing => "NotServing",
             Self::InvalidEndpoint => "InvalidEndpoint",
             Self::UnsupportedPackage => "UnsupportedPackage",
+            Self::Pulling => "Pulling",
+            Self::ImageUnavailable => "ImageUnavailable",
+            Self::InvalidImage => "InvalidImage",
+            Self::Starting => "Starting",
+            Self::Ended => "Ended",
         }
     }
 }
@@ -128,6 +153,8 @@ pub struct LocalRuntime {
     versions: FindVersion,
     tls: Option<Tls>,
     options: Options,
+    /// Why functions are not run from their packages.
+    without_packages: String,
     instances: Mutex<BTreeMap<RevisionId, Kept>>,
 }
 
@@ -149,6 +176,7 @@ impl LocalRuntime {
             versions: |_| None,
             tls: None,
             options,
+            without_packages: "functions are not run from their packages here".to_owned(),
             instances: Mutex::default(),
         }
     }
@@ -164,6 +192,13 @@ impl LocalRuntime {
     #[must_use]
     pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
         self.tls = tls;
+        self
+    }
+
+    /// Says why functions are not run from their packages.
+    #[must_use]
+    pub fn without_packages(mut self, why: impl Into<String>) -> Self {
+        self.without_packages = why.into();
         self
     }
 
@@ -216,6 +251,26 @@ impl LocalRuntime {
     }
 }
 
+impl LocalRuntime {
+    fn not_built_in(&self, repository: &str) -> Problem {
+        let message = format!(
+            "{repository:?} is not built in: {}; or say where the function listens with the annotation \
+             {ENDPOINT_ANNOTATION}",
+            self.without_packages
+        );
+        Problem::new(Reason::UnsupportedPackage, message)
+    }
+
+    fn forced(&self, repository: &str) -> Problem {
+        let message = format!(
+            "{}; remove the annotation {FORCED_RUNTIME_ANNOTATION} to run {repository:?}, which is built in, or say where \
+             the function listens with the annotation {ENDPOINT_ANNOTATION}",
+            self.without_packages
+        );
+        Problem::new(Reason::UnsupportedPackage, message)
+    }
+}
+
 #[async_trait]
 impl FunctionRuntime for LocalRuntime {
     async fn ensure(&self, revision: &RevisionSpec) -> RuntimeState {
@@ -223,32 +278,16 @@ impl FunctionRuntime for LocalRuntime {
             Source::Endpoint { address, .. } => self.remote(&revision.id, address).await,
             Source::Builtin(name) => match (self.builtins)(name) {
                 Some(function) => self.in_process(&revision.id, name, function),
-                None => RuntimeState::Failed(not_built_in(name)),
+                None => RuntimeState::Failed(self.not_built_in(name)),
             },
             Source::Package { repository, .. } if (self.builtins)(repository).is_some() => {
-                RuntimeState::Failed(forced(repository))
+                RuntimeState::Failed(self.forced(repository))
             }
-            Source::Package { repository, .. } => RuntimeState::Failed(not_built_in(repository)),
+            Source::Package { repository, .. } => RuntimeState::Failed(self.not_built_in(repository)),
         }
     }
 
     async fn release(&self, revision: &RevisionId) {
         self.lock().remove(revision);
     }
-}
-
-fn not_built_in(repository: &str) -> Problem {
-    let message = format!(
-        "{repository:?} is not built in, and packages cannot be run yet; say where the function listens with the \
-         annotation {ENDPOINT_ANNOTATION}"
-    );
-    Problem::new(Reason::UnsupportedPackage, message)
-}
-
-fn forced(repository: &str) -> Problem {
-    let message = format!(
-        "packages cannot be run yet; remove the annotation {FORCED_RUNTIME_ANNOTATION} to run {repository:?}, which is built \
-         in, or say where the function listens with the annotation {ENDPOINT_ANNOTATION}"
-    );
-    Problem::new(Reason::UnsupportedPackage, message)
 }

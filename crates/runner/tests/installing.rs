@@ -186,8 +186,8 @@ async fn what_cannot_be_run_says_why_and_leaves_what_runs() {
         (
             function("example.org/other:v1", None),
             Reason::UnsupportedPackage,
-            "\"other\" is not built in, and packages cannot be run yet; say where the function listens with the \
-             annotation transom.io/endpoint",
+            "\"other\" is not built in: functions are not run from their packages here; or say where the function \
+             listens with the annotation transom.io/endpoint",
         ),
         (
             function("example.org/other:v1", Some("nowhere")),

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 mod cli;
+mod containers;
 mod db;
 mod failure;
 mod former;
@@ -19,6 +20,11 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before anything starts a thread.
+    #[cfg(target_os = "linux")]
+    if let Some(code) = transom_container::shim::run(&std::env::args_os().collect::<Vec<_>>()) {
+        return code;
+    }
     let cli = match cli::read(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(code) => return code,

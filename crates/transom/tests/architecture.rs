@@ -54,6 +54,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-engine", &["transom-metrics", "transom-object"]),
     ("transom-packages", &["transom-go", "transom-object", "transom-xapi"]),
     ("transom-oci", &["transom-go", "transom-packages"]),
+    ("transom-container", &[]),
     (
         "transom-controllers",
         &[
@@ -82,6 +83,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transom-apiserver",
             "transom-builtins",
             "transom-compose",
+            "transom-container",
             "transom-controllers",
             "transom-engine",
             "transom-function",

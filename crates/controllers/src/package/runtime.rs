@@ -18,7 +18,9 @@ use transom_engine::{ErrorContext, Next, Result, RunLog};
 use transom_object::meta;
 use transom_packages::names::revision_name;
 use transom_packages::{Digest, PackageKind};
-use transom_runner::{Installer, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source};
+use transom_runner::{
+    Installer, PackageImage, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source,
+};
 use transom_xapi::constants::condition;
 use transom_xapi::function::{Function, FunctionRevision, RevisionTraits};
 use transom_xapi::package::ACTIVE;
@@ -88,7 +90,12 @@ impl Revisions {
             return Next::Wait;
         }
         // Probed when it is installed and when calls become able or unable to reach it, never at intervals.
-        let state = self.shared.functions.install(&self.shared.functions.revision(revision)).await;
+        let mut spec = self.shared.functions.revision(revision);
+        if let Ok(plan) = self.shared.plan_image(&revision.spec.image) {
+            spec.image.reference = plan.resolved.to_string();
+            spec.image.pull_secrets.extend(plan.pull_secret);
+        }
+        let state = self.shared.functions.install(&spec).await;
         let instance = state.instance();
         set_status(object, "endpoint", instance.map_or(Value::Null, |instance| instance.target().into()));
         let health = match (state.problem(), instance) {
@@ -241,6 +248,7 @@ impl Callable {
         let (source, package) = (installer.source(function), function.spec.package.clone());
         let revision = revision_name(name, &unpulled_digest(&source, &package)?);
         let id = RevisionId { function: name.to_owned(), revision };
-        Some(RevisionSpec { id, number: 0, package, source, traits: RevisionTraits::of_function(function) })
+        let traits = RevisionTraits::of_function(function);
+        Some(RevisionSpec { id, number: 0, package, source, traits, image: PackageImage::default() })
     }
 }

@@ -29,8 +29,8 @@ use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctio
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_packages::names::revision_name;
 use transom_runner::{
-    FunctionRuntime, Installer, LocalRuntime, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
-    Source,
+    FunctionRuntime, Installer, LocalRuntime, PackageImage, Resolver, RevisionId, RevisionSpec, Router,
+    RuntimeState, Source,
 };
 use transom_store::Store;
 use transom_testkit::embedded;
@@ -344,6 +344,7 @@ impl Plane {
             package: package.clone(),
             source: Source::Package { reference: package.clone(), repository: name.to_owned() },
             traits: Default::default(),
+            image: PackageImage::default(),
         };
         assert!(self.functions.installer.install(&revision).await.is_ready());
         self.apply(&crate::life::packages::install_function(name, &package)).await;

@@ -107,6 +107,24 @@ pub fn search<R: Read + Send + 'static>(
     Ok(found)
 }
 
+/// Has every entry of a layer handled, in order. Blocks. Reads to the end in any case, so that the digest of the compressed
+/// bytes can be verified.
+#[cfg(target_os = "linux")]
+pub(crate) fn each_entry<R: Read + Send + 'static>(
+    layer: R,
+    limits: LayerLimits,
+    mut handle: impl FnMut(&Entry, &mut dyn Read) -> Result<(), String>,
+) -> Result<(), String> {
+    let (layer, rest) = shared(layer);
+    let content = decompress::decompress(layer, limits).map_err(|error| error.to_string())?;
+    let mut archive = TarReader::new(content);
+    while let Some(entry) = archive.next().map_err(|error| error.to_string())? {
+        handle(&entry, &mut archive)?;
+    }
+    drop(archive);
+    drain(rest).map_err(|error| error.to_string())
+}
+
 fn examine(
     entry: &Entry,
     role: LayerRole,
@@ -133,7 +151,9 @@ fn examine(
     }
     match entry.kind {
         EntryKind::File => {}
-        EntryKind::Link => return Err(format!("{normal} is a link; it must be a file")),
+        EntryKind::HardLink | EntryKind::SymbolicLink => {
+            return Err(format!("{normal} is a link; it must be a file"));
+        }
         _ => return Err(format!("{normal} is a device or a special file; it must be a plain file")),
     }
     if entry.size > limits.package_bytes {
@@ -156,12 +176,13 @@ fn whiteout(path: &str, name: &str) -> Option<String> {
     }
 }
 
-fn normal(path: &str) -> String {
+/// A path without empty parts and dots.
+pub(crate) fn normal(path: &str) -> String {
     path.split('/').filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
 }
 
 /// At most 200 characters of a path, for messages.
-fn shown(path: &str) -> String {
+pub(crate) fn shown(path: &str) -> String {
     path.chars().take(200).collect()
 }
 

@@ -17,8 +17,10 @@ pub(crate) enum EntryKind {
     File,
     /// A folder.
     Folder,
-    /// A hard or symbolic link.
-    Link,
+    /// Another name of a file in the archive.
+    HardLink,
+    /// A symbolic link.
+    SymbolicLink,
     /// A device or a named pipe.
     Device,
     /// Something that holds no plain content, such as a sparse file.
@@ -31,6 +33,8 @@ pub(crate) struct Entry {
     /// The name, as it is in the archive.
     pub(crate) path: String,
     pub(crate) kind: EntryKind,
+    /// The permissions.
+    pub(crate) mode: u32,
     /// The length of the content in bytes.
     pub(crate) size: u64,
     /// Where a link leads.
@@ -86,7 +90,8 @@ impl<R: Read> TarReader<R> {
         let mut kind = match flag {
             0 if path.ends_with('/') => EntryKind::Folder,
             0 | b'0' | b'7' => EntryKind::File,
-            b'1' | b'2' => EntryKind::Link,
+            b'1' => EntryKind::HardLink,
+            b'2' => EntryKind::SymbolicLink,
             b'3' | b'4' | b'6' => EntryKind::Device,
             b'5' => EntryKind::Folder,
             _ => EntryKind::Other,
@@ -101,7 +106,8 @@ impl<R: Read> TarReader<R> {
         let size = if has_content { extensions.size.unwrap_or(size) } else { 0 };
         self.content(size);
         let link = extensions.link.unwrap_or_else(|| text(&block[157..257]));
-        Ok(Entry { path, kind, size, link, offset: self.position })
+        let mode = number(&block[100..108]).map_or(0, |mode| u32::try_from(mode & 0o7777).unwrap_or(0));
+        Ok(Entry { path, kind, mode, size, link, offset: self.position })
     }
 
     /// The next header, or nothing at the end: a block of zeros, or the end of the data.

@@ -81,7 +81,7 @@ impl Tarball {
             let name = clean(&entry.path);
             match entry.kind {
                 EntryKind::File => drop(tarball.files.insert(name, (entry.offset, entry.size))),
-                EntryKind::Link => drop(tarball.links.insert(name, entry.link)),
+                EntryKind::HardLink | EntryKind::SymbolicLink => drop(tarball.links.insert(name, entry.link)),
                 _ => {}
             }
             if tarball.files.len() + tarball.links.len() > ENTRIES_MAX {

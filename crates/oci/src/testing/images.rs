@@ -6,11 +6,16 @@ use transom_packages::Digest;
 
 /// A tar archive of entries: name, type flag, content.
 pub fn tar(entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
+    tar_of_mode(0o644, entries)
+}
+
+/// The same with other permissions.
+pub fn tar_of_mode(mode: u32, entries: &[(&str, u8, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, flag, content) in entries {
         let mut header = [0; 512];
         header[..name.len()].copy_from_slice(name.as_bytes());
-        header[100..108].copy_from_slice(b"0000644\0");
+        header[100..108].copy_from_slice(format!("{mode:07o}\0").as_bytes());
         header[124..136].copy_from_slice(format!("{:011o}\0", content.len()).as_bytes());
         header[156] = *flag;
         header[257..265].copy_from_slice(b"ustar\x0000");

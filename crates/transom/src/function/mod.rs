@@ -1,5 +1,7 @@
-//! `transom function`: lists the built-in functions, and serves them to other control planes.
+//! `transom function`: lists the built-in functions, serves them to other control planes, and prints the logs of functions
+//! that run from their packages.
 
+use crate::containers::logs::{self, Logs};
 use crate::failure::Failure;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
@@ -9,12 +11,13 @@ use transom_function::serve;
 use transom_object::error_chain::chain;
 use transom_object::suggest;
 
-/// Work with the built-in functions.
+/// Work with functions.
 #[derive(Subcommand)]
 #[command(after_help = "\
 Examples:
   transom function list
-  transom function serve function-auto-ready --insecure")]
+  transom function serve function-auto-ready --insecure
+  transom function logs function-status -f")]
 pub(crate) enum Function {
     /// List the built-in functions
     #[command(after_help = "\
@@ -22,6 +25,7 @@ Examples:
   transom function list")]
     List,
     Serve(ServeFunction),
+    Logs(Logs),
 }
 
 /// Serve a built-in function over gRPC, as its own image would
@@ -60,6 +64,7 @@ pub(crate) fn run(command: Function) -> Result<ExitCode, Failure> {
             crate::cli::print(names.as_bytes())
         }
         Function::Serve(options) => serve_built_in(&options),
+        Function::Logs(options) => logs::run(&options),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::listen::Listen;
 use crate::cli::duration;
+use crate::containers::ContainerArgs;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -116,6 +117,9 @@ pub(crate) struct ControllerArgs {
     /// The most memory that cached responses may take, in MiB
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     pub(crate) xfn_cache_max_size: usize,
+
+    #[command(flatten)]
+    pub(crate) containers: ContainerArgs,
 
     /// How long a registry may take to begin a response, and to pause within one. For tests
     #[arg(long, hide = true, value_parser = duration, value_name = "DURATION")]

@@ -1,6 +1,7 @@
 //! The directories of a plane, and their removal when it does not start.
 
 use super::args::DataArgs;
+use crate::containers::logs::CONTAINERS;
 use crate::failure::Failure;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
@@ -54,6 +55,11 @@ impl DataLocation {
     /// The trust root of Sigstore, if there is a copy.
     pub(super) fn trust_root_file(&self) -> PathBuf {
         self.data_dir.join("sigstore").join("trusted_root.json")
+    }
+
+    /// Images, containers and logs of functions that run from their packages.
+    pub(super) fn containers_dir(&self) -> PathBuf {
+        self.data_dir.join(CONTAINERS)
     }
 
     /// Functions read templates from files below this directory only.

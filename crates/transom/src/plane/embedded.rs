@@ -55,12 +55,11 @@ impl EmbeddedPlane {
                 let packages = packages::open(options.packages, args, location).await?;
                 let registry = packages.sources.registry.clone();
                 let wanted = InitialContent::of(options.packages, &packages.given).await?;
-                let templates = location.templates_dir();
                 let starting = ControllerManager::start(
                     api.client(),
                     args,
-                    &templates,
-                    packages.sources,
+                    location,
+                    packages,
                     &links,
                     options.announce.clone(),
                     working,
@@ -90,7 +89,9 @@ impl EmbeddedPlane {
         if let Some(initial) = &self.initial {
             initial.abort();
         }
-        drop(self.controllers);
+        if let Some(controllers) = self.controllers {
+            controllers.stop().await;
+        }
         self.server.stop();
         self.listening.stop().await;
         let _ = self.upkeep.await;

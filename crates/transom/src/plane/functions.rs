@@ -1,4 +1,4 @@
-//! The functions of the embedded plane: built in, or at endpoints.
+//! The functions of the embedded plane: built in, at endpoints, or from their packages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use transom_runner::{
 };
 use transom_xapi::Function;
 
+use super::args::ControllerArgs;
+use crate::containers::{FunctionRuntimes, Place};
 use crate::failure::Failure;
 
 /// Where the packages of the built-in functions are published. Nothing is downloaded: only the name is used.
@@ -28,6 +30,7 @@ pub(super) struct Functions {
     router: Arc<Router>,
     installer: Installer,
     cache: Option<Arc<Cached>>,
+    runtimes: Arc<FunctionRuntimes>,
 }
 
 /// How the plane's built-in functions are made. Authors of Compositions must not read the files of the host, so
@@ -37,17 +40,16 @@ fn settings(templates: &Path) -> Settings {
 }
 
 impl Functions {
-    /// With a directory of certificates, functions at endpoints are called with mutual TLS, otherwise in plain text. A call
-    /// may take as long as `deadline`, if there is one.
+    /// With a directory of certificates, functions at endpoints are called with mutual TLS, otherwise in plain text.
     pub(super) fn new(
         templates: &Path,
-        certificates: Option<&Path>,
-        deadline: Option<Duration>,
+        args: &ControllerArgs,
+        place: Place,
         account: Account,
     ) -> Result<Self, Failure> {
-        let tls = certificates.map(read_certificates).transpose()?;
+        let tls = args.tls_client_certs_dir.as_deref().map(read_certificates).transpose()?;
         let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
-        let options = Options { deadline, ..Options::default() };
+        let options = Options { deadline: args.function_call_timeout, ..Options::default() };
         let router = Router::new(options).counting(account).offering(packages);
         for (name, function) in [
             (resources_mode::FUNCTION, transom_builtins::templates()),
@@ -61,8 +63,9 @@ impl Functions {
             .with_versions(transom_builtins::upstream_version)
             .with_tls(tls);
         let resolver = Resolver::new(transom_builtins::names());
-        let installer = Installer::new(resolver, Arc::new(runtime), router.clone());
-        Ok(Self { router, installer, cache: None })
+        let runtimes = FunctionRuntimes::new(&args.containers, place, runtime, router.options());
+        let installer = Installer::new(resolver, runtimes.runtime(), router.clone());
+        Ok(Self { router, installer, cache: None, runtimes: Arc::new(runtimes) })
     }
 
     /// Returns responses again within their TTL.
@@ -73,6 +76,11 @@ impl Functions {
 
     pub(super) fn cache(&self) -> Option<Arc<Cached>> {
         self.cache.clone()
+    }
+
+    /// What runs the functions, to be stopped with the plane.
+    pub(super) fn runtimes(&self) -> Arc<FunctionRuntimes> {
+        self.runtimes.clone()
     }
 
     pub(super) fn installer(&self) -> Installer {

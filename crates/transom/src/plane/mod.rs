@@ -122,13 +122,12 @@ mod tests {
         let api = ApiServer::start(store.clone(), &location, &links, true).await.unwrap();
         let (_, is_ready) = links.controllers_ready();
         assert!(!is_ready(), "no controllers have started");
-        let (templates, runtime) = (location.templates_dir(), Handle::current());
+        let runtime = Handle::current();
         let packages = packages::open(&PackageArgs::default(), &flags.controllers, &location).await.unwrap();
-        let packages = packages.sources;
         let starting = ControllerManager::start(
             api.client(),
             &flags.controllers,
-            &templates,
+            &location,
             packages,
             &links,
             Arc::new(|_| {}),

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use std::path::Path;
 use std::sync::Arc;
 use transom_controllers::PackageSources;
+use transom_oci::ImageSource;
 use transom_oci::cache::{Cache, Cached};
 use transom_oci::credentials::from_secret;
 use transom_oci::layer::LayerLimits;
@@ -23,6 +24,8 @@ const CA_BUNDLE_VARIABLE: &str = "CA_BUNDLE_PATH";
 /// What the flags say about packages.
 pub(crate) struct Packages {
     pub(super) sources: PackageSources,
+    /// Where images of packages are read from.
+    pub(super) images: Arc<dyn ImageSource>,
     /// What is to be installed from: the folders and files of `--packages`.
     pub(super) given: Vec<Arc<LocalRegistry>>,
 }
@@ -53,7 +56,8 @@ pub(crate) async fn open(
         mounts =
             mounts.over(Arc::new(RemoteRegistry::new(options).map_err(|e| Failure::new(e.to_string()))?));
     }
-    Ok(Packages { sources: sources(Arc::new(mounts), controllers, location).await?, given })
+    let mounts = Arc::new(mounts);
+    Ok(Packages { sources: sources(mounts.clone(), controllers, location).await?, images: mounts, given })
 }
 
 async fn sources(

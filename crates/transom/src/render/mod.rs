@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use classic::{Classic, Pool};
 use inputs::Inputs;
 use manifests::Manifest;
-use runtime::Runtime;
+use runtime::{Runtime, Runtimes};
 use serde_json::Value;
 use std::process::ExitCode;
 use transom_compose::{Decision, offline};
@@ -46,10 +46,17 @@ pub(crate) fn run(options: Render) -> Result<ExitCode, Failure> {
 }
 
 async fn render_all(options: &Render, inputs: &Inputs) -> Result<Vec<Value>, Failure> {
+    let runtimes = Runtimes::new(options, inputs.functions.as_deref().unwrap_or_default())?;
+    let rendered = render_with(options, inputs, &runtimes).await;
+    runtimes.stop().await;
+    rendered
+}
+
+async fn render_with(options: &Render, inputs: &Inputs, runtimes: &Runtimes) -> Result<Vec<Value>, Failure> {
     let mut documents = Vec::new();
     let mut seen: Vec<&Manifest> = Vec::new();
     for xr in &inputs.composites {
-        let job = Job::new(options, inputs, xr).await?;
+        let job = Job::new(options, inputs, xr, runtimes).await?;
         // Once for each Composition, however many composite resources it composes.
         if !seen.iter().any(|manifest| std::ptr::eq(*manifest, job.manifest)) {
             job.warn();
@@ -71,11 +78,15 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    async fn new(options: &'a Render, inputs: &'a Inputs, xr: &'a Manifest) -> Result<Self, Failure> {
+    async fn new(
+        options: &'a Render,
+        inputs: &'a Inputs,
+        xr: &'a Manifest,
+        runtimes: &Runtimes,
+    ) -> Result<Self, Failure> {
         let (manifest, composition) = inputs.composition_for(xr)?;
         let functions = inputs.functions.as_deref();
-        let genuine = options.classic_output;
-        let runtime = runtime::resolve(manifest, composition, functions, options.timeout, genuine).await?;
+        let runtime = runtime::resolve(manifest, composition, functions, runtimes).await?;
         let choosing = runtime::choosing_steps(composition);
         if !choosing.is_empty() {
             let title = manifest.title();

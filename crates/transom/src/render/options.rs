@@ -2,6 +2,7 @@
 
 use super::runtime::pair;
 use crate::cli::duration;
+use crate::containers::ContainerArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +16,8 @@ Examples:
   transom render xr.yaml composition.yaml -o observed.yaml       as if these resources existed already
   transom render xr.yaml composition.yaml -e environment.yaml    with resources that functions may require
 
-Functions whose package is built in run in this process. To use another one, run it with --insecure and annotate its
-Function with render.crossplane.io/runtime: Development.")]
+Functions whose package is built in run in this process, all others from their packages, in containers on this machine. To
+call one that is running already, with --insecure, annotate its Function with render.crossplane.io/runtime: Development.")]
 pub(crate) struct Render {
     /// The composite resources: a file, a directory of YAML files, or - for stdin
     #[arg(value_name = "XR")]
@@ -86,6 +87,13 @@ pub(crate) struct Render {
     #[arg(long)]
     pub(crate) classic_output: bool,
 
+    /// Directory for the images of functions that run from their packages [default: $XDG_CACHE_HOME/transom or ~/.cache/transom]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) containers: ContainerArgs,
+
     #[command(flatten)]
     pub(crate) ignored: Ignored,
 }
@@ -93,8 +101,6 @@ pub(crate) struct Render {
 /// Flags for how Crossplane downloads and runs functions and itself. They have no effect here.
 #[derive(Args)]
 pub(crate) struct Ignored {
-    #[arg(long, hide = true)]
-    cache_dir: Option<PathBuf>,
     #[arg(long, hide = true)]
     max_concurrency: Option<u32>,
     #[arg(short = 'f', long, hide = true)]

@@ -1,11 +1,16 @@
 //! Where the functions of a pipeline run.
 //!
 //! Functions are resolved and run by the same resolver and runtime as in a control plane (`transom_runner`): one whose
-//! package is that of a built-in runs in this process, one that is already running is called at its address. Here their
-//! problems become errors that point at the files.
+//! package is that of a built-in runs in this process, one that is already running is called at its address, all others
+//! are run from their packages, in containers on this machine, until all is rendered. Here their problems become errors that
+//! point at the files.
 
 use super::manifests::{self, Manifest};
+use super::options::Render;
+use crate::containers::{DockerCredentials, FunctionRuntimes, Place};
 use crate::failure::Failure;
+use crate::xpkg::origin;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +28,9 @@ use transom_xapi::{Composition, PipelineStep};
 
 /// How long a call waits for a function in development to start.
 const WAIT_FOR_START: Duration = Duration::from_secs(3);
+
+/// How often it is looked whether a function that runs from its package can be called.
+const START_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reads Functions, and sets annotations on all of them.
 pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<Manifest>, Failure> {
@@ -42,6 +50,46 @@ pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<
     Ok(functions)
 }
 
+/// What runs the functions of all compositions that are rendered, each once.
+pub(crate) struct Runtimes {
+    runtimes: FunctionRuntimes,
+    options: Options,
+}
+
+impl Runtimes {
+    /// With `--classic-output`, built-ins answer letter by letter as the originals.
+    pub(crate) fn new(render: &Render, functions: &[Manifest]) -> Result<Self, Failure> {
+        let wait_for_start = WAIT_FOR_START.min(render.timeout / 2);
+        let options = Options { wait_for_start, ..Options::default() };
+        let explain_refusals = !render.classic_output;
+        let builtins = Builtins::new(&Settings { explain_refusals, ..Settings::default() });
+        let local = LocalRuntime::new(move |name| builtins.find(name), options);
+        // Without packages neither a registry nor a directory is needed.
+        let resolver = Resolver::new(transom_builtins::names());
+        let is_package = |manifest: &Manifest| {
+            let function = Function::deserialize(&manifest.object);
+            function.is_ok_and(|function| matches!(resolver.resolve(&function), Source::Package { .. }))
+        };
+        if !functions.iter().any(is_package) {
+            return Ok(Self { runtimes: FunctionRuntimes::local(local), options });
+        }
+        let (registry, config) = origin::remote_for_images()?;
+        let place = Place {
+            dir: origin::containers_folder(render.cache_dir.as_deref())?,
+            images: Arc::new(registry),
+            credentials: Arc::new(DockerCredentials(config)),
+            // Nothing is under way when all is rendered.
+            grace: Duration::ZERO,
+        };
+        Ok(Self { runtimes: FunctionRuntimes::new(&render.containers, place, local, options), options })
+    }
+
+    /// Stops the functions that were run from their packages.
+    pub(crate) async fn stop(&self) {
+        self.runtimes.stop().await;
+    }
+}
+
 /// The functions that a composition calls.
 pub(crate) struct Runtime {
     pub(crate) functions: Arc<Router>,
@@ -51,16 +99,14 @@ pub(crate) struct Runtime {
     built_in: BTreeMap<String, String>,
 }
 
-/// Makes every function that a composition calls callable, as a control plane does. With `genuine`, built-ins answer letter
-/// by letter as the originals.
+/// Makes every function that a composition calls callable, as a control plane does.
 pub(crate) async fn resolve(
     composition: &Manifest,
     spec: &Composition,
     functions: Option<&[Manifest]>,
-    timeout: Duration,
-    genuine: bool,
+    runtimes: &Runtimes,
 ) -> Result<Runtime, Failure> {
-    let mut runtime = Runtime::new(timeout, genuine);
+    let mut runtime = Runtime::new(runtimes);
     if spec.spec.is_resources_mode() {
         runtime.functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
     }
@@ -114,13 +160,10 @@ fn names() -> String {
 }
 
 impl Runtime {
-    fn new(timeout: Duration, genuine: bool) -> Self {
-        let wait_for_start = WAIT_FOR_START.min(timeout / 2);
-        let functions = Arc::new(Router::new(Options { wait_for_start, ..Options::default() }));
-        let builtins = Builtins::new(&Settings { explain_refusals: !genuine, ..Settings::default() });
-        let runtime = LocalRuntime::new(move |name| builtins.find(name), functions.options());
+    fn new(runtimes: &Runtimes) -> Self {
+        let functions = Arc::new(Router::new(runtimes.options));
         let resolver = Resolver::new(transom_builtins::names());
-        let installer = Installer::new(resolver.clone(), Arc::new(runtime), functions.clone());
+        let installer = Installer::new(resolver.clone(), runtimes.runtimes.runtime(), functions.clone());
         Self { functions, installer, resolver, built_in: BTreeMap::new() }
     }
 
@@ -129,12 +172,22 @@ impl Runtime {
         self.built_in.get(function).map(String::as_str)
     }
 
-    /// Makes a Function callable. One that cannot be reached yet counts as callable: it may just be starting, and the
-    /// call reports it otherwise.
+    /// Makes a Function callable. One at an endpoint that cannot be reached yet counts as callable: it may just be
+    /// starting, and the call reports it otherwise. One that runs from its package is waited for.
     async fn install(&mut self, function: &Function) -> Result<(), Problem> {
         let revision = RevisionSpec::sole(function, &self.resolver);
-        if let RuntimeState::Failed(problem) = self.installer.install(&revision).await {
-            return Err(problem);
+        let is_package = matches!(revision.source, Source::Package { .. });
+        loop {
+            match self.installer.install(&revision).await {
+                RuntimeState::Failed(problem) => return Err(problem),
+                RuntimeState::Pending { problem, .. } if is_package => match problem.reason {
+                    Reason::Pulling | Reason::Starting | Reason::NotServing => {
+                        tokio::time::sleep(START_INTERVAL).await;
+                    }
+                    _ => return Err(problem),
+                },
+                RuntimeState::Pending { .. } | RuntimeState::Ready(_) => break,
+            }
         }
         if let Source::Builtin(name) = revision.source {
             self.built_in.insert(function.metadata.name.clone(), name);
@@ -193,7 +246,8 @@ impl Runtime {
                 let key = keys.into_iter().find(is_set).unwrap_or(RUNTIME_ANNOTATION);
                 manifest.wrong(&annotation_pointer(key), problem.message)
             }
-            Reason::UnsupportedPackage => not_built_in(manifest, &function),
+            Reason::UnsupportedPackage => not_built_in(manifest, &function, &problem),
+            Reason::ImageUnavailable | Reason::InvalidImage => cannot_run(manifest, &function, &problem),
             _ => manifest.wrong("/spec", problem.message),
         })
     }
@@ -211,27 +265,37 @@ fn check_runtime(manifest: &Manifest) -> Result<(), Failure> {
         Some(_) if annotation(ENDPOINT_ANNOTATION).is_some() => Ok(()),
         Some(runtime) => {
             let what = format!("unknown runtime {runtime:?} for Function {:?}", meta::name(&manifest.object));
-            let remedy = "built-in functions need none, all others run as Development";
+            let remedy = "built-in functions need none; Docker runs the package, and Development calls a function that is running";
             Err(manifest.wrong(&annotation_pointer(RUNTIME_ANNOTATION), what).remedy(remedy))
         }
     }
 }
 
-fn not_built_in(manifest: &Manifest, function: &Function) -> Failure {
+/// A function whose package cannot be pulled or run. It may be a built-in whose name is misspelt.
+fn cannot_run(manifest: &Manifest, function: &Function, problem: &Problem) -> Failure {
+    let name = &function.metadata.name;
+    let what = format!("Function {name:?} is not built in, and its package cannot be run: {problem}");
+    let meant = suggest::did_you_mean(function.repository_name(), transom_builtins::names());
+    manifest.wrong("/spec/package", what).remedy(meant.unwrap_or_else(run_it_yourself))
+}
+
+fn run_it_yourself() -> String {
+    format!(
+        "run it yourself with --insecure and annotate it {RUNTIME_ANNOTATION}: Development; built in are {}",
+        names()
+    )
+}
+
+fn not_built_in(manifest: &Manifest, function: &Function, problem: &Problem) -> Failure {
     let (name, package) = (&function.metadata.name, &function.spec.package);
     if function.metadata.annotation(FORCED_RUNTIME_ANNOTATION).is_some() {
-        let what = format!("Function {name:?} is to run what is in its package, which cannot be run yet");
+        let what = format!("Function {name:?} is to run what is in its package: {problem}");
         let pointer = annotation_pointer(FORCED_RUNTIME_ANNOTATION);
         return manifest.wrong(&pointer, what).remedy("remove the annotation to run the built-in");
     }
     let what = format!("Function {name:?} is not built in: its package is {package:?}");
     let meant = suggest::did_you_mean(function.repository_name(), transom_builtins::names());
-    manifest.wrong("/spec/package", what).remedy(meant.unwrap_or_else(|| {
-        format!(
-            "run it yourself with --insecure and annotate it {RUNTIME_ANNOTATION}: Development; built in are {}",
-            names()
-        )
-    }))
+    manifest.wrong("/spec/package", what).remedy(meant.unwrap_or_else(run_it_yourself))
 }
 
 /// Reads `key=value`.

@@ -29,7 +29,7 @@ mod get_crds;
 mod init;
 mod inspect;
 mod install;
-mod origin;
+pub(crate) mod origin;
 mod plan;
 mod progress;
 mod push;

@@ -147,11 +147,28 @@ pub(super) fn remote(trust: &Trust) -> Result<(RemoteRegistry, DockerConfig), Fa
     Ok((registry, docker_config()?))
 }
 
+/// A client of registries for images that are run, with the settings of the environment.
+pub(crate) fn remote_for_images() -> Result<(RemoteRegistry, DockerConfig), Failure> {
+    remote(&Trust { insecure_skip_tls_verify: false })
+}
+
 /// Where packages are kept: in the folder for caches of the user.
 fn cache_folder() -> Option<PathBuf> {
+    user_caches().map(|caches| caches.join("xpkg"))
+}
+
+/// Where images that are run are kept, unless another folder is given.
+pub(crate) fn containers_folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let caches = given.map(Path::to_owned).or_else(user_caches).ok_or_else(|| {
+        Failure::new("no home directory to keep images of functions in").remedy("pass --cache-dir DIR")
+    })?;
+    Ok(caches.join("containers"))
+}
+
+fn user_caches() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))?;
-    Some(caches.join("transom/xpkg"))
+    Some(caches.join("transom"))
 }
 
 /// Docker's configuration: in the folder `DOCKER_CONFIG`, or in `~/.docker`.

@@ -278,7 +278,8 @@ fn functions_that_cannot_run_are_pointed_at() {
     says(&files, &["xr.yaml", "typo.yaml", "functions.yaml"], 1, &meant);
     files.change("functions.yaml", "python-functions.yaml", "function-auto-ready", "function-python");
     let development = "render.crossplane.io/runtime: Development";
-    says(&files, &["xr.yaml", "python.yaml", "python-functions.yaml"], 1, &["is not built in", development]);
+    let packaged = ["xr.yaml", "python.yaml", "python-functions.yaml", "--container-runtime", "none"];
+    says(&files, &packaged, 1, &["is not built in", development]);
     let runtime = ["xr.yaml", COMPOSITION, "functions.yaml", "-a", "render.crossplane.io/runtime=Magic"];
     says(&files, &runtime, 1, &["unknown runtime \"Magic\""]);
     let endpoint = ["xr.yaml", COMPOSITION, "functions.yaml", "-a", "transom.io/endpoint=elsewhere"];

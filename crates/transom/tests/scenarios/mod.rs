@@ -5,6 +5,8 @@
 mod activation;
 mod claims;
 mod composing;
+#[cfg(target_os = "linux")]
+mod containers;
 mod definitions;
 mod edges;
 mod faulty;

@@ -364,8 +364,8 @@ async fn a_package_that_cannot_be_run_is_healthy_but_for_its_runtime() {
     assert_eq!(meta::annotation(&revision, "transom.io/image-digest"), Some(digest.as_str()));
     assert_eq!(revision["status"]["capabilities"], json!(["composition"]));
     assert_eq!(revision["status"].get("objectRefs"), None, "a Function establishes nothing");
-    let words = "\"packaged\" is not built in, and packages cannot be run yet; say where the function listens with the \
-                 annotation transom.io/endpoint";
+    let words = "\"packaged\" is not built in: functions are not run from their packages here; or say where the function \
+                 listens with the annotation transom.io/endpoint";
     assert_eq!(message_of(&revision, "RuntimeHealthy"), words);
     let function = plane.until(FUNCTION, "packaged", |f| message_of(f, "Healthy").ends_with(words)).await;
     assert_eq!((status_of(&function, "Installed"), status_of(&function, "Healthy")), ("True", "False"));

@@ -1,0 +1,3 @@
+module example.org/hostile
+
+go 1.22

@@ -1,0 +1,300 @@
+"""Runs functions from their packages on this machine: with OCI runtimes and with namespaces alone, as root and as an ordinary user.
+
+A genuine function is packed with our `xpkg build`, pushed to a real registry (distribution's), called by `transom up` and by
+`transom render`; the answers equal those of the same program run by hand. A hostile program tries what it must not be able to
+do, and an ordinary function beside it is not affected. Killing the plane leaves nothing. `--only WORD` picks cases whose name has the word.
+Needs root, because it also runs as an ordinary user; `runc` is installed from the distribution's packages if it is missing.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import http.client
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+import urllib.parse
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "packages")]
+
+import cargo  # noqa: E402
+import install  # noqa: E402
+import registry as registries  # noqa: E402
+import servers  # noqa: E402
+
+NAME = "function-auto-ready"
+ORDINARY_USER = "12345"
+WITHIN = 60  # seconds
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+
+META = f"apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: NAME}}\n"
+COMPOSITION = {
+    "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "things"},
+    "spec": {"compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "Thing"}, "mode": "Pipeline", "pipeline": [
+        {"step": "make", "functionRef": {"name": "function-go-templating"}, "input": {
+            "apiVersion": "gotemplating.fn.crossplane.io/v1beta1", "kind": "GoTemplate", "source": "Inline", "inline": {"template":
+                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  namespace: default\n  annotations:\n"
+                "    gotemplating.fn.crossplane.io/composition-resource-name: map\ndata: {a: b}\n"}}},
+        {"step": "ready", "functionRef": {"name": NAME}}]}}
+DEFINITION = {
+    "apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "metadata": {"name": "things.example.org"},
+    "spec": {"group": "example.org", "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"}, "versions": [
+        {"name": "v1", "served": True, "referenceable": True, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}}}]}}
+
+
+def function(name, package, **annotations):
+    return {"apiVersion": "pkg.crossplane.io/v1", "kind": "Function", "metadata": {"name": name, "annotations": annotations},
+            "spec": {"package": package}}
+
+
+def thing(name):
+    return {"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {"size": 1}}
+
+
+def image(path, program, arguments=()):
+    """An archive, as `docker save` writes it, with a program and the libraries that it is linked with."""
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True).stdout.split()
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w", dereference=True) as archive:
+        for file, inside in [(program, "function"), *((word, word.lstrip("/")) for word in linked if word.startswith("/"))]:
+            entry = archive.gettarinfo(file, inside)
+            entry.uid = entry.gid = 0
+            with open(file, "rb") as content:
+                archive.addfile(entry, content)
+    layer = layer.getvalue()
+    config = json.dumps({"architecture": ARCHITECTURE, "os": "linux", "config": {"Entrypoint": ["/function", *arguments], "User": "65532"},
+                         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}).encode()
+    with tarfile.open(path, "w") as archive:
+        for name, content in (("config.json", config), ("layer.tar", layer),
+                              ("manifest.json", json.dumps([{"Config": "config.json", "RepoTags": ["a/b:c"], "Layers": ["layer.tar"]}]).encode())):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+def push(binary, folder, registry, name, program, arguments=()):
+    """Packs a program as a Function, pushes it, and returns its reference."""
+    source = folder / name
+    source.mkdir()
+    (source / "crossplane.yaml").write_text(META.replace("NAME", name))
+    image(folder / f"{name}.tar", program, arguments)
+    reference = registry.reference(f"conformance/{name}:v1.0.0")
+    for command in (["build", "-f", source, "-o", folder / f"{name}.xpkg", "--embed-runtime-image-tarball", folder / f"{name}.tar"],
+                    ["push", "-f", folder / f"{name}.xpkg", reference]):
+        subprocess.run([binary, "xpkg", *command], check=True, capture_output=True)
+    return reference
+
+
+def runc():
+    """Debian's runc, which is installed if there is none."""
+    if not shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin"):
+        subprocess.run(["apt-get", "install", "-y", "runc"], check=True, capture_output=True)
+
+
+class Plane:
+    """`transom up` as a user, with an engine for containers."""
+
+    def __init__(self, binary, folder, user, engine, flags=()):
+        self.binary, self.folder, self.user, self.engine, self.flags = binary, folder, user, engine, flags
+        folder.mkdir()
+        if user != "root":
+            shutil.chown(folder, int(user), int(user))
+
+    def command(self, *arguments):
+        as_user = [] if self.user == "root" else ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups", "--inh-caps=-all"]
+        return [*as_user, "env", f"HOME={self.folder}", str(self.binary), *map(str, arguments)]
+
+    def start(self):
+        self.log = open(self.folder.parent / f"{self.folder.name}.log", "ab")
+        self.process = subprocess.Popen(
+            self.command("up", "--data-dir", self.folder / "data", "--listen", f"127.0.0.1:{servers.free_port()}",
+                         "--container-runtime", self.engine, *self.flags), stdout=subprocess.PIPE, stderr=self.log)
+        if not self.process.stdout.readline().startswith(b"export KUBECONFIG="):
+            raise SystemExit(f"the plane did not start; see {self.log.name}")
+        self.server = servers.Server("transom", self.folder / "data/kubeconfig")
+        return self
+
+    def request(self, method, path, body=None):
+        connection = http.client.HTTPSConnection(self.server.host, timeout=30, context=self.server.tls)
+        content = {"Content-Type": "application/apply-patch+yaml"} if body else {}
+        connection.request(method, path, json.dumps(body) if body else None, {**self.server.headers(), **content})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, json.loads(text) if text.startswith(b"{") else text.decode()
+
+    def apply(self, manifest):
+        plural = {"Function": "functions", "Composition": "compositions", "CompositeResourceDefinition": "compositeresourcedefinitions", "Thing": "things"}
+        path = f"/apis/{manifest['apiVersion']}/{plural[manifest['kind']]}/{manifest['metadata']['name']}?fieldManager=conformance&force=true"
+        until(f"{path} is applied", lambda: self.request("PATCH", path, manifest)[0] in (200, 201))
+
+    def condition(self, path, kind):
+        conditions = self.request("GET", path)[1].get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == kind), {"status": "", "message": ""})
+
+    def until_true(self, path, kind):
+        def is_true():
+            return self.condition(path, kind)["status"] == "True"
+        until(lambda: f"{path} is {kind}; it is {self.condition(path, kind)}", is_true)
+
+    def below(self):
+        """The ids of all processes that come from the plane's."""
+        parents = {}
+        for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                parents[int(entry.parent.name)] = int(entry.read_text().rsplit(") ", 1)[1].split()[1])
+        found, size = {self.process.pid}, 0
+        while size != len(found):
+            size = len(found)
+            found |= {child for child, parent in parents.items() if parent in found}
+        return found - {self.process.pid}
+
+    def logs(self, name):
+        command = self.command("function", "logs", name, "--data-dir", self.folder / "data")
+        return subprocess.run(command, capture_output=True, text=True).stdout
+
+    def end(self, how=signal.SIGTERM):
+        """Ends the plane, and waits until nothing of it runs."""
+        processes = self.below()
+        self.process.send_signal(how)
+        self.process.wait()
+        until("nothing of the plane runs", lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in processes))
+
+
+def until(what, is_true):
+    deadline = time.monotonic() + WITHIN
+    while not is_true():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {WITHIN} s: {what() if callable(what) else what}")
+        time.sleep(0.05)
+
+
+def cgroups():
+    return [str(path) for path in pathlib.Path("/sys/fs/cgroup").glob("**/transom/transom-*")]
+
+
+def genuine(plane, packages):
+    """A genuine function makes an XR ready; the plane is killed and started again; and render gives what the program itself does."""
+    plane.start()
+    plane.apply(function("function-go-templating", "xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.11.0"))
+    plane.apply(function(NAME, packages[NAME], **{"transom.io/runtime": "Package"}))
+    plane.apply(DEFINITION)
+    plane.apply(COMPOSITION)
+    plane.until_true(f"/apis/pkg.crossplane.io/v1/functions/{NAME}", "Healthy")
+    plane.apply(thing("one"))
+    plane.until_true("/apis/example.org/v1/things/one", "Ready")
+    plane.end(signal.SIGKILL)
+    plane.start()
+    plane.until_true(f"/apis/pkg.crossplane.io/v1/functions/{NAME}", "Healthy")
+    assert len(list((plane.folder / "data/containers/run").iterdir())) == 1, "what the killed plane left is removed"
+    plane.apply(thing("two"))
+    plane.until_true("/apis/example.org/v1/things/two", "Ready")
+    plane.end()
+    assert not list((plane.folder / "data/containers/run").iterdir()), "nothing is left"
+    assert not cgroups(), cgroups()
+    rendered(plane, packages)
+
+
+def rendered(plane, packages):
+    files = plane.folder.parent / f"{plane.folder.name}-files"
+    files.mkdir()
+    port = servers.free_port()
+    go_templating = function("function-go-templating", "xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.11.0")
+    by_hand = {"render.crossplane.io/runtime": "Development", "render.crossplane.io/runtime-development-target": f"127.0.0.1:{port}"}
+    for name, content in (("xr", [thing("one")]), ("composition", [COMPOSITION]),
+                          ("package", [go_templating, function(NAME, packages[NAME], **{"transom.io/runtime": "Package"})]),
+                          ("by-hand", [go_templating, function(NAME, packages[NAME], **by_hand)])):
+        (files / f"{name}.yaml").write_text("\n---\n".join(map(json.dumps, content)))
+    files.chmod(0o755)
+    program = subprocess.Popen([install.function(NAME), "--insecure", "--address", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+    try:
+        output = {}
+        for functions in ("by-hand", "package"):
+            command = plane.command("render", files / "xr.yaml", files / "composition.yaml", files / f"{functions}.yaml",
+                                    "-r", "-c", "--container-runtime", plane.engine)
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            output[functions] = done.stdout
+    finally:
+        program.terminate()
+        program.wait()
+    assert output["package"] == output["by-hand"], output
+
+
+def hostile(plane, packages):
+    """A hostile program gets nothing, and a function beside it works on."""
+    plane.start()
+    plane.apply(function("function-go-templating", "xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.11.0"))
+    plane.apply(function(NAME, packages[NAME], **{"transom.io/runtime": "Package"}))
+    plane.apply(DEFINITION)
+    plane.apply(COMPOSITION)
+    modes = ["attempts", "memory", "log", "cpu"]
+    for mode in modes:
+        plane.apply(function(f"hostile-{mode}", packages[f"hostile-{mode}"]))
+    until("all attempts are made", lambda: "attempts: done" in plane.logs("hostile-attempts"))
+    tried = [line for line in plane.logs("hostile-attempts").splitlines() if ": " in line and not line.startswith("attempts")]
+    assert len(tried) >= 18, tried
+    assert not [line for line in tried if "SUCCEEDED" in line], tried
+    memory = "/apis/pkg.crossplane.io/v1/functions/hostile-memory"
+    until(lambda: f"the limit of memory is named: {plane.condition(memory, 'Healthy')}",
+          lambda: any(words in plane.condition(memory, "Healthy")["message"] for words in ("limit of memory", "ended with exit code 2", "out of memory")))
+    held = max(int(line.split()[1]) for line in plane.logs("hostile-memory").splitlines() if line.startswith("holds"))
+    assert held <= 512, f"{held} MiB"
+    logs = plane.folder / "data/containers/logs/hostile-log"
+    until("the endless log is full", lambda: sum(file.stat().st_size for file in logs.iterdir()) > 2 << 20)
+    assert sum(file.stat().st_size for file in logs.iterdir()) < 5 << 20
+    plane.apply(thing("one"))
+    plane.until_true("/apis/example.org/v1/things/one", "Ready")
+    plane.end()
+    assert not list((plane.folder / "data/containers/run").iterdir()), "nothing is left"
+    assert not cgroups(), cgroups()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--against", default="transom", help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    runc()
+    passed, failed = 0, []
+    with servers.workspace("runtimes") as (folder, _), registries.start() as registry, socket.create_server(("127.0.0.1", 0)) as listener:
+        folder.chmod(0o755)
+        binary = shutil.copy(cargo.binary(), folder / "transom")
+        secret = folder / "secret"
+        secret.write_text("of the host")
+        program = folder / "hostile"
+        subprocess.run(["go", "build", "-o", program, "."], cwd=HERE / "hostile", check=True, env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"})
+        packages = {NAME: push(binary, folder, registry, NAME, install.function(NAME))}
+        for mode in ("attempts", "memory", "log", "cpu"):
+            arguments = [mode, f"127.0.0.1:{listener.getsockname()[1]}", str(secret), str(os.getpid())]
+            packages[f"hostile-{mode}"] = push(binary, folder, registry, f"hostile-{mode}", program, arguments)
+        cases = [(case, user, engine) for case in (genuine, hostile) for user in ("root", ORDINARY_USER) for engine in ("runc", "chroot")]
+        for case, user, engine in cases:
+            name = f"{case.__name__}-{'root' if user == 'root' else 'user'}-{engine}"
+            if options.only not in name:
+                continue
+            plane = Plane(binary, folder / name, user, engine)
+            try:
+                case(plane, packages)
+                passed += 1
+                print(f"{name}: passed", flush=True)
+            except (AssertionError, OSError, subprocess.SubprocessError) as error:
+                failed.append(name)
+                print(f"{name}: {error}", flush=True)
+                plane.process.kill()
+    print(f"runtimes: {passed} passed, {len(failed)} failed", flush=True)
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+//! Process 1 of a container's process namespace. When it ends, the kernel ends all others in the namespace.
+
+use super::outer::unshare;
+use super::{Doing, ShimError, stage};
+use crate::control::{Report, Request, receive, send};
+use crate::spec::Plan;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+use rustix::thread::UnshareFlags;
+use std::ffi::OsStr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+pub(super) fn run(plan: &Plan) -> Result<ExitCode, ShimError> {
+    // Ends with the first process, too, which ends only after this one unless it is killed.
+    let signal = Some(Signal::KILL);
+    rustix::process::set_parent_process_death_signal(signal).doing("tie the container to its parent")?;
+    let mut child = match &plan.oci_runtime {
+        Some(program) => start_by(program, plan)?,
+        None => start_alone(plan)?,
+    };
+    let pid = Pid::from_child(&child);
+    let exit = rustix::process::pidfd_open(pid, PidfdFlags::empty()).doing("watch the container")?;
+    let ended = Running { plan, pid, exit }.watch()?;
+    // Already reaped.
+    let _ = child.try_wait();
+    if let Some(report) = ended {
+        send(rustix::stdio::stdin(), &report, None).doing("report the end of the container")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the container with an OCI runtime, which stays in the foreground.
+fn start_by(program: &Path, plan: &Plan) -> Result<Child, ShimError> {
+    // OCI runtimes look for their own processes there.
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None).doing("mount /proc for the OCI runtime")?;
+    let mut command = Command::new(program);
+    command.arg0(program).arg("--root").arg(plan.state_dir());
+    let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    match (name, plan.cgroups) {
+        ("crun", true) => drop(command.arg("--cgroup-manager=cgroupfs")),
+        ("crun", false) => drop(command.arg("--cgroup-manager=disabled")),
+        ("runc", false) => drop(command.args(["--rootless", "true"])),
+        _ => {}
+    }
+    command.args(["run", "--bundle"]).arg(&plan.folder).arg(&plan.id);
+    // Only its own directories: it must not use what the user has configured for others.
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("XDG_RUNTIME_DIR", plan.state_dir());
+    let started = command.stdin(Stdio::null()).spawn();
+    started.doing(&format!("run {}", program.display()))
+}
+
+/// Starts the container in namespaces alone: in a process namespace of its own, so that it does not see this process.
+fn start_alone(plan: &Plan) -> Result<Child, ShimError> {
+    unshare(UnshareFlags::NEWPID).doing("make a process namespace for the container")?;
+    stage("enter", &plan.folder).stdin(Stdio::null()).spawn().doing("start the container")
+}
+
+/// A container that was started.
+struct Running<'a> {
+    plan: &'a Plan,
+    /// Of the OCI runtime, or of the container's program.
+    pid: Pid,
+    /// Readable when that has ended.
+    exit: OwnedFd,
+}
+
+impl Running<'_> {
+    /// Answers requests until the container has ended, and returns how; or until the other side is gone.
+    fn watch(&self) -> Result<Option<Report>, ShimError> {
+        let control = rustix::stdio::stdin();
+        loop {
+            let mut watched = [
+                PollFd::new(&control, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.exit.as_fd(), PollFlags::IN),
+            ];
+            match poll(&mut watched, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error).doing("wait for the container"),
+            }
+            let [asked, ended] = watched.map(|watched| !watched.revents().is_empty());
+            if ended && let Some(report) = self.reap()? {
+                return Ok(Some(report));
+            }
+            if asked && !self.serve()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Serves one request. False when the other side is gone.
+    fn serve(&self) -> Result<bool, ShimError> {
+        let control = rustix::stdio::stdin();
+        match receive::<Request>(control) {
+            Ok(None) => return Ok(false),
+            Ok(Some((Request::Terminate, _))) => {
+                // It may have ended just now.
+                let _ = rustix::process::kill_process(self.pid, Signal::TERM);
+            }
+            Ok(Some((Request::Connect, _))) => {
+                let sent = match self.connect() {
+                    Ok(socket) => send(control, &Report::Connecting, Some(socket.as_fd())),
+                    Err(error) => send(control, &Report::CannotConnect(error.to_string()), None),
+                };
+                sent.doing("pass on a connection")?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error).doing("read the control socket"),
+        }
+        Ok(true)
+    }
+
+    /// A socket that is connected to the container's port, or about to be.
+    fn connect(&self) -> io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        match connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.plan.spec.port)) {
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Buries processes that have ended, and returns how the container did if it is among them.
+    fn reap(&self) -> Result<Option<Report>, ShimError> {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => return Ok(Some(end(status))),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(error).doing("wait for the container"),
+            }
+        }
+    }
+}
+
+fn end(status: WaitStatus) -> Report {
+    match (status.exit_status(), status.terminating_signal()) {
+        (_, Some(signal)) => Report::Signalled(signal),
+        (code, None) => Report::Exited(code.unwrap_or_default()),
+    }
+}
