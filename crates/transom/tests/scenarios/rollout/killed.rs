@@ -1,0 +1,83 @@
+//! `kill -9` at every write of a rollout, which is then continued from another folder and home.
+
+use super::*;
+
+const COUNT: usize = 4;
+const WAVES: [&str; 2] = ["--waves", "1,100%"];
+
+/// Runs a command that is killed at a write. Returns whether it was: otherwise it had fewer writes and ended with this code.
+fn killed(platform: &Platform, at: &str, arguments: &[&str], code: i32) -> bool {
+    let (mut command, _folder) = platform.command(arguments);
+    command.env("TRANSOM_DIE_AT", at);
+    let output = tokio::task::block_in_place(|| command.output()).expect("the binary runs");
+    let ended = output.status.code();
+    assert!(ended.is_none_or(|ended| ended == code), "{at}: {}", String::from_utf8_lossy(&output.stderr));
+    ended.is_none()
+}
+
+/// How a rollout ends that was killed before: it is continued, or it had not begun and is started again.
+fn continued(platform: &Platform, start: &[&str], code: i32, to: &str) -> Value {
+    let found = platform.run(&["status", "a", "-o", "json"]);
+    let status: Value = serde_json::from_slice(&found.stdout).unwrap_or_default();
+    match status["to"] == to {
+        true => platform.json(code, &["resume", "a", "--take-over"]),
+        false => platform.json(code, start),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_that_is_killed_at_any_write_ends_the_same_once_it_is_continued() {
+    let platform = Platform::new(COUNT).await;
+    platform.json(0, &["pin", "a"]);
+    let first = platform.choices().await[0]["compositionRevisionRef"]["name"].as_str().unwrap().to_owned();
+    let second = platform.say("second").await;
+    let (mut kills, mut direction) = (0, 0);
+    for point in ["unsent", "answered"] {
+        for n in 1.. {
+            let to = [&second, &first][direction % 2];
+            direction += 1;
+            let start = [&["start", "a", "--yes", "--to", to], &WAVES[..]].concat();
+            let was_killed = killed(&platform, &format!("{point}:{n}"), &start, 0);
+            if was_killed {
+                kills += 1;
+                let done = continued(&platform, &start, 0, to);
+                assert_eq!(done["phase"], "Done", "{point}:{n}: {done:#}");
+            }
+            assert_eq!(platform.choices().await, vec![pinned(to); COUNT], "{point}:{n}");
+            // The next one starts without a trace of this one.
+            platform.json(0, &["delete", "a"]);
+            if !was_killed {
+                break;
+            }
+        }
+    }
+    // The record, each composite resource, the second wave, the end; and the namespace at first.
+    assert!(kills > 2 * (COUNT + 3), "{kills}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollback_that_is_killed_at_any_write_restores_everything() {
+    let platform = Platform::new(COUNT).await;
+    platform.json(0, &["pin", "a"]);
+    platform.user.patch(THING, &name(2), json!({"spec": {"coolField": "second"}})).await;
+    platform.user.until_ready(THING, &name(2)).await;
+    let before = platform.choices().await;
+    let second = platform.say("second").await;
+    let start = [&["start", "a", "--yes", "--rollback-on-failure"], &WAVES[..]].concat();
+    let mut kills = 0;
+    for n in 1.. {
+        let was_killed = killed(&platform, &format!("answered:{n}"), &start, 2);
+        if was_killed {
+            kills += 1;
+            let back = continued(&platform, &start, 2, &second);
+            assert_eq!(back["phase"], "RolledBack", "{n}: {back:#}");
+        }
+        assert_eq!(platform.choices().await, before, "{n}");
+        platform.json(0, &["delete", "a"]);
+        if !was_killed {
+            break;
+        }
+    }
+    // All of them there and back.
+    assert!(kills > 2 * COUNT + 3, "{kills}");
+}
