@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use transom_engine::{Change, Cluster, Depth, Key, Mirror, Seen, Subscription, Watches};
+use transom_engine::{Change, Cluster, Depth, Key, Mirror, Subscription, Watches};
 use transom_object::{GroupVersionKind, meta};
 
 /// Objects that are written at the same time.
@@ -80,13 +80,13 @@ impl Watched {
         Ok(Self { changed, composites, claims })
     }
 
-    /// The objects of each target that may have been moved.
-    fn look(&self, record: &Record) -> Vec<(Option<Arc<Seen>>, Option<Arc<Seen>>)> {
+    /// Each composite resource that may have been moved, and its claim.
+    fn look(&self, record: &Record) -> Vec<[Option<Arc<Value>>; 2]> {
         let claims = self.claims.as_ref().map(Subscription::mirror);
-        let of = |mirror: &Mirror, key: &Key| mirror.get(key);
+        let of = |mirror: &Mirror, key: &Key| mirror.get(key).map(|seen| seen.object.clone());
         let each = record.begun().iter().map(|target| {
             let claim = target.claim.as_ref().zip(claims).and_then(|((key, _), claims)| of(claims, key));
-            (of(self.composites.mirror(), &target.xr), claim)
+            [of(self.composites.mirror(), &target.xr), claim]
         });
         each.collect()
     }
@@ -150,10 +150,8 @@ impl Drive {
     fn next(&self) -> Action {
         let record = self.held.record();
         let seen = self.watched.look(record);
-        let object = |seen: &'_ Option<Arc<Seen>>| seen.as_ref().map(|seen| seen.object.clone());
-        let owned: Vec<_> = seen.iter().map(|(xr, claim)| (object(xr), object(claim))).collect();
         let objects: Vec<Objects<'_>> =
-            owned.iter().map(|(xr, claim)| Objects { xr: xr.as_deref(), claim: claim.as_deref() }).collect();
+            seen.iter().map(|[xr, claim]| Objects { xr: xr.as_deref(), claim: claim.as_deref() }).collect();
         decide(record, &objects)
     }
 

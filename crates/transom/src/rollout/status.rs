@@ -141,7 +141,9 @@ fn advice(phase: &str, active: bool, composition: &str) -> Option<String> {
             Some(format!("`transom rollout resume {composition}` continues, {back}"))
         }
         "RollingBack" => Some(format!("`transom rollout resume {composition}` continues")),
-        "Done" => Some(back),
+        "Done" => Some(format!(
+            "`transom rollout unpin {composition}` lets pinned ones follow the newest revision again, {back}"
+        )),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@
 //! No clocks are compared: what counts is how long the record did not change for the one that looks at it.
 
 use super::record::{LABEL, Record};
-use super::writing::{FIELD_MANAGER, explain, write};
+use super::writing::{FIELD_MANAGER, WRITE_TIMEOUT, explain, write};
 use crate::failure::Failure;
 use crate::xpkg::control_plane::within;
 use serde_json::{Value, json};
@@ -20,7 +20,8 @@ use transom_object::{GroupVersionKind, meta};
 /// How often the holder renews its hold.
 pub(super) const RENEW_INTERVAL: Duration = Duration::from_secs(4);
 /// How long a record that is held must not change before another command takes it over.
-const HOLD_TIMEOUT: Duration = Duration::from_secs(15);
+const HOLD_TIMEOUT: Duration = Duration::from_secs(20);
+const _: () = assert!(RENEW_INTERVAL.as_secs() + WRITE_TIMEOUT.as_secs() < HOLD_TIMEOUT.as_secs());
 /// How often a command that waits looks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a write is tried again after another command wrote the record.
@@ -138,7 +139,8 @@ impl Storage {
         let request = self.cluster.merge_patch(&stored.identity, &patch, FIELD_MANAGER);
         match write(&subject, request).await? {
             Ok(object) => Stored::read(&object).map(Some),
-            Err(e) if e.is_conflict() => Ok(None),
+            // Also if it was deleted.
+            Err(e) if e.is_conflict() || e.is_not_found() => Ok(None),
             Err(e) => Err(explain(&subject, &e)),
         }
     }
@@ -259,25 +261,130 @@ impl Held {
     }
 }
 
+/// Whether the holder of a record works, as far as another command can see.
+#[derive(Debug, PartialEq, Eq)]
+enum Holder {
+    /// It let go, or has not renewed its hold for too long.
+    Gone,
+    Working,
+    /// It has not renewed its hold yet, and still may.
+    Unknown,
+}
+
+/// What is known of the holder of a record that was looked at first some time ago.
+fn holder_of(first: &Record, now: &Record, since: Duration) -> Holder {
+    match (&now.holder, now.renewals == first.renewals && now.holder == first.holder) {
+        (None, _) => Holder::Gone,
+        (Some(_), false) => Holder::Working,
+        (Some(_), true) if since >= HOLD_TIMEOUT => Holder::Gone,
+        (Some(_), true) => Holder::Unknown,
+    }
+}
+
 /// Waits until a record is no longer held, or its holder does not renew its hold.
-async fn abandoned(storage: &Storage, mut stored: Stored) -> Result<Stored, Failure> {
-    let composition = stored.record.composition.clone();
-    let renewals = stored.record.renewals;
+async fn abandoned(storage: &Storage, first: Stored) -> Result<Stored, Failure> {
     let started = Instant::now();
-    while started.elapsed() < HOLD_TIMEOUT {
+    loop {
         tokio::time::sleep(LOOK_INTERVAL).await;
-        stored = storage.get(&composition).await?;
-        match &stored.record.holder {
-            None => break,
-            Some(_) if stored.record.renewals != renewals => return Err(taken(&composition)),
-            Some(_) => {}
+        let now = storage.get(&first.record.composition).await?;
+        match holder_of(&first.record, &now.record, started.elapsed()) {
+            Holder::Gone => return Ok(now),
+            Holder::Working => return Err(taken(&first.record.composition)),
+            Holder::Unknown => {}
         }
     }
-    Ok(stored)
 }
 
 /// A name for this command that no other has.
 fn holder() -> String {
     let random = RandomState::new().hash_one(0);
     format!("{}-{random:016x}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::*;
+    use transom_apiserver::Identity;
+    use transom_store::Store;
+    use transom_testkit::embedded;
+
+    async fn storage() -> Storage {
+        let store = Store::in_memory(transom_store::Options::default());
+        let server = embedded::server_with(&store, transom_apiserver::Options::default()).await;
+        let client = embedded::kube_client(&server, Identity::admin("user"));
+        Storage { cluster: Cluster::new(client), namespace: "crossplane-system".to_owned() }
+    }
+
+    async fn begin(storage: &Storage, earlier: Option<&Stored>) -> Result<Held, Failure> {
+        Held::begin(storage.clone(), record(Vec::new()), earlier).await
+    }
+
+    async fn take(storage: &Storage, take_over: bool) -> Result<Held, Failure> {
+        Held::take(storage.clone(), "apps", take_over, |_| {}).await
+    }
+
+    fn is_taken<T>(result: Result<T, Failure>) -> bool {
+        result.is_err_and(|failure| failure.to_string().contains("another command works on the rollout"))
+    }
+
+    #[tokio::test]
+    async fn of_two_commands_one_begins() {
+        let storage = storage().await;
+        let (one, two) = tokio::join!(begin(&storage, None), begin(&storage, None));
+        assert!(one.is_ok() != two.is_ok());
+        assert!(is_taken(begin(&storage, None).await));
+        // In place of one that is over, as well.
+        let earlier = storage.get("apps").await.unwrap();
+        let (one, two) = tokio::join!(begin(&storage, Some(&earlier)), begin(&storage, Some(&earlier)));
+        assert!(one.is_ok() != two.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_command_that_lost_its_record_writes_nothing() {
+        let storage = storage().await;
+        let mut first = begin(&storage, None).await.unwrap();
+        let second = take(&storage, true).await.unwrap();
+        assert!(is_taken(first.change(|record| record.wave = 7).await));
+        assert_eq!(second.record().wave, 0);
+        // A record that nobody holds is free.
+        second.release().await.unwrap();
+        assert!(take(&storage, false).await.is_ok());
+    }
+
+    #[test]
+    fn a_record_is_taken_from_a_command_that_is_dead_and_from_no_other() {
+        let held = |holder: Option<&str>, renewals: u64| Record {
+            holder: holder.map(str::to_owned),
+            renewals,
+            ..record(Vec::new())
+        };
+        let first = held(Some("one"), 3);
+        let soon = HOLD_TIMEOUT - Duration::from_millis(1);
+        for (now, since, expected) in [
+            (held(Some("one"), 3), soon, Holder::Unknown),
+            (held(Some("one"), 3), HOLD_TIMEOUT, Holder::Gone),
+            (held(Some("one"), 4), soon, Holder::Working),
+            (held(Some("one"), 4), HOLD_TIMEOUT * 2, Holder::Working),
+            (held(Some("two"), 3), soon, Holder::Working),
+            (held(None, 4), Duration::ZERO, Holder::Gone),
+        ] {
+            assert_eq!(holder_of(&first, &now, since), expected, "{now:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_holder_sees_what_others_ask_for() {
+        let storage = storage().await;
+        let mut held = begin(&storage, None).await.unwrap();
+        storage.change("apps", |record| record.paused = true).await.unwrap();
+        held.change(|record| record.wave = 1).await.unwrap();
+        assert_eq!((held.record().paused, held.record().wave), (true, 1));
+        let stored = storage.get("apps").await.unwrap();
+        assert_eq!(stored.record, *held.record());
+        assert_eq!(storage.list().await.unwrap().len(), 1);
+        storage.delete(&stored).await.unwrap();
+        let gone = held.change(|_| {}).await.unwrap_err().to_string();
+        assert!(gone.contains("there is no rollout"), "{gone}");
+    }
 }

@@ -2,10 +2,15 @@
 
 use crate::failure::Failure;
 use crate::xpkg::control_plane;
+use std::time::Duration;
 use transom_engine::Error;
 
 /// The owner of the fields that a rollout writes.
 pub(super) const FIELD_MANAGER: &str = "transom-rollout";
+
+/// How long a write may take. Together with the interval in which a hold is renewed it is less than the time after which
+/// another command takes over: whatever this one sent is answered by then.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The answer of the control plane to a write of a subject.
 pub(super) async fn write<T>(
@@ -14,10 +19,13 @@ pub(super) async fn write<T>(
 ) -> Result<Result<T, Error>, Failure> {
     #[cfg(debug_assertions)]
     super::crash_injection::before_write();
-    let answer = control_plane::within(subject, request).await;
+    let answer = tokio::time::timeout(WRITE_TIMEOUT, request).await;
     #[cfg(debug_assertions)]
     super::crash_injection::after_write();
-    answer
+    answer.map_err(|_| {
+        Failure::new(format!("{subject}: no answer from the control plane"))
+            .remedy("check that the server of the kubeconfig runs, and repeat the command")
+    })
 }
 
 /// What an error of the control plane about a subject means to the user.

@@ -261,7 +261,7 @@ fn run(model: &mut Model, record: &mut Record, rng: &mut Rng, interruptions: u64
 
 #[test]
 fn an_interrupted_rollout_ends_as_one_that_is_not() {
-    for seed in 0..2_000 {
+    for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let layout = *rng.pick(&[Layout::Modern, Layout::Legacy]);
         let mut model = Model::new(&mut rng, layout);
@@ -291,7 +291,7 @@ fn an_interrupted_rollout_ends_as_one_that_is_not() {
 #[test]
 fn a_wave_that_fails_stops_or_rolls_back_all() {
     let (mut stopped, mut rolled_back) = (0, 0);
-    for seed in 0..2_000 {
+    for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let layout = *rng.pick(&[Layout::Modern, Layout::Legacy]);
         let mut model = Model::new(&mut rng, layout);
@@ -326,7 +326,7 @@ fn a_wave_that_fails_stops_or_rolls_back_all() {
         run(&mut model, &mut record, &mut rng, 300);
         assert_eq!(record.phase, Phase::Done, "seed {seed}");
     }
-    assert!(stopped > 500 && rolled_back > 500);
+    assert!(stopped > 50 && rolled_back > 50);
 }
 
 #[test]

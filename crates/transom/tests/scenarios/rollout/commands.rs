@@ -41,7 +41,6 @@ async fn two_commands_do_not_work_on_one_rollout() {
         "{status:#}"
     );
     assert_eq!(platform.json(0, &["status", "a"])["phase"], "Progressing");
-    platform.user.patch(COMPOSITION, "a", json!({"spec": {"pipeline": []}})).await;
     let back = platform.json(0, &["rollback", "a"]);
     assert_eq!((&back["phase"], &back["paused"]), (&json!("RolledBack"), &json!(false)), "{back:#}");
     let list = platform.text(0, &["list"]);

@@ -71,7 +71,7 @@ async fn a_wave_that_fails_is_rolled_back_with_all_before_it() {
         let xr = platform.user.until_ready(THING, &name(n)).await;
         assert_eq!(xr["status"]["coolerField"], "first");
     }
-    assert_eq!(platform.json(0, &["resume", "a"])["phase"], "RolledBack", "there is nothing to continue");
+    assert_eq!(platform.json(2, &["resume", "a"])["phase"], "RolledBack", "there is nothing to continue");
 }
 
 #[tokio::test(flavor = "multi_thread")]

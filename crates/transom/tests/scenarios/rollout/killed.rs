@@ -81,3 +81,17 @@ async fn a_rollback_that_is_killed_at_any_write_restores_everything() {
     // All of them there and back.
     assert!(kills > 2 * COUNT + 3, "{kills}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_dead_is_recognised() {
+    let platform = Platform::new(2).await;
+    platform.json(0, &["pin", "a"]);
+    let second = platform.say("second").await;
+    assert!(killed(&platform, "answered:4", &["start", "a", "--yes"], 0));
+    assert_eq!(platform.json(0, &["status", "a"])["active"], true, "nobody knows yet");
+    let output = platform.run(&["resume", "a"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("waiting whether that still works"), "{stderr}");
+    assert_eq!(platform.choices().await, vec![pinned(&second); 2]);
+}
