@@ -89,3 +89,22 @@ async fn a_wave_that_does_not_become_ready_in_time_stops_the_rollout() {
     assert_eq!((&back["phase"], &back["problem"]), (&json!("RolledBack"), &Value::Null), "{back:#}");
     assert_eq!(platform.choices().await, vec![pinned(&first); 3]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_composite_resource_that_is_changed_back_again_and_again_stops_the_rollout() {
+    let platform = Platform::new(1).await;
+    platform.json(0, &["pin", "a"]);
+    let first = platform.choices().await.remove(0);
+    // It does not become ready, so that the other one has all the time.
+    platform.compose(&[map("second")]).await;
+    let (child, _folder) = platform.background(&["start", "a", "--yes", "-o", "json"]);
+    let ending = tokio::task::spawn_blocking(move || child.wait_with_output());
+    while !ending.is_finished() {
+        platform.user.patch(THING, &name(0), json!({"spec": {"crossplane": first}})).await;
+    }
+    let output = ending.await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let stopped: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let problem = stopped["problem"]["message"].as_str().unwrap();
+    assert!(problem.starts_with("something else changes its revision back"), "{problem}");
+}
