@@ -15,12 +15,12 @@ mod options;
 mod runtime;
 
 pub(crate) use options::Render;
-pub(crate) use runtime::Runtime;
 
 use crate::failure::Failure;
 use classic::{Classic, Pool};
 use inputs::Inputs;
 use manifests::Manifest;
+use runtime::Runtime;
 use serde_json::Value;
 use std::process::ExitCode;
 use transom_compose::{Decision, offline};

@@ -98,8 +98,7 @@ fn names() -> String {
 }
 
 impl Runtime {
-    /// No functions yet. Calls wait for functions that are starting for at most half of `timeout`.
-    pub(crate) fn new(timeout: Duration, genuine: bool) -> Self {
+    fn new(timeout: Duration, genuine: bool) -> Self {
         let wait_for_start = WAIT_FOR_START.min(timeout / 2);
         let functions = Arc::new(Router::new(Options { wait_for_start, ..Options::default() }));
         let builtins = Builtins::new(&Settings { explain_refusals: !genuine, ..Settings::default() });
@@ -116,7 +115,7 @@ impl Runtime {
 
     /// Makes a Function callable. One that cannot be reached yet counts as callable: it may just be starting, and the
     /// call reports it otherwise.
-    pub(crate) async fn install(&mut self, function: &Function) -> Result<(), Problem> {
+    async fn install(&mut self, function: &Function) -> Result<(), Problem> {
         let revision = RevisionSpec::sole(function, &self.resolver);
         if let RuntimeState::Failed(problem) = self.installer.install(&revision).await {
             return Err(problem);

@@ -1,10 +1,11 @@
 //! What a move would change in a composite resource: the engine composes it with the new revision, from the objects as they
 //! are, and the server checks every result by a dry run. Nothing is written.
 //!
-//! Functions run where they would for `transom render`: in this process, or at their endpoint. If one cannot be called from
+//! Functions that are built in run in this process, those with an endpoint are called there. If one cannot be called from
 //! here, what would change is not known, and that is what the plan says.
 
 mod fields;
+mod functions;
 mod world;
 
 pub(super) use fields::Field;
@@ -13,23 +14,22 @@ use super::choice::Choice;
 use super::survey::Instance;
 use super::writing::explain;
 use crate::failure::Failure;
-use crate::render::Runtime;
 use crate::xpkg::control_plane::within;
+use functions::Functions;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 use transom_compose::{
     Application, Cause, Decision, GrpcCode, Inputs, Options, Requirements, RunError, compose,
-    connection_details, environment, observe, resources_mode,
+    connection_details, observe,
 };
 use transom_engine::{Cluster, Error};
 use transom_object::error_chain::chain;
+use transom_object::meta;
 use transom_object::time::Timestamp;
-use transom_object::{GroupVersionKind, meta};
 use transom_xapi::composite::Layout;
-use transom_xapi::constants::{group, kind};
-use transom_xapi::{CompositionRevision, CompositionSpec, Function};
+use transom_xapi::{CompositionRevision, CompositionSpec};
 use world::ClusterWorld;
 
 /// How long composing one composite resource may take.
@@ -98,7 +98,7 @@ pub(super) struct Previewer<'a> {
     spec: &'a CompositionSpec,
     layout: Layout,
     wanted: Choice,
-    runtime: Runtime,
+    functions: Functions,
     /// Why the functions cannot be called from here, once that is known.
     uncallable: OnceLock<String>,
 }
@@ -110,21 +110,13 @@ impl<'a> Previewer<'a> {
         layout: Layout,
     ) -> Result<Self, Failure> {
         let spec = &revision.spec.composition;
-        let mut runtime = Runtime::new(COMPOSE_TIMEOUT, false);
-        if spec.is_resources_mode() {
-            runtime.functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
-        }
-        if spec.environment.is_some() {
-            runtime.functions.run_in_process(environment::FUNCTION, transom_builtins::environment());
-        }
+        let functions = Functions::install(cluster, spec).await?;
         let uncallable = OnceLock::new();
-        for name in spec.function_names() {
-            if let Err(why) = install(cluster, &mut runtime, name).await? {
-                uncallable.get_or_init(|| why);
-            }
+        if let Some(why) = functions.problems.first() {
+            uncallable.get_or_init(|| why.clone());
         }
         let wanted = Choice::pinned(&revision.metadata.name);
-        Ok(Self { cluster, spec, layout, wanted, runtime, uncallable })
+        Ok(Self { cluster, spec, layout, wanted, functions, uncallable })
     }
 
     /// What a move would change in a composite resource.
@@ -180,7 +172,7 @@ impl<'a> Previewer<'a> {
             now: Timestamp::default(),
             options: Options { scopes_known: true, ..Options::default() },
         };
-        compose(inputs, &*self.runtime.functions, &world).await.map_err(|failure| self.explain(&failure))
+        compose(inputs, &*self.functions.router, &world).await.map_err(|failure| self.explain(&failure))
     }
 
     fn explain(&self, failure: &transom_compose::Failure) -> Preview {
@@ -223,25 +215,4 @@ impl<'a> Previewer<'a> {
 
 fn is_lack_of_rights(error: &Error) -> bool {
     error.is_forbidden()
-}
-
-/// Makes a Function of the control plane callable here, or says why that is not possible.
-async fn install(
-    cluster: &Cluster,
-    runtime: &mut Runtime,
-    name: &str,
-) -> Result<Result<(), String>, Failure> {
-    let of = GroupVersionKind::new(group::PKG, "v1", kind::FUNCTION);
-    let subject = format!("Function {name}");
-    let read = within(&subject, cluster.get(&of, "", name)).await?;
-    let Some(object) = read.map_err(|e| explain(&subject, &e))? else {
-        return Ok(Err(format!("Function {name:?} is not installed")));
-    };
-    let function: Function = match serde_json::from_value(object) {
-        Ok(function) => function,
-        Err(e) => return Ok(Err(format!("Function {name:?} cannot be read: {e}"))),
-    };
-    let installed = runtime.install(&function).await;
-    Ok(installed
-        .map_err(|problem| format!("Function {name:?} cannot be called from here: {}", problem.message)))
 }

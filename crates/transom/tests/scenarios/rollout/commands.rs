@@ -120,6 +120,12 @@ async fn mistakes_are_explained() {
 async fn what_a_function_elsewhere_would_change_is_not_known() {
     let platform = Platform::new(2).await;
     platform.json(0, &["pin", "a"]);
+    // One that can be called is called.
+    platform.user.function("function-there", |_, _| Ok(())).await;
+    platform.compose(&[map("second"), ("function-there", Value::Null), auto_ready()]).await;
+    platform.user.until_true(FUNCTION, "function-there", "Healthy").await;
+    let plan = platform.json(0, &["plan", "a"]);
+    assert_eq!((&plan["summary"]["unknown"], &plan["summary"]["change"]), (&json!(0), &json!(2)), "{plan:#}");
     platform.user.apply(&function("function-elsewhere", "transom.io/endpoint: '127.0.0.1:9'")).await;
     platform.compose(&[("function-elsewhere", json!({"apiVersion": "e/v1", "kind": "In"}))]).await;
     let plan = platform.json(0, &["plan", "a"]);

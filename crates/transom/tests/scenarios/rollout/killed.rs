@@ -83,6 +83,42 @@ async fn a_rollback_that_is_killed_at_any_write_restores_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn going_back_and_going_on_can_be_killed_at_any_write() {
+    let platform = Platform::new(COUNT).await;
+    platform.json(0, &["pin", "a"]);
+    let before = platform.choices().await;
+    let second = platform.say("second").await;
+    // So that the first write is the record.
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: crossplane-system}\n";
+    platform.user.apply(namespace).await;
+    let mut kills = 0;
+    for n in 1.. {
+        let kills_before = kills;
+        let at = format!("unsent:{n}");
+        // A command that continues is killed, too.
+        let start = [&["start", "a", "--yes"], &WAVES[..]].concat();
+        assert!(killed(&platform, "answered:2", &start, 0));
+        if killed(&platform, &at, &["resume", "a", "--take-over"], 0) {
+            kills += 1;
+            platform.json(0, &["resume", "a", "--take-over"]);
+        }
+        assert_eq!(platform.choices().await, vec![pinned(&second); COUNT], "{at}");
+        if killed(&platform, &at, &["rollback", "a"], 0) {
+            kills += 1;
+            // It may not have begun: then there is nothing to go on with.
+            platform.json(0, &["resume", "a", "--take-over"]);
+            platform.json(0, &["rollback", "a"]);
+        }
+        assert_eq!(platform.choices().await, before, "{at}");
+        platform.json(0, &["delete", "a"]);
+        if kills == kills_before {
+            break;
+        }
+    }
+    assert!(kills > 2 * COUNT, "{kills}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_is_dead_is_recognised() {
     let platform = Platform::new(2).await;
     platform.json(0, &["pin", "a"]);
