@@ -40,7 +40,7 @@ struct Scope {
     waves: Waves,
 
     /// Move only those with these labels
-    #[arg(short = 'l', long, value_name = "LABELS", value_parser = Selector::parse, default_value = "")]
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = Selector::parse, default_value = "", hide_default_value = true)]
     selector: Selector,
 
     /// Move only those in this namespace, or whose claim is in it

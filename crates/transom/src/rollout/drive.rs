@@ -7,6 +7,7 @@ use super::storage::{Held, RENEW_INTERVAL};
 use super::writing::{FIELD_MANAGER, explain, write};
 use crate::failure::Failure;
 use crate::xpkg::control_plane::within;
+use futures_util::FutureExt;
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -44,6 +45,8 @@ pub(super) struct Drive {
     watched: Watched,
     progress: Progress,
     interrupted: [Signal; 2],
+    /// Whether one of these signals has arrived.
+    stopping: bool,
     /// When the wave began, for this command.
     began: Instant,
     /// How often each object was written in this wave.
@@ -106,7 +109,15 @@ impl Drive {
         let watched = Watched::start(held.cluster(), held.record()).await?;
         let listen = |kind| signal(kind).map_err(|e| Failure::new(format!("cannot wait for signals: {e}")));
         let interrupted = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
-        Ok(Self { held, watched, progress, interrupted, began: Instant::now(), writes: BTreeMap::new() })
+        Ok(Self {
+            held,
+            watched,
+            progress,
+            interrupted,
+            stopping: false,
+            began: Instant::now(),
+            writes: BTreeMap::new(),
+        })
     }
 
     /// Works on the rollout until nothing is left to do, or it is to be left alone. Then another command may.
@@ -129,6 +140,9 @@ impl Drive {
             self.held.renew().await?;
             if self.held.record().paused {
                 return Ok(Ending::Paused);
+            }
+            if self.is_interrupted() {
+                return Ok(Ending::Interrupted);
             }
             match self.next() {
                 Action::Write(writes) => match self.refused_writes(&writes) {
@@ -153,6 +167,13 @@ impl Drive {
         let objects: Vec<Objects<'_>> =
             seen.iter().map(|[xr, claim]| Objects { xr: xr.as_deref(), claim: claim.as_deref() }).collect();
         decide(record, &objects)
+    }
+
+    /// Whether the user wants the command to end.
+    fn is_interrupted(&mut self) -> bool {
+        let arrived = |signal: &mut Signal| signal.recv().now_or_never().is_some();
+        self.stopping |= self.interrupted.iter_mut().any(arrived);
+        self.stopping
     }
 
     /// Waits for a change. Returns how the work ends, if it does.
@@ -201,7 +222,7 @@ impl Drive {
         let total = writes.len();
         for (n, part) in writes.chunks(MAX_PARALLEL_WRITES).enumerate() {
             self.held.renew().await?;
-            if self.held.record().paused {
+            if self.held.record().paused || self.is_interrupted() {
                 return Ok(());
             }
             let each = part.iter().map(|write| patch(self.held.cluster(), self.kind(write.of), write));

@@ -17,7 +17,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use transom_engine::{Cluster, Key};
 use transom_object::{GroupVersionKind, meta};
-use transom_xapi::composite::Layout;
+use transom_xapi::composite::{Composite, Layout};
+use transom_xapi::composition::LabelMatch;
+use transom_xapi::selection;
 
 /// The annotation with the update policy that an object had before it was pinned.
 const PINNED: &str = "transom.io/rollout-pinned";
@@ -47,7 +49,8 @@ pub(crate) struct Pin {
 
 /// Let composite resources follow the newest revision again, as they did before they were pinned
 ///
-/// Only those that are at the newest revision: others would be moved at once, which is what a rollout is for.
+/// Only those that are at the revision that they would choose: others would be moved at once, which is what a rollout
+/// is for.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -98,12 +101,11 @@ pub(super) async fn pin(options: &Pin) -> Result<ExitCode, Failure> {
 pub(super) async fn unpin(options: &Unpin) -> Result<ExitCode, Failure> {
     let cluster = options.at.control_plane.open().await?;
     let platform = Platform::read(&cluster, &options.composition).await?;
-    let latest = platform.revision("latest")?.metadata.name.clone();
     let instances = platform.instances(&cluster).await?;
     let (newest, behind): (Vec<&Instance>, Vec<&Instance>) = instances
         .iter()
         .filter(|one| unpinning(one, platform.layout).is_some())
-        .partition(|one| one.revision() == latest);
+        .partition(|one| stays(one, &platform));
     let patches: Vec<Patch> = newest.into_iter().filter_map(|one| unpinning(one, platform.layout)).collect();
     carry_out(&cluster, &platform, &patches).await?;
     let behind: Vec<String> =
@@ -113,7 +115,7 @@ pub(super) async fn unpin(options: &Unpin) -> Result<ExitCode, Failure> {
         let kind = &platform.kind.kind;
         let mut out = format!("{} {kind} follow the newest revision again\n", patches.len());
         for name in &behind {
-            out.push_str(&format!("still pinned: {kind} {name}, and {latest} is the newest\n"));
+            out.push_str(&format!("still pinned: {kind} {name}, which it would leave\n"));
         }
         out
     };
@@ -167,6 +169,20 @@ fn pinning(instance: &Instance, layout: Layout) -> Option<Patch> {
     let before = choice.policy.as_deref().unwrap_or(NONE);
     patch["metadata"] = json!({"annotations": {PINNED: before}});
     Some(Patch { claim, key: Key::of(object), patch })
+}
+
+/// Whether a composite resource stays at its revision when it chooses by itself: that is the newest, also of those that its
+/// selector allows, which has an effect only with the policy Automatic.
+fn stays(instance: &Instance, platform: &Platform) -> bool {
+    let selector = Composite::new(instance.xr.clone(), platform.layout).composition_revision_selector();
+    let newest_of = |labels: &LabelMatch| {
+        let newest = selection::latest(&platform.composition, labels, &platform.revisions).ok()?;
+        Some(newest.metadata.name.as_str())
+    };
+    match selector {
+        Some(labels) => newest_of(&labels) == Some(instance.revision()),
+        None => newest_of(&LabelMatch::default()) == Some(instance.revision()),
+    }
 }
 
 /// How a composite resource gets back the policy that it had before it was pinned.
@@ -234,6 +250,38 @@ mod tests {
             assert_eq!(back, expected);
         }
         assert_eq!(unpinning(&instance(Some("Manual"), Some("r")), Layout::Modern), None);
+    }
+
+    #[test]
+    fn what_its_selector_allows_is_what_it_would_choose() {
+        let owner =
+            json!([{"apiVersion": "a", "kind": "Composition", "name": "c", "uid": "u", "controller": true}]);
+        let revision = |number: i64, channel: &str| {
+            serde_json::from_value(json!({
+                "metadata": {
+                    "name": format!("c-{number}"), "ownerReferences": owner,
+                    "labels": {"crossplane.io/composition-name": "c", "channel": channel},
+                },
+                "spec": {"revision": number},
+            }))
+            .unwrap()
+        };
+        let platform = Platform {
+            composition: serde_json::from_value(json!({"metadata": {"name": "c", "uid": "u"}})).unwrap(),
+            revisions: vec![revision(3, "alpha"), revision(2, "stable"), revision(1, "stable")],
+            kind: GroupVersionKind::new("example.org", "v1", "App"),
+            layout: Layout::Modern,
+            claim_kind: None,
+        };
+        let mut one = instance(Some("Manual"), Some("c-3"));
+        assert!(stays(&one, &platform));
+        one.own.revision = Some("c-2".to_owned());
+        assert!(!stays(&one, &platform));
+        one.xr["spec"]["crossplane"]["compositionRevisionSelector"] =
+            json!({"matchLabels": {"channel": "stable"}});
+        assert!(stays(&one, &platform), "the newest is not for it");
+        one.own.revision = Some("c-1".to_owned());
+        assert!(!stays(&one, &platform));
     }
 
     #[test]

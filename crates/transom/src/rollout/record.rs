@@ -160,7 +160,7 @@ impl Record {
             "layout": if self.layout == Layout::Legacy { "Legacy" } else { "Modern" },
             "claimType": self.claim_kind.as_ref().map(kind),
             "to": self.to,
-            "timeoutSeconds": self.timeout.as_secs(),
+            "timeoutMilliseconds": u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
             "rollbackOnFailure": self.rollback_on_failure,
             "phase": self.phase.name(),
             "wave": self.wave,
@@ -190,8 +190,8 @@ impl Record {
             layout: if text("layout")? == "Legacy" { Layout::Legacy } else { Layout::Modern },
             claim_kind: read_kind(&state["claimType"]),
             to: text("to")?,
-            timeout: Duration::from_secs(
-                state["timeoutSeconds"].as_u64().ok_or_else(|| wrong("timeoutSeconds"))?,
+            timeout: Duration::from_millis(
+                state["timeoutMilliseconds"].as_u64().ok_or_else(|| wrong("timeoutMilliseconds"))?,
             ),
             rollback_on_failure: state["rollbackOnFailure"] == true,
             phase: Phase::ALL.into_iter().find(|p| p.name() == phase).ok_or_else(|| wrong("phase"))?,
@@ -257,7 +257,7 @@ pub(super) mod tests {
             layout: Layout::Modern,
             claim_kind: None,
             to: "apps-2".to_owned(),
-            timeout: Duration::from_secs(600),
+            timeout: Duration::from_millis(600_500),
             rollback_on_failure: false,
             phase: Phase::Progressing,
             wave: 0,
