@@ -34,6 +34,7 @@ mod survey;
 mod waves;
 mod writing;
 
+use crate::cli::duration;
 use crate::failure::Failure;
 use crate::xpkg::control_plane::ControlPlaneArgs;
 use crate::xpkg::format::Format;
@@ -42,6 +43,7 @@ use drive::{Drive, Ending};
 use progress::Progress;
 use record::{Phase, Record};
 use std::process::ExitCode;
+use std::time::Duration;
 use storage::{Held, Storage};
 
 /// The exit code for a rollout that stopped before it was done.
@@ -124,6 +126,10 @@ pub(crate) struct Resume {
     #[arg(long)]
     take_over: bool,
 
+    /// How long each wave may take from now on; without it, what it was started with
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
     #[command(flatten)]
     at: At,
 }
@@ -154,6 +160,10 @@ pub(crate) struct Rollback {
     /// Do not wait whether the command that worked on the rollout still does: it is known to be dead
     #[arg(long)]
     take_over: bool,
+
+    /// How long all may take to become ready again; without it, as long as a wave of the rollout
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
 
     #[command(flatten)]
     at: At,
@@ -234,6 +244,7 @@ async fn resume(options: &Resume) -> Result<ExitCode, Failure> {
     let mut held = take(storage, &options.composition, options.take_over).await?;
     let resumed = |record: &mut Record| {
         record.paused = false;
+        record.timeout = options.timeout.unwrap_or(record.timeout);
         if record.phase == Phase::Stopped {
             (record.phase, record.problem) = (Phase::Progressing, None);
         }
@@ -263,6 +274,7 @@ async fn roll_back(options: &Rollback) -> Result<ExitCode, Failure> {
     let mut held = take(storage, &options.composition, options.take_over).await?;
     let back = |record: &mut Record| {
         record.paused = false;
+        record.timeout = options.timeout.unwrap_or(record.timeout);
         if record.phase != Phase::RolledBack {
             (record.phase, record.problem) = (Phase::RollingBack, None);
         }
