@@ -14,6 +14,6 @@ mod manifests;
 mod mutual_tls;
 mod packages;
 mod required;
-mod rollout;
 mod usages;
 mod user;
+mod waves;

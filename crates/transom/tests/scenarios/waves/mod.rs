@@ -2,9 +2,9 @@
 
 mod claims;
 mod commands;
+mod complete;
 mod failing;
 mod killed;
-mod waves;
 
 use super::user::*;
 use serde_json::{Value, json};
