@@ -7,9 +7,13 @@ use super::record::{Phase, Problem, Record, Target};
 use serde_json::Value;
 use transom_engine::Key;
 use transom_object::meta;
+use transom_object::shorten::shorten;
 use transom_xapi::composite::Layout;
 use transom_xapi::conditions;
 use transom_xapi::constants::condition;
+
+/// The most bytes of the message of a condition that the record keeps.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// How one composite resource stands to what is wanted of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,7 +147,8 @@ pub(super) fn too_slow(record: &Record, problem: Problem) -> Action {
 }
 
 fn problem(record: &Record, target: &Target, why: &str) -> Problem {
-    Problem { resource: format!("{} {}", record.kind.kind, target.xr), message: why.to_owned() }
+    let message = shorten(why, MAX_MESSAGE_BYTES).into_owned();
+    Problem { resource: format!("{} {}", record.kind.kind, target.xr), message }
 }
 
 fn of_composite(target: &Target, patch: Value) -> Write {

@@ -136,3 +136,33 @@ async fn what_a_function_elsewhere_would_change_is_not_known() {
         "{why}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_shows_what_is_created_and_deleted_and_what_the_server_refuses() {
+    let platform = Platform::new(1).await;
+    platform.json(0, &["pin", "a"]);
+    let replaced = |old: &str, new: &str| {
+        let (function, mut input) = map("second");
+        let text = input["inline"]["template"].as_str().unwrap();
+        assert!(text.contains(old), "{text}");
+        input["inline"]["template"] = text.replace(old, new).into();
+        (function, input)
+    };
+    platform.compose(&[replaced("\"map\"", "\"other\""), auto_ready()]).await;
+    let plan = platform.json(0, &["plan", "a"]);
+    let changes = plan["resources"][0]["changes"].as_array().unwrap();
+    let actions: Vec<[&Value; 2]> =
+        changes.iter().map(|change| [&change["action"], &change["resource"]]).collect();
+    assert_eq!(json!(actions), json!([["create", "other"], ["delete", "map"]]), "{plan:#}");
+    let text = platform.text(0, &["plan", "a"]);
+    assert!(
+        text.contains("  create ConfigMap default/") && text.contains(" (other)\n  delete ConfigMap"),
+        "{text}"
+    );
+
+    platform.compose(&[replaced("says: second", "says: {no: text}"), auto_ready()]).await;
+    let plan = platform.json(2, &["plan", "a"]);
+    let why = plan["resources"][0]["fails"].as_str().unwrap();
+    assert!(why.starts_with("ConfigMap t00-") && why.contains("would be refused: "), "{why}");
+    assert!(platform.text(2, &["plan", "a"]).contains("\n1 would fail\n"));
+}
