@@ -92,6 +92,10 @@ pub(crate) struct Start {
     #[arg(long)]
     rollback_on_failure: bool,
 
+    /// When all is done, let those that were pinned follow the newest revision again, as `unpin` does
+    #[arg(long)]
+    unpin: bool,
+
     /// Do not show the plan, and do not ask
     #[arg(short = 'y', long)]
     yes: bool,
@@ -147,6 +151,7 @@ impl Intent {
             to,
             timeout: options.timeout,
             rollback_on_failure: options.rollback_on_failure,
+            unpin: options.unpin,
             phase: Phase::Progressing,
             wave: 0,
             problem: None,

@@ -287,6 +287,10 @@ async fn roll_back(options: &Rollback) -> Result<ExitCode, Failure> {
 async fn carry_out(held: Held, output: Format) -> Result<ExitCode, Failure> {
     let cluster = held.cluster().clone();
     let (record, ending) = Box::pin(Drive::start(held, Progress::new())).await?.run().await?;
+    if record.unpin && record.phase == Phase::Done {
+        let released = pin::release(&cluster, &record.composition).await?;
+        anstream::eprintln!("{} {} follow the newest revision again", released.count, released.kind);
+    }
     status::print(&cluster, &record, output).await?;
     Ok(match (ending, record.phase, &record.problem) {
         (Ending::Decided, Phase::Done, _) | (Ending::Decided, Phase::RolledBack, None) => ExitCode::SUCCESS,

@@ -98,22 +98,34 @@ pub(super) async fn pin(options: &Pin) -> Result<ExitCode, Failure> {
     crate::cli::print(options.at.output.write(&value, text).as_bytes())
 }
 
-pub(super) async fn unpin(options: &Unpin) -> Result<ExitCode, Failure> {
-    let cluster = options.at.control_plane.open().await?;
-    let platform = Platform::read(&cluster, &options.composition).await?;
-    let instances = platform.instances(&cluster).await?;
-    let (newest, behind): (Vec<&Instance>, Vec<&Instance>) = instances
+/// What came of unpinning.
+pub(super) struct Unpinned {
+    pub(super) kind: String,
+    pub(super) count: usize,
+    /// Those that stay pinned, with their revisions.
+    behind: Vec<String>,
+}
+
+/// Gives all composite resources of a Composition back the policy that they had, unless they would be moved by that.
+pub(super) async fn release(cluster: &Cluster, composition: &str) -> Result<Unpinned, Failure> {
+    let platform = Platform::read(cluster, composition).await?;
+    let instances = platform.instances(cluster).await?;
+    let (staying, behind): (Vec<&Instance>, Vec<&Instance>) = instances
         .iter()
         .filter(|one| unpinning(one, platform.layout).is_some())
         .partition(|one| stays(one, &platform));
-    let patches: Vec<Patch> = newest.into_iter().filter_map(|one| unpinning(one, platform.layout)).collect();
-    carry_out(&cluster, &platform, &patches).await?;
-    let behind: Vec<String> =
-        behind.into_iter().map(|one| format!("{} at {}", one.key(), one.revision())).collect();
-    let value = json!({"composition": options.composition, "unpinned": patches.len(), "behind": behind});
+    let patches: Vec<Patch> = staying.into_iter().filter_map(|one| unpinning(one, platform.layout)).collect();
+    carry_out(cluster, &platform, &patches).await?;
+    let behind = behind.into_iter().map(|one| format!("{} at {}", one.key(), one.revision())).collect();
+    Ok(Unpinned { kind: platform.kind.kind, count: patches.len(), behind })
+}
+
+pub(super) async fn unpin(options: &Unpin) -> Result<ExitCode, Failure> {
+    let cluster = options.at.control_plane.open().await?;
+    let Unpinned { kind, count, behind } = release(&cluster, &options.composition).await?;
+    let value = json!({"composition": options.composition, "unpinned": count, "behind": behind});
     let text = |_: &Value| {
-        let kind = &platform.kind.kind;
-        let mut out = format!("{} {kind} follow the newest revision again\n", patches.len());
+        let mut out = format!("{count} {kind} follow the newest revision again\n");
         for name in &behind {
             out.push_str(&format!("still pinned: {kind} {name}, which it would leave\n"));
         }

@@ -92,6 +92,8 @@ pub(super) struct Record {
     pub(super) timeout: Duration,
     /// Whether all is rolled back when a wave fails.
     pub(super) rollback_on_failure: bool,
+    /// Whether composite resources that were pinned are unpinned when all is done.
+    pub(super) unpin: bool,
     pub(super) phase: Phase,
     /// The wave that is being moved, from zero.
     pub(super) wave: usize,
@@ -162,6 +164,7 @@ impl Record {
             "to": self.to,
             "timeoutMilliseconds": u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
             "rollbackOnFailure": self.rollback_on_failure,
+            "unpin": self.unpin,
             "phase": self.phase.name(),
             "wave": self.wave,
             "problem": self.problem.as_ref().map(problem),
@@ -194,6 +197,7 @@ impl Record {
                 state["timeoutMilliseconds"].as_u64().ok_or_else(|| wrong("timeoutMilliseconds"))?,
             ),
             rollback_on_failure: state["rollbackOnFailure"] == true,
+            unpin: state["unpin"] == true,
             phase: Phase::ALL.into_iter().find(|p| p.name() == phase).ok_or_else(|| wrong("phase"))?,
             wave: state["wave"].as_u64().and_then(|n| n.try_into().ok()).ok_or_else(|| wrong("wave"))?,
             problem: part("resource")
@@ -259,6 +263,7 @@ pub(super) mod tests {
             to: "apps-2".to_owned(),
             timeout: Duration::from_millis(600_500),
             rollback_on_failure: false,
+            unpin: true,
             phase: Phase::Progressing,
             wave: 0,
             problem: None,

@@ -90,8 +90,8 @@ async fn composite_resources_are_pinned_planned_moved_in_waves_and_moved_again()
     assert_eq!((&back["phase"], at(&second).await), (&json!("RolledBack"), COUNT), "{back:#}");
 
     // All of them to the newest, and free again.
-    platform.json(0, &["start", "a", "--yes", "--to", "3", "--waves", "100%"]);
-    assert_eq!(platform.json(0, &["unpin", "a"])["unpinned"], COUNT);
+    platform.json(0, &["start", "a", "--yes", "--to", "3", "--waves", "100%", "--unpin"]);
+    assert_eq!(platform.json(0, &["unpin", "a"])["unpinned"], 0, "nothing is left to do");
     let expected = json!({"compositionUpdatePolicy": "Automatic", "compositionRevisionRef": {"name": third}});
     assert_eq!(platform.choices().await, vec![expected; COUNT]);
     user.until_idle().await;
