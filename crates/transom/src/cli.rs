@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::former;
 use crate::function::Function;
 use crate::render::Render;
+use crate::rollout::Rollout;
 use crate::up::Up;
 use crate::xpkg::Xpkg;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -25,7 +26,8 @@ Examples:
   transom up                                run a control plane, to be used with kubectl
   transom render xr.yaml composition.yaml   print the resources that a Composition composes
   transom function list                     list the built-in functions
-  transom xpkg build                        make a package of the files in this folder"
+  transom xpkg build                        make a package of the files in this folder
+  transom rollout start apps                move composite resources to a new revision, in waves"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -40,6 +42,8 @@ pub(crate) enum Command {
     Function(Function),
     #[command(subcommand)]
     Xpkg(Xpkg),
+    #[command(subcommand)]
+    Rollout(Box<Rollout>),
     #[command(subcommand)]
     Db(Db),
     /// Print a script that completes commands and flags in a shell

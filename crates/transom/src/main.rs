@@ -11,6 +11,7 @@ mod function;
 mod logging;
 mod plane;
 mod render;
+mod rollout;
 mod up;
 mod xpkg;
 
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         cli::Command::Render(options) => render::run(*options),
         cli::Command::Function(command) => function::run(command),
         cli::Command::Xpkg(command) => xpkg::run(command),
+        cli::Command::Rollout(command) => rollout::run(*command),
         cli::Command::Completion { shell } => cli::complete(shell),
         cli::Command::Version => cli::print_version(),
     };

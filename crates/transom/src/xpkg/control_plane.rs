@@ -12,7 +12,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Flags for the control plane.
 #[derive(Args)]
-pub(super) struct ControlPlaneArgs {
+pub(crate) struct ControlPlaneArgs {
     /// The kubeconfig; by default KUBECONFIG, ~/.kube/config, or the cluster that this runs in
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub(super) struct ControlPlaneArgs {
 }
 
 impl ControlPlaneArgs {
-    pub(super) async fn open(&self) -> Result<Cluster, Failure> {
+    pub(crate) async fn open(&self) -> Result<Cluster, Failure> {
         let cannot = |e: &dyn std::fmt::Display| {
             Failure::new(format!("cannot use the kubeconfig: {e}"))
                 .remedy("--kubeconfig or KUBECONFIG names it; `transom up` prints where it writes its own")
@@ -42,7 +42,7 @@ impl ControlPlaneArgs {
 }
 
 /// The answer of the control plane about a subject, unless it takes too long.
-pub(super) async fn within<T>(
+pub(crate) async fn within<T>(
     subject: &str,
     request: impl Future<Output = Result<T, Error>>,
 ) -> Result<Result<T, Error>, Failure> {
@@ -53,7 +53,7 @@ pub(super) async fn within<T>(
 }
 
 /// What an error of the control plane about a subject means to the user.
-pub(super) fn explain(subject: &str, error: &Error) -> Failure {
+pub(crate) fn explain(subject: &str, error: &Error) -> Failure {
     let failure = Failure::new(format!("{subject}: {}", error.chain()));
     if error.is_unknown_kind() {
         return failure.remedy("the cluster of the kubeconfig runs neither Transom nor Crossplane");

@@ -6,7 +6,7 @@ use transom_object::yaml;
 
 /// The form of a result.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(crate) enum Format {
     Text,
     Json,
     Yaml,
@@ -14,7 +14,7 @@ pub(super) enum Format {
 
 impl Format {
     /// A result in this form; `text` writes it for people.
-    pub(super) fn write(self, value: &Value, text: impl FnOnce(&Value) -> String) -> String {
+    pub(crate) fn write(self, value: &Value, text: impl FnOnce(&Value) -> String) -> String {
         match self {
             Self::Text => text(value),
             Self::Json => format!("{value:#}\n"),
@@ -24,7 +24,7 @@ impl Format {
 }
 
 /// Rows with columns of equal width.
-pub(super) fn table(rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max();
     let line = |row: &Vec<String>| {
         let cells = row.iter().enumerate().map(|(column, cell)| match column + 1 == row.len() {

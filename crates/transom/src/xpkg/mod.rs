@@ -21,10 +21,10 @@
 mod batch;
 mod build;
 mod bundle;
-mod control_plane;
+pub(crate) mod control_plane;
 mod extract;
 mod files;
-mod format;
+pub(crate) mod format;
 mod get_crds;
 mod init;
 mod inspect;

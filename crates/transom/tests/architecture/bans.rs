@@ -53,6 +53,7 @@ const BANS: &[Ban] = &[
             "transom/src/plane/crash_injection.rs",
             "transom/src/plane/data_location.rs",
             "transom/src/plane/packages.rs",
+            "transom/src/rollout/crash_injection.rs",
             "transom/src/xpkg/origin.rs",
         ],
     },

@@ -19,3 +19,4 @@ mod required;
 mod rollout;
 mod usages;
 mod user;
+mod waves;
