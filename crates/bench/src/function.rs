@@ -13,7 +13,7 @@ use std::time::Instant;
 use transom_compose::{FunctionRunner, RevisionTraits, StepRef, WantedRevision};
 use transom_function::error_chain::chain;
 use transom_function::{Function, RunFunctionRequest};
-use transom_runner::{Callable, Endpoint, InProcess, RevisionId, RevisionSpec, Router, Source};
+use transom_runner::{Callable, Endpoint, InProcess, PackageImage, RevisionId, RevisionSpec, Router, Source};
 
 /// Calls before those that count, for caches and connections.
 const WARM_UP_CALLS: usize = 200;
@@ -84,7 +84,7 @@ fn selecting(function: &Arc<dyn Function>, count: usize) -> Result<Figure, Failu
         let id = RevisionId { function: "f".to_owned(), revision: format!("f-{number}") };
         let traits = RevisionTraits { labels: labels(number), ..RevisionTraits::default() };
         let (source, package) = (Source::Builtin("f".to_owned()), String::new());
-        let spec = RevisionSpec { id, number, package, source, traits };
+        let spec = RevisionSpec { id, number, package, source, traits, image: PackageImage::default() };
         functions.set(&spec, Callable::Ready(Arc::new(InProcess::new(function.clone()))));
     }
     let wanted = labels(1);

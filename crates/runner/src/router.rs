@@ -7,8 +7,9 @@ use crate::account::{Account, severity};
 use crate::endpoint::{Endpoint, EndpointError, connection_causes};
 use crate::instance::{InProcess, Instance};
 use crate::remote::Remote;
-use crate::revision::{RevisionId, RevisionSpec};
+use crate::revision::{PackageImage, RevisionId, RevisionSpec};
 use crate::routes::{Route, Routes, Target};
+use crate::runtime::Changed;
 use crate::source::Source;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -42,9 +43,6 @@ impl Default for Options {
         }
     }
 }
-
-/// Called with a revision of a function.
-type Changed = Arc<dyn Fn(&RevisionId) + Send + Sync>;
 
 /// Called with the name of a function.
 type Rerouted = Arc<dyn Fn(&str) + Send + Sync>;
@@ -236,13 +234,20 @@ impl Router {
     fn set_sole(&self, function: String, instance: Arc<dyn Instance>) {
         let source = Source::Builtin(function.clone());
         let (id, traits) = (RevisionId::sole(function), RevisionTraits::default());
-        let revision = RevisionSpec { id, number: 0, package: String::new(), source, traits };
+        let revision = RevisionSpec {
+            id,
+            number: 0,
+            package: String::new(),
+            source,
+            traits,
+            image: PackageImage::default(),
+        };
         self.set(&revision, Callable::Ready(instance));
     }
 
     /// Has `changed` called with the revision that became reachable or unreachable, as calls find out. It replaces what
     /// was set before.
-    pub fn on_change(&self, changed: Arc<dyn Fn(&RevisionId) + Send + Sync>) {
+    pub fn on_change(&self, changed: Changed) {
         *self.changed.write().unwrap_or_else(PoisonError::into_inner) = Some(changed);
     }
 

@@ -180,7 +180,14 @@ async fn a_changed_function_is_asked_itself() {
         let id = RevisionId { function: "f".to_owned(), revision: revision.to_owned() };
         let (source, traits) = (Source::Builtin("f".to_owned()), RevisionTraits::default());
         let number = i64::from(revision == "f-2");
-        let spec = RevisionSpec { id, number, package: package.to_owned(), source, traits };
+        let spec = RevisionSpec {
+            id,
+            number,
+            package: package.to_owned(),
+            source,
+            traits,
+            image: Default::default(),
+        };
         bench.functions.set(&spec, Callable::Ready(instance.clone()));
     };
     use_revision("f-1", "example.org/f:v1");

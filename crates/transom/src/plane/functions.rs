@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use transom_builtins::{Builtins, Settings, WithoutDefaultTtl};
 use transom_compose::{FunctionRunner, environment, resources_mode};
 use transom_packages::Reference;
