@@ -146,6 +146,16 @@ pub(super) fn too_slow(record: &Record, problem: Problem) -> Action {
     Action::Record { phase, wave: record.wave, problem: Some(problem) }
 }
 
+/// What the record gets when something cannot be written. Going back is not over until everything was written.
+pub(super) fn unwritable(record: &Record, problem: Problem) -> Action {
+    match record.phase {
+        Phase::RollingBack => {
+            Action::Record { phase: Phase::RollingBack, wave: record.wave, problem: Some(problem) }
+        }
+        _ => too_slow(record, problem),
+    }
+}
+
 fn problem(record: &Record, target: &Target, why: &str) -> Problem {
     let message = shorten(why, MAX_MESSAGE_BYTES).into_owned();
     Problem { resource: format!("{} {}", record.kind.kind, target.xr), message }

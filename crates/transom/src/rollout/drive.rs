@@ -1,6 +1,6 @@
 //! Carries out a rollout: looks at the objects, asks [`decide`] what comes next, does it, and records it.
 
-use super::decide::{Action, Moved, Objects, Write, decide, too_slow};
+use super::decide::{Action, Moved, Objects, Write, decide, too_slow, unwritable};
 use super::progress::Progress;
 use super::record::{Phase, Problem, Record};
 use super::storage::{Held, RENEW_INTERVAL};
@@ -37,6 +37,8 @@ pub(super) enum Ending {
     Paused,
     /// The user interrupted it.
     Interrupted,
+    /// Something could not be given back what it had; the record says what.
+    Blocked,
 }
 
 /// A rollout that this command works on.
@@ -51,6 +53,8 @@ pub(super) struct Drive {
     began: Instant,
     /// How often each object was written in this wave.
     writes: BTreeMap<(Moved, Key), usize>,
+    /// Why the server refused to change some of them.
+    refusals: BTreeMap<(Moved, Key), String>,
 }
 
 /// The objects of a rollout, as a watch shows them.
@@ -106,9 +110,16 @@ impl Watched {
 
 impl Drive {
     pub(super) async fn start(held: Held, progress: Progress) -> Result<Self, Failure> {
-        let watched = Watched::start(held.cluster(), held.record()).await?;
         let listen = |kind| signal(kind).map_err(|e| Failure::new(format!("cannot wait for signals: {e}")));
         let interrupted = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
+        let watched = match Watched::start(held.cluster(), held.record()).await {
+            Ok(watched) => watched,
+            Err(failure) => {
+                // The first failure is the one to report.
+                let _ = held.release().await;
+                return Err(failure);
+            }
+        };
         Ok(Self {
             held,
             watched,
@@ -117,6 +128,7 @@ impl Drive {
             stopping: false,
             began: Instant::now(),
             writes: BTreeMap::new(),
+            refusals: BTreeMap::new(),
         })
     }
 
@@ -145,9 +157,15 @@ impl Drive {
                 return Ok(Ending::Interrupted);
             }
             match self.next() {
-                Action::Write(writes) => match self.refused_writes(&writes) {
-                    Some(problem) => self.record(too_slow(self.held.record(), problem)).await?,
+                Action::Write(writes) => match self.futile(&writes) {
                     None => self.write(writes).await?,
+                    Some(problem) => {
+                        let rolls_back = self.held.record().phase == Phase::RollingBack;
+                        self.record(unwritable(self.held.record(), problem)).await?;
+                        if rolls_back {
+                            return Ok(Ending::Blocked);
+                        }
+                    }
                 },
                 Action::Wait { ready, first } => {
                     self.show(ready);
@@ -194,18 +212,22 @@ impl Drive {
         Ok(None)
     }
 
-    /// Why objects are not written once more, if one of them was written too often.
-    fn refused_writes(&mut self, writes: &[Write]) -> Option<Problem> {
+    /// Why objects are not written once more: the server refused to change one of them, or it was written too often. What
+    /// can be given back what it had is written before that counts.
+    fn futile(&mut self, writes: &[Write]) -> Option<Problem> {
         for write in writes {
-            let count = self.writes.entry((write.of, write.key.clone())).or_default();
+            let key = (write.of, write.key.clone());
+            let count = self.writes.entry(key.clone()).or_default();
             *count += 1;
-            if *count > MAX_WRITES {
-                let (kind, key) = (self.kind(write.of).kind.clone(), &write.key);
-                let message = "something else changes its revision back again and again; \
-                               metadata.managedFields shows who wrote spec"
-                    .to_owned();
-                return Some(Problem { resource: format!("{kind} {key}"), message });
-            }
+            let message = match (self.refusals.get(&key), *count > MAX_WRITES) {
+                (Some(why), _) => format!("its revision cannot be changed: {why}"),
+                (None, true) => "something else changes its revision back again and again; \
+                                 metadata.managedFields shows who wrote spec"
+                    .to_owned(),
+                (None, false) => continue,
+            };
+            let resource = format!("{} {}", self.kind(write.of).kind, write.key);
+            return Some(Problem { resource, message });
         }
         None
     }
@@ -226,7 +248,12 @@ impl Drive {
                 return Ok(());
             }
             let each = part.iter().map(|write| patch(self.held.cluster(), self.kind(write.of), write));
-            try_join_all(each).await?;
+            let refusals = try_join_all(each).await?;
+            let refused = part
+                .iter()
+                .zip(refusals)
+                .filter_map(|(write, why)| why.map(|why| ((write.of, write.key.clone()), why)));
+            self.refusals.extend(refused);
             let written = total.min((n + 1) * MAX_PARALLEL_WRITES);
             self.progress.show(&format!("{}: {written} of {total} written", self.title()));
         }
@@ -246,6 +273,7 @@ impl Drive {
         if next_wave {
             self.began = Instant::now();
             self.writes.clear();
+            self.refusals.clear();
             self.announce();
         }
         Ok(())
@@ -290,14 +318,19 @@ impl Drive {
     }
 }
 
-/// Patches an object. One that is gone needs no patch.
-async fn patch(cluster: &Cluster, kind: &GroupVersionKind, due: &Write) -> Result<(), Failure> {
+/// Patches an object, or says why the server does not accept that. One that is gone needs no patch.
+async fn patch(cluster: &Cluster, kind: &GroupVersionKind, due: &Write) -> Result<Option<String>, Failure> {
     let subject = format!("{} {}", kind.kind, due.key);
     let object = identity(kind, &due.key);
     let answer = write(&subject, cluster.merge_patch(&object, &due.patch, FIELD_MANAGER)).await?;
     match answer {
-        Err(e) if !e.is_not_found() => Err(explain(&subject, &e)),
-        _ => Ok(()),
+        Err(e) if e.is_not_found() => Ok(None),
+        // An admission webhook refuses with 400 or 403, a rule of the definition with 422.
+        Err(e) if e.refusal().is_some_and(|(code, _)| [400, 403, 422].contains(&code)) => {
+            Ok(Some(e.chain().to_string()))
+        }
+        Err(e) => Err(explain(&subject, &e)),
+        Ok(_) => Ok(None),
     }
 }
 

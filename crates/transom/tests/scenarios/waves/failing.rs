@@ -113,3 +113,45 @@ async fn a_composite_resource_that_is_changed_back_again_and_again_stops_the_rol
     let problem = stopped["problem"]["message"].as_str().unwrap();
     assert!(problem.starts_with("something else changes its revision back"), "{problem}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_does_not_accept_stops_the_rollout_and_is_rolled_back() {
+    let platform = Platform::new(3).await;
+    platform.json(0, &["pin", "a"]);
+    let before = platform.choices().await;
+    let second = platform.say("second").await;
+    let of = |thing: &str, revision: &Value| {
+        let name = revision["compositionRevisionRef"]["name"].as_str().unwrap();
+        let rule = format!(
+            "!(self.metadata.name == '{thing}' && self.spec.crossplane.compositionRevisionRef.name == '{name}')"
+        );
+        ruled(&definition("Thing", NAMESPACED, ""), &rule)
+    };
+    let rules = async |yaml: &str, words: &str| {
+        platform.user.apply(yaml).await;
+        platform.user.until(CRD, "things.example.org", |crd| crd.to_string().contains(words)).await;
+    };
+    rules(&of("t01", &pinned(&second)), &second).await;
+    let stopped = platform.json(2, &["start", "a", "--yes", "--waves", "100%"]);
+    assert_eq!(stopped["problem"]["resource"], "Thing default/t01", "{stopped:#}");
+    let why = stopped["problem"]["message"].as_str().unwrap();
+    assert!(
+        why.starts_with("its revision cannot be changed: ") && why.contains("against the rules"),
+        "{why}"
+    );
+
+    // What cannot go back holds up nothing else, and is not forgotten.
+    let first = before[2].clone();
+    rules(&of("t02", &first), first["compositionRevisionRef"]["name"].as_str().unwrap()).await;
+    let blocked = platform.json(2, &["rollback", "a"]);
+    let (phase, resource) = (&blocked["phase"], &blocked["problem"]["resource"]);
+    assert_eq!((phase, resource), (&json!("RollingBack"), &json!("Thing default/t02")), "{blocked:#}");
+    assert_eq!(platform.choices().await, [before[0].clone(), before[1].clone(), pinned(&second)]);
+    platform.user.apply(&definition("Thing", NAMESPACED, "")).await;
+    platform
+        .user
+        .until(CRD, "things.example.org", |crd| !crd.to_string().contains("against the rules"))
+        .await;
+    assert_eq!(platform.json(0, &["rollback", "a"])["phase"], "RolledBack");
+    assert_eq!(platform.choices().await, before);
+}
