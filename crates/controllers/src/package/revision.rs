@@ -216,7 +216,8 @@ impl Revisions {
         let siblings = self.siblings(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
         let current = self.must_be_current(log, revision, &siblings).await;
         current.with_event_reason(event::package_revision::SYNC)?;
-        if is_newest && revision.spec.installation.resolves_dependencies() {
+        // Fetching the content may have taken long.
+        if self.is_newest_of(revision, &siblings) && revision.spec.installation.resolves_dependencies() {
             let resolution = self.join(log, revision, &plan, &content, &siblings).await;
             dependencies(
                 object,

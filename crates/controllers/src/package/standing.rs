@@ -31,12 +31,17 @@ impl Revisions {
         if self.kind != PackageKind::Function {
             return Ok(true);
         }
+        Ok(self.is_newest_of(revision, &self.siblings(log, revision).await?))
+    }
+
+    /// The same, given the package's other revisions.
+    pub(super) fn is_newest_of(&self, revision: &PackageRevision, siblings: &[Value]) -> bool {
         let is_newer = |other: &Value| {
             other["spec"]["desiredState"] == ACTIVE
                 && !meta::is_deleting(other)
                 && other["spec"]["revision"].as_i64() > Some(revision.spec.revision)
         };
-        Ok(!self.siblings(log, revision).await?.iter().any(is_newer))
+        self.kind != PackageKind::Function || !siblings.iter().any(is_newer)
     }
 
     /// Fails with a conflict when the revision was deactivated since this run read it, which may be long ago if the registry

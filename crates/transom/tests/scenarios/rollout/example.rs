@@ -89,6 +89,7 @@ async fn the_example_of_the_design_works_as_written() {
     };
     user.apply(DEFINITION).await;
     user.apply(&function("v0.8.1", "stable", old)).await;
+    user.until_true(FUNCTION, "function-patch-and-transform", "Healthy").await;
     user.apply(&COMPOSITION_MANIFEST.replace("CHANNEL", "stable")).await;
     for name in ["my-bucket", "other-bucket"] {
         let stable = MY_BUCKET.replace("CHANNEL", "stable").replace("my-bucket", name);
