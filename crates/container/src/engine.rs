@@ -85,6 +85,11 @@ pub enum EngineError {
 }
 
 impl EngineChoice {
+    /// Whether namespaces alone may take the place of an OCI runtime that does not work.
+    pub fn may_fall_back(&self) -> bool {
+        *self == Self::Auto
+    }
+
     /// What runs containers here, given the `PATH`.
     pub fn find(&self, path: Option<&OsStr>) -> Result<Engine, EngineError> {
         if *self == Self::None {

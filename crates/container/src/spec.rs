@@ -66,6 +66,11 @@ impl Plan {
     /// The file in a container's directory.
     pub(crate) const FILE: &str = "plan.json";
 
+    /// The file that the OCI runtime makes when the container's program runs.
+    pub(crate) fn pid_file(&self) -> PathBuf {
+        self.folder.join("pid")
+    }
+
     /// Where the OCI runtime keeps its state.
     pub(crate) fn state_dir(&self) -> PathBuf {
         self.folder.join("state")

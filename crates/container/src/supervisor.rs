@@ -34,6 +34,8 @@ pub struct Settings {
     pub workspace: Arc<Workspace>,
     /// What runs it.
     pub engine: Engine,
+    /// Whether namespaces alone run it if an OCI runtime cannot.
+    pub may_fall_back: bool,
     /// What is run.
     pub spec: ContainerSpec,
     /// Where its output goes.
@@ -135,7 +137,13 @@ impl Supervisor {
         let mut delay = FIRST_DELAY;
         loop {
             let began = Instant::now();
-            let Some(problem) = self.run_once().await else { break };
+            let Some((ended, problem)) = self.run_once().await else { break };
+            if self.falls_back(&ended) {
+                let (container, engine) = (&self.settings.spec.name, &self.settings.engine);
+                tracing::warn!(%container, %engine, problem, "the OCI runtime cannot be used; runs in namespaces alone");
+                self.settings.engine = Engine::Chroot;
+                continue;
+            }
             if began.elapsed() >= STEADY {
                 delay = FIRST_DELAY;
             }
@@ -155,14 +163,19 @@ impl Supervisor {
         self.set(Standing::Stopped);
     }
 
-    /// Runs a container until it ends, and returns why in a sentence; or until it is to be stopped.
-    async fn run_once(&mut self) -> Option<String> {
-        let Settings { workspace, engine, spec, log, grace } = self.settings.clone();
+    fn falls_back(&self, ended: &Ended) -> bool {
+        let is_oci = self.settings.engine != Engine::Chroot;
+        is_oci && self.settings.may_fall_back && matches!(ended, Ended::NotStarted(_))
+    }
+
+    /// Runs a container until it ends, and returns how, and why in a sentence; or until it is to be stopped.
+    async fn run_once(&mut self) -> Option<(Ended, String)> {
+        let Settings { workspace, engine, spec, log, grace, .. } = self.settings.clone();
         let mut container = match Container::start(&workspace, &engine, &spec, &log) {
             Ok(container) => container,
-            Err(error) => return Some(format!("the container cannot be started: {error}")),
+            Err(error) => return Some((Ended::Killed, format!("the container cannot be started: {error}"))),
         };
-        self.set(Standing::Starting(None));
+        // Why it ended before is more than that it starts, which it may do every minute.
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(container.control.clone());
         let control = container.control.clone();
         let mut stopping = self.stopping.clone();
@@ -173,7 +186,10 @@ impl Supervisor {
         };
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
         match ended {
-            Some(ended) => Some(sentence(&ended, &engine, log.last_lines())),
+            Some(ended) => {
+                let problem = sentence(&ended, &engine, log.last_lines());
+                Some((ended, problem))
+            }
             None => {
                 container.stop(grace).await;
                 None

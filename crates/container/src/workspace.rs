@@ -74,6 +74,16 @@ impl Workspace {
         Ok(folder)
     }
 
+    /// Removes the directories of this process. To be called when no container is left.
+    pub fn clear(&self) {
+        match fs::remove_dir_all(&self.session) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::debug!(%error, dir = %self.session.display(), "a directory of containers cannot be removed");
+            }
+            _ => {}
+        }
+    }
+
     /// A number that no other container of this process has.
     pub(crate) fn next_number(&self) -> u64 {
         self.count.fetch_add(1, Ordering::Relaxed)
@@ -87,9 +97,7 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.session) {
-            tracing::debug!(%error, dir = %self.session.display(), "a directory of containers cannot be removed");
-        }
+        self.clear();
     }
 }
 

@@ -51,7 +51,7 @@ fn start_by(program: &Path, plan: &Plan) -> Result<Child, ShimError> {
         ("runc", false) => drop(command.args(["--rootless", "true"])),
         _ => {}
     }
-    command.args(["run", "--bundle"]).arg(&plan.folder).arg(&plan.id);
+    command.args(["run", "--bundle"]).arg(&plan.folder).arg("--pid-file").arg(plan.pid_file()).arg(&plan.id);
     // Only its own directories: it must not use what the user has configured for others.
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("XDG_RUNTIME_DIR", plan.state_dir());
     let started = command.stdin(Stdio::null()).spawn();
@@ -130,22 +130,26 @@ impl Running<'_> {
         }
     }
 
+    fn end(&self, status: WaitStatus) -> Report {
+        let is_started = self.plan.oci_runtime.is_none() || self.plan.pid_file().exists();
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) if !is_started => {
+                Report::Failed(format!("the OCI runtime ended with exit code {code}"))
+            }
+            (_, Some(signal)) => Report::Signalled(signal),
+            (code, None) => Report::Exited(code.unwrap_or_default()),
+        }
+    }
+
     /// Buries processes that have ended, and returns how the container did if it is among them.
     fn reap(&self) -> Result<Option<Report>, ShimError> {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.pid => return Ok(Some(end(status))),
+                Ok(Some((pid, status))) if pid == self.pid => return Ok(Some(self.end(status))),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Ok(None),
                 Err(error) => return Err(error).doing("wait for the container"),
             }
         }
-    }
-}
-
-fn end(status: WaitStatus) -> Report {
-    match (status.exit_status(), status.terminating_signal()) {
-        (_, Some(signal)) => Report::Signalled(signal),
-        (code, None) => Report::Exited(code.unwrap_or_default()),
     }
 }

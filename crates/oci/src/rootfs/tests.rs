@@ -1,3 +1,5 @@
+//! Layers that lie on top of each other, and layers that try to get out.
+
 use super::writer::Writer;
 use super::*;
 use crate::layer::tar::{Entry, EntryKind};

@@ -31,6 +31,11 @@ impl ContainerArgs {
     }
 
     #[cfg(target_os = "linux")]
+    pub(super) fn may_fall_back(&self) -> bool {
+        self.container_runtime.may_fall_back()
+    }
+
+    #[cfg(target_os = "linux")]
     pub(super) fn limits(&self) -> Limits {
         Limits {
             memory_bytes: self.function_memory,

@@ -53,8 +53,7 @@ impl FunctionRuntimes {
         match args.engine() {
             Ok(engine) => {
                 tracing::debug!(%engine, "runs functions from their packages");
-                let packages = runtime::PackageRuntime::new(args.limits(), engine, place, local, options);
-                let packages = Arc::new(packages);
+                let packages = Arc::new(runtime::PackageRuntime::new(args, engine, place, local, options));
                 Self { runtime: packages.clone(), packages: Some(packages) }
             }
             Err(problem) => Self::local(local.without_packages(problem.to_string())),

@@ -166,7 +166,14 @@ impl Preparing {
         let reference = &self.image.reference;
         let spec = spec(&self.id, &image, reference, self.shared.limits)?;
         let log = Arc::new(LogFile::new(super::logs::file(&place.dir, &self.id)));
-        Ok(Settings { workspace, engine: self.shared.engine.clone(), spec, log, grace: place.grace })
+        Ok(Settings {
+            workspace,
+            engine: self.shared.engine.clone(),
+            may_fall_back: self.shared.may_fall_back,
+            spec,
+            log,
+            grace: place.grace,
+        })
     }
 }
 

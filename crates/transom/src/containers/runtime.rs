@@ -1,8 +1,8 @@
 //! The runtime of functions from packages.
 
-use super::Place;
 use super::images::Images;
 use super::revision::Revision;
+use super::{ContainerArgs, Place};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -32,6 +32,8 @@ pub(super) struct Shared {
     pub(super) place: Place,
     pub(super) images: Images,
     pub(super) engine: Engine,
+    /// Whether namespaces alone may take the place of an OCI runtime that does not work.
+    pub(super) may_fall_back: bool,
     pub(super) limits: Limits,
     pub(super) options: Options,
     workspace: OnceLock<Arc<Workspace>>,
@@ -61,7 +63,7 @@ impl Shared {
 
 impl PackageRuntime {
     pub(super) fn new(
-        limits: Limits,
+        args: &ContainerArgs,
         engine: Engine,
         place: Place,
         local: LocalRuntime,
@@ -70,7 +72,8 @@ impl PackageRuntime {
         let shared = Shared {
             images: Images::new(),
             engine,
-            limits,
+            may_fall_back: args.may_fall_back(),
+            limits: args.limits(),
             options,
             workspace: OnceLock::new(),
             changed: RwLock::default(),
@@ -122,6 +125,9 @@ impl PackageRuntime {
             all.spawn(async move { revision.stop(false).await });
         }
         while all.join_next().await.is_some() {}
+        if let Some(workspace) = self.shared.workspace.get() {
+            workspace.clear();
+        }
     }
 }
 

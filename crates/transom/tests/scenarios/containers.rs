@@ -178,6 +178,51 @@ async fn a_function_runs_from_its_package_and_leaves_nothing_when_the_plane_is_k
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whenever_the_plane_is_killed_nothing_is_left() {
+    let registry = Registry::start().await;
+    let (mut user, [first, _]) = with_packaged(&registry).await;
+    // From before the container is started until it is called.
+    for milliseconds in [0, 5, 10, 15, 20, 30, 40, 60, 80, 120, 200] {
+        user.restart(&CHROOT).await;
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        let containers = below(user.plane.pid());
+        user.plane.kill();
+        until("nothing of the killed plane runs", || {
+            containers.keys().all(|id| !Path::new(&format!("/proc/{id}")).exists())
+        })
+        .await;
+    }
+    user.restart(&CHROOT).await;
+    user.until_true(FUNCTION_REVISION, &revision_of(PACKAGED, &first), "RuntimeHealthy").await;
+    until("the container runs", || below(user.plane.pid()).len() == 3).await;
+    assert_eq!(names(&user, "run").len(), 1, "that of this process");
+    let data = user.home.data().to_string_lossy().into_owned();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(&data), "{mounts}");
+}
+
+/// A program that ends is reported, started again, and called again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_ends_is_started_again() {
+    let registry = Registry::start().await;
+    let (user, [first, _]) = with_packaged(&registry).await;
+    let revision = revision_of(PACKAGED, &first);
+    let program = |user: &User| {
+        let serves = |(_, line): &(u32, String)| line.contains("function serve function-dummy");
+        below(user.plane.pid()).into_iter().find(serves).map(|(id, _)| id)
+    };
+    let before = program(&user).expect("it runs");
+    let id = rustix::process::Pid::from_raw(i32::try_from(before).unwrap()).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    user.until(FUNCTION_REVISION, &revision, |r| message_of_runtime(r).contains("was killed (signal 9)"))
+        .await;
+    user.until_true(FUNCTION_REVISION, &revision, "RuntimeHealthy").await;
+    assert_ne!(program(&user).expect("it runs again"), before);
+    user.apply(&object("Thing", "two", "coolField: b")).await;
+    user.until_ready(THING, "two").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_version_takes_over_when_it_runs() {
     let registry = Registry::start().await;
     let (user, [first, second]) = with_packaged(&registry).await;
