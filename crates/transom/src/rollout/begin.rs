@@ -115,7 +115,7 @@ struct Intent {
 impl Scope {
     async fn survey(&self, cluster: &Cluster) -> Result<Intent, Failure> {
         let platform = Platform::read(cluster, &self.composition).await?;
-        let to = platform.destination(&self.to)?.metadata.name.clone();
+        let to = platform.destination(&self.to)?.metadata.clone();
         let from = self.from.as_deref().map(|from| platform.revision(from)).transpose()?;
         let wanted = Wanted {
             labels: self.selector.clone(),
@@ -124,7 +124,7 @@ impl Scope {
         };
         let instances = platform.instances(cluster).await?;
         let selected = select(instances, &wanted, &to, &self.waves);
-        Ok(Intent { platform, to, selected })
+        Ok(Intent { to: to.name, platform, selected })
     }
 }
 

@@ -7,8 +7,8 @@ const POLICY: &str = "compositionUpdatePolicy";
 const REVISION: &str = "compositionRevisionRef";
 pub(super) const MANUAL: &str = "Manual";
 
-/// The fields by which an object chooses its revision. A selector of revisions is not among them: it has no effect on an
-/// object that names its revision and has the policy `Manual`, so a rollout leaves it alone.
+/// The fields by which an object chooses its revision. A selector of revisions is not among them: a rollout leaves it alone,
+/// and does not move an object to a revision that its selector does not allow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     /// `compositionUpdatePolicy`.

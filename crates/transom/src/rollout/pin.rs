@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use transom_engine::{Cluster, Key};
 use transom_object::{GroupVersionKind, meta};
-use transom_xapi::composite::{Composite, Layout};
+use transom_xapi::composite::Layout;
 use transom_xapi::composition::LabelMatch;
 use transom_xapi::selection;
 
@@ -184,15 +184,14 @@ fn pinning(instance: &Instance, layout: Layout) -> Option<Patch> {
 }
 
 /// Whether a composite resource stays at its revision when it chooses by itself: that is the newest, also of those that its
-/// selector allows, which has an effect only with the policy Automatic.
+/// selector allows.
 fn stays(instance: &Instance, platform: &Platform) -> bool {
-    let selector = Composite::new(instance.xr.clone(), platform.layout).composition_revision_selector();
     let newest_of = |labels: &LabelMatch| {
         let newest = selection::latest(&platform.composition, labels, &platform.revisions).ok()?;
         Some(newest.metadata.name.as_str())
     };
-    match selector {
-        Some(labels) => newest_of(&labels) == Some(instance.revision()),
+    match &instance.selector {
+        Some(labels) => newest_of(labels) == Some(instance.revision()),
         None => newest_of(&LabelMatch::default()) == Some(instance.revision()),
     }
 }
@@ -238,7 +237,7 @@ mod tests {
         let mut xr = json!({"metadata": {"name": "a"}, "spec": {}});
         let choice = Choice { policy: policy.map(str::to_owned), revision: revision.map(str::to_owned) };
         choice.apply(&mut xr, Layout::Modern);
-        Instance { own: choice, xr, claim: None }
+        Instance { own: choice, xr, claim: None, selector: None }
     }
 
     #[test]
@@ -289,8 +288,8 @@ mod tests {
         assert!(stays(&one, &platform));
         one.own.revision = Some("c-2".to_owned());
         assert!(!stays(&one, &platform));
-        one.xr["spec"]["crossplane"]["compositionRevisionSelector"] =
-            json!({"matchLabels": {"channel": "stable"}});
+        let match_labels = [("channel".to_owned(), "stable".to_owned())].into();
+        one.selector = Some(LabelMatch { match_labels });
         assert!(stays(&one, &platform), "the newest is not for it");
         one.own.revision = Some("c-1".to_owned());
         assert!(!stays(&one, &platform));

@@ -12,7 +12,9 @@ use transom_engine::{Cluster, Key};
 use transom_object::labels::{Labels, Selector};
 use transom_object::{GroupVersion, GroupVersionKind, meta, suggest};
 use transom_xapi::composite::{Composite, Layout};
+use transom_xapi::composition::LabelMatch;
 use transom_xapi::constants::{condition, group, kind, label};
+use transom_xapi::metadata::Metadata;
 use transom_xapi::{Composition, CompositionRevision, Definition, claim, conditions, metadata, revision};
 
 /// A Composition with its revisions.
@@ -32,6 +34,8 @@ pub(super) struct Instance {
     pub(super) claim: Option<Value>,
     /// What the composite resource has.
     pub(super) own: Choice,
+    /// The labels that its revision must have, if it says so.
+    pub(super) selector: Option<LabelMatch>,
 }
 
 impl Instance {
@@ -158,7 +162,8 @@ impl Platform {
                     let bound = claims.remove(&Key::new(reference.namespace, reference.name))?;
                     claim::is_bound(&bound, &xr).then_some(bound)
                 });
-                Instance { own: Choice::of(&xr.object, self.layout), xr: xr.object, claim }
+                let selector = xr.composition_revision_selector();
+                Instance { own: Choice::of(&xr.object, self.layout), xr: xr.object, claim, selector }
             })
             .collect();
         instances.sort_by_key(Instance::key);
@@ -185,12 +190,13 @@ pub(super) struct Selected {
     pub(super) already: usize,
 }
 
-/// Chooses what is moved to a revision.
-pub(super) fn select(instances: Vec<Instance>, wanted: &Wanted, to: &str, waves: &Waves) -> Selected {
+/// Chooses what is moved to a revision with this metadata.
+pub(super) fn select(instances: Vec<Instance>, wanted: &Wanted, to: &Metadata, waves: &Waves) -> Selected {
+    let labels = to.label_map();
     let mut selected = Selected { targets: Vec::new(), skipped: Vec::new(), already: 0 };
     let mut chosen = Vec::new();
     for instance in instances.into_iter().filter(|instance| wanted.is_meant(instance)) {
-        match (instance.own.revision.as_deref() == Some(to), obstacle(&instance)) {
+        match (instance.revision() == to.name, obstacle(&instance, &labels)) {
             (true, _) => selected.already += 1,
             (false, Some(why)) => selected.skipped.push((instance.key(), why)),
             (false, None) => chosen.push(instance),
@@ -223,14 +229,19 @@ impl Instance {
     }
 }
 
-/// Why a composite resource cannot be moved.
-fn obstacle(instance: &Instance) -> Option<&'static str> {
+/// Why a composite resource cannot be moved to a revision with these labels.
+fn obstacle(instance: &Instance, labels: &BTreeMap<String, String>) -> Option<&'static str> {
     let either = |is: fn(&Value) -> bool| is(&instance.xr) || instance.claim.as_ref().is_some_and(is);
     if either(meta::is_deleting) {
         return Some("it is being deleted");
     }
     if either(metadata::is_paused) {
         return Some("it is paused, so it would not be reconciled");
+    }
+    if instance.selector.as_ref().is_some_and(|selector| !selector.matches(labels)) {
+        return Some(
+            "the revision does not have the labels of its compositionRevisionSelector: change that to move it",
+        );
     }
     None
 }
@@ -247,7 +258,12 @@ mod tests {
         }
         Choice { policy: Some("Manual".into()), revision: revision.map(str::to_owned) }
             .apply(&mut xr, Layout::Modern);
-        Instance { own: Choice::of(&xr, Layout::Modern), xr, claim: None }
+        Instance { own: Choice::of(&xr, Layout::Modern), xr, claim: None, selector: None }
+    }
+
+    fn selecting(name: &str, channel: &str) -> Instance {
+        let match_labels = BTreeMap::from([("channel".to_owned(), channel.to_owned())]);
+        Instance { selector: Some(LabelMatch { match_labels }), ..instance(name, Some("r-1"), &json!({})) }
     }
 
     #[test]
@@ -269,7 +285,9 @@ mod tests {
         };
         let choose = |wanted: Wanted, more: Vec<Instance>, waves: &str| {
             let all = all().into_iter().chain(more).collect();
-            select(all, &wanted, "r-2", &Waves::parse(waves).unwrap())
+            let labels = BTreeMap::from([("channel".to_owned(), "alpha".to_owned())]);
+            let to = Metadata { name: "r-2".into(), labels: Some(labels), ..Metadata::default() };
+            select(all, &wanted, &to, &Waves::parse(waves).unwrap())
         };
         let everything = || Wanted { labels: Selector::everything(), namespace: None, from: None };
         let names = |selected: &Selected| -> Vec<(String, usize)> {
@@ -281,6 +299,9 @@ mod tests {
         let selected = choose(everything(), vec![], "1,100%");
         assert_eq!(names(&selected), plain(&[("n/a", 0), ("c", 1), ("f", 1), ("g", 1)]));
         assert_eq!((selected.already, selected.skipped.len()), (1, 2));
+        let selected = choose(everything(), vec![selecting("h", "alpha"), selecting("i", "stable")], "100%");
+        assert_eq!(selected.targets.len(), 5, "h is moved, i is not");
+        assert!(selected.skipped.iter().any(|(key, why)| *key.name == *"i" && why.contains("labels")));
         let selected = choose(everything(), vec![], "ring!=late,100%");
         assert_eq!(names(&selected), plain(&[("f", 0), ("g", 0), ("n/a", 1), ("c", 1)]));
         let wanted = Wanted { namespace: Some("n".into()), ..everything() };
