@@ -16,27 +16,37 @@ use transom_xapi::{ManagedResourceDefinition, managed};
 const AT_A_TIME: usize = 10;
 
 /// An object of a revision, and what is to be done about it.
-enum Write {
+pub(super) enum Write {
     Create(Value),
     Update(Value),
     /// It is as it should be.
     Keep(Value),
 }
 
+impl Write {
+    /// Whether anything is written.
+    pub(super) fn is_change(&self) -> bool {
+        !matches!(self, Self::Keep(_))
+    }
+}
+
 impl Shared {
-    /// Puts the objects of an active revision under its control, and returns them as they are then. If one of them cannot
-    /// be written, none is.
-    pub(super) async fn establish(
+    /// Decides what puts the objects of an active revision under its control. If one of them cannot be written, it fails.
+    pub(super) async fn plan_writes(
         &self,
         log: &RunLog,
         objects: &[Value],
         owners: &Owners,
-    ) -> Result<Vec<Value>> {
+    ) -> Result<Vec<Write>> {
         let mut checks = Vec::new();
         for object in objects {
             checks.push(self.check(log, object, owners));
         }
-        let planned: Vec<Write> = stream::iter(checks).buffered(AT_A_TIME).try_collect().await?;
+        stream::iter(checks).buffered(AT_A_TIME).try_collect().await
+    }
+
+    /// Writes the objects, and returns them as they are then. One that changed since it was read is not written.
+    pub(super) async fn write_planned(&self, log: &RunLog, planned: Vec<Write>) -> Result<Vec<Value>> {
         let mut writes = Vec::new();
         for write in planned {
             writes.push(self.make(log, write));

@@ -144,11 +144,15 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     let mut controller = shared.plane.controller(name.clone(), Pace::default());
     let mirror = controller.watch_own(&of.revision_gvk(), Depth::Part("image", revision_image));
     let activation = activation::Activation::watch(&mut controller, of, mirror.clone());
-    let wake = WakeConcerned { mirror, queue: controller.queue().clone() };
+    let wake = WakeConcerned { mirror: mirror.clone(), queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
     let queue = controller.queue().clone();
     let locks = shared.clone();
-    let wake = move |change: &Change<'_>| locks.wake_locked(&queue, of, change);
+    let wake = move |change: &Change<'_>| match change.gap {
+        // A revision may have joined the Lock and been taken out of it again since the last change that was seen.
+        true => mirror.all().iter().for_each(|revision| change.wake(&queue, &revision.key)),
+        false => locks.wake_locked(&queue, of, change),
+    };
     controller.watch(&lock_gvk(), Depth::Part("packages", locked_packages), Arc::new(wake));
     if of == PackageKind::Function {
         let queue = controller.queue().clone();
@@ -273,9 +277,7 @@ impl Shared {
         let packages = |seen: Option<&transom_engine::Seen>| -> Vec<LockPackage> {
             seen.and_then(|seen| serde::Deserialize::deserialize(&*seen.object).ok()).unwrap_or_default()
         };
-        // After a gap, what was there before is not known.
-        let before = if change.gap { Vec::new() } else { packages(change.before) };
-        let after = packages(change.after);
+        let (before, after) = (packages(change.before), packages(change.after));
         let mirrors = self.mirrors(dependencies::sources(&before).chain(dependencies::sources(&after)));
         let affected = affected(&before, &after, &mirrors);
         let names: BTreeSet<&str> = after.iter().map(|entry| entry.name.as_str()).collect();

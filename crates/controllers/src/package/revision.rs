@@ -2,7 +2,7 @@
 //! active revisions of a Function, which control nothing, the newest is in the Lock.
 
 use super::activation::Activation;
-use super::establish::gvk_of;
+use super::establish::{Write, gvk_of};
 use super::source::is_recorded;
 use super::{Pause, Shared, bounded, mark_generation, pause, runtime, set_status};
 use serde::Deserialize;
@@ -344,7 +344,13 @@ impl Revisions {
             Some(Dependency::Named { gvk, namespace: String::new(), name })
         });
         self.followed.established.replace(key, &followed.collect::<BTreeSet<_>>());
-        self.shared.establish(log, &objects, &owners).await
+        let planned = self.shared.plan_writes(log, &objects, &owners).await?;
+        // A revision takes objects from its siblings. One that was replaced before the objects were read must not take
+        // them back; if it is replaced after that, the server refuses the writes because the objects have changed.
+        if planned.iter().any(Write::is_change) {
+            self.must_be_unchanged(log, revision).await?;
+        }
+        self.shared.write_planned(log, planned).await
     }
 
     /// Marks a revision that has all that it should have.

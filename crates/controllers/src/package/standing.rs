@@ -56,6 +56,11 @@ impl Revisions {
         if !siblings.iter().any(|sibling| sibling["spec"]["desiredState"] == ACTIVE) {
             return Ok(());
         }
+        self.must_be_unchanged(log, revision).await
+    }
+
+    /// Fails with a conflict when the revision was activated, deactivated or deleted since this run read it.
+    pub(super) async fn must_be_unchanged(&self, log: &RunLog, revision: &PackageRevision) -> Result<()> {
         let name = &revision.metadata.name;
         let read = self.shared.plane.read(log, &self.kind.revision_gvk(), "", name).await;
         let read = read.context("cannot get package revision")?;

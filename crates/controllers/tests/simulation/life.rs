@@ -175,8 +175,8 @@ impl Life {
 
     /// Ten minutes in which nothing is written and no function is called.
     async fn hush(&mut self) -> Result<(), String> {
-        // What failed before it worked may still be tried again.
-        sleep(Duration::from_secs(70)).await;
+        // What failed before it worked may still be tried again, and a registry that hangs is waited for for three minutes.
+        sleep(Duration::from_secs(200)).await;
         let before = self.plane.wire.counts();
         sleep(Duration::from_secs(600)).await;
         let after = self.plane.wire.counts();
