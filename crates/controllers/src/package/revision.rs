@@ -81,6 +81,8 @@ impl Reconciler for Revisions {
         match outcome {
             Ok(next) => {
                 let written = plane.write_status(log, &mut object, &before).await;
+                // What was found out is not in the status: the next run finds it out again.
+                let written = written.inspect_err(|_| self.forget(key));
                 written.context("cannot update package revision status")?;
                 Ok(next)
             }
