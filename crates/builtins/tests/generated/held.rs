@@ -76,7 +76,7 @@ fn hold(function: &str) {
     for (index, recorded) in (0..).zip(&recording.answers) {
         let request = questions.get(index);
         asked.add(&request);
-        if index as usize % stride != 0 {
+        if !(index as usize).is_multiple_of(stride) {
             continue;
         }
         let ours = runtime.block_on(answer(&*built_in, request.clone())).map_err(|error| error.to_string());
