@@ -98,7 +98,8 @@ def push(binary, folder, registry, name, program, arguments=()):
 def runc():
     """Debian's runc, which is installed if there is none."""
     if not shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin"):
-        subprocess.run(["apt-get", "install", "-y", "runc"], check=True, capture_output=True)
+        for command in (["update"], ["install", "-y", "runc"]):
+            subprocess.run(["apt-get", *command], check=True, capture_output=True)
 
 
 class Plane:
