@@ -88,7 +88,7 @@ async fn i5785_i6137_i6235_private_registries_by_basic_and_token_authentication(
         assert!(message_of(&refused, "Installed").contains("pull secret"), "{refused:#}");
     }
     // One by an ImageConfig, the other by the service account. A wrong password is not repeated in any message.
-    user.secret("wrong", ".dockerconfigjson", &pull_secret(&basic, "guess-4711")).await;
+    user.secret("wrong", ".dockerconfigjson", &pull_secret(&basic, "guess-of-a-password")).await;
     user.secret("basic", ".dockerconfigjson", &pull_secret(&basic, "password")).await;
     user.secret("bearer", ".dockerconfigjson", &pull_secret(&bearer, "password")).await;
     let with = |secret: &str| format!("registry: {{authentication: {{pullSecretRef: {{name: {secret}}}}}}}");
@@ -107,17 +107,26 @@ async fn i5785_i6137_i6235_private_registries_by_basic_and_token_authentication(
     for registry in [&bearer, &storage] {
         registry.push_simple("acme/elsewhere:v1.0.0", &[]);
     }
-    let to =
-        format!("http://{}/v2/acme/elsewhere/blobs/{}?signature=4711", storage.0.host, layer_of(&storage));
+    let to = format!(
+        "http://{}/v2/acme/elsewhere/blobs/{}?signature=of-the-storage",
+        storage.0.host,
+        layer_of(&storage)
+    );
     bearer.0.fault("acme/elsewhere/blobs/", Fault::Redirect(to), None);
     user.apply(&install("elsewhere", &bearer.at("acme/elsewhere:v1.0.0"))).await;
     user.until_healthy("elsewhere").await;
     assert!(storage.0.seen().iter().all(|seen| seen.authorization.is_none()));
     for kind in [CONFIGURATION, CONFIGURATION_REVISION, "v1/Event"] {
         let all = json!(user.list(kind).await).to_string();
-        assert!(!all.contains("4711") && !all.contains("token-of-the-realm"), "{kind}");
+        assert!(
+            !all.contains("guess-of-a")
+                && !all.contains("of-the-storage")
+                && !all.contains("token-of-the-realm"),
+            "{kind}"
+        );
     }
-    assert!(!user.home.log().contains("4711"));
+    let log = user.home.log();
+    assert!(!log.contains("guess-of-a") && !log.contains("of-the-storage"));
 }
 
 /// The digest of the only layer in a registry with one package.
