@@ -4,7 +4,8 @@
 |---|---|---|
 | `server` | its API server | kube-apiserver on etcd |
 | `plane` | `transom up` | Crossplane with function-patch-and-transform on kube-apiserver and etcd |
-| `packages` | `transom up` | Crossplane on kube-apiserver and etcd, both with the same registry |
+| `cluster` | `transom controller` on kube-apiserver and etcd | Crossplane with function-patch-and-transform, on the same; memory and processor time are those of the controllers and functions alone |
+| `packages` | `transom up`, and its dependency resolution alone | Crossplane on kube-apiserver and etcd, both with the same registry |
 
 `transom-bench` does the measuring (`packages/measuring.py` that of packages), with the same client, the same manifests and the
 same work for both sides; starting and stopping is done here. All sync every write to disk. `--only` picks one comparison,
@@ -25,6 +26,7 @@ import servers
 from packages import measuring
 
 START, IDLE = "start to ready", "idle memory"
+SOLVER_PACKAGES = 1000
 
 
 @dataclasses.dataclass
@@ -56,11 +58,19 @@ COMPARISONS = {
                  "idle, write requests in a minute": 0, "idle, processor time in a minute for each": 0.5,
                  "memory, 1,400 composite resources at rest": 140},
         at_least={"burst, ready in a second": 300}),
+    "cluster": Comparison(
+        peer="Crossplane",
+        sides={"real": lambda: planes.crossplane(only_controllers=True), "transom": planes.controller},
+        ratios={"burst, ready in a second": 2.5, "create to ready, one at a time, median": 4,
+                "idle, processor time in a minute for each": 100, "memory, 1,400 composite resources at rest": 5},
+        at_most={"idle, write requests in a minute": 0}),
     "packages": Comparison(
         peer="Crossplane",
         sides={"real": lambda: planes.crossplane(function=False, controllers=True), "transom": planes.transom},
         ratios={measuring.FIRST: 10},
-        at_most={measuring.WARM_REQUESTS: 1, measuring.IDLE_WRITES: 0, measuring.IDLE_REQUESTS: 0, measuring.GROWTH: 10}),
+        at_most={measuring.WARM_REQUESTS: 1, measuring.IDLE_WRITES: 0, measuring.IDLE_REQUESTS: 0, measuring.GROWTH: 10,
+                 **{f"solver, {shape}: {what}": 50 for shape in ("a chain", "10 dependencies each")
+                    for what in ("step, half missing", "step, half outdated", "one revision resolved")}}),
 }
 
 
@@ -81,19 +91,28 @@ def measure_plane(launch, options):
         return figures("plane", server, ["--started", str(server.started), *options])
 
 
+def measure_packages(launch, side, options):
+    """One round of packages on one control plane. Our dependency resolution is measured alone, too: the original's needs a server."""
+    measured = measuring.measure(launch, options)
+    return {**measured, **printed("solver", ["--packages", str(SOLVER_PACKAGES)])} if side == "transom" else measured
+
+
 def figures(what, server, options):
-    command = [cargo.bench(), what, "--kubeconfig", server.kubeconfig, "--output", "json",
-               *[part for pid in server.pids for part in ("--pid", str(pid))], *options]
-    measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    return {figure["name"]: (figure["value"], figure["unit"]) for figure in measured}
+    return printed(what, ["--kubeconfig", server.kubeconfig, *[part for pid in server.pids for part in ("--pid", str(pid))], *options])
+
+
+def printed(what, options):
+    """The figures that a command of `transom-bench` prints."""
+    measured = subprocess.run([cargo.bench(), what, "--output", "json", *options], check=True, stdout=subprocess.PIPE).stdout
+    return {figure["name"]: (figure["value"], figure["unit"]) for figure in json.loads(measured)}
 
 
 def measure(name, side, options):
     launch = COMPARISONS[name].sides[side]
-    if name == "plane":
+    if name in ("plane", "cluster"):
         return measure_plane(launch, options)
     if name == "packages":
-        return measuring.measure(launch, options)
+        return measure_packages(launch, side, options)
     return measure_server(launch, 5 if side == "transom" else 1, options)
 
 

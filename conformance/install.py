@@ -6,6 +6,8 @@ environment; the JavaScript client is installed by npm. A folder is keyed by wha
 carries a `complete` file written last, so an interrupted install is redone and a finished one reused.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -26,16 +28,29 @@ def _fingerprint(*files):
     return digest.hexdigest()[:12]
 
 
+@contextlib.contextmanager
+def _lock(name):
+    """Only one process at a time is in here with a name."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _once(name, build):
-    """The folder `name` in the cache, built by `build(folder)` unless it is already complete."""
+    """The folder `name` in the cache, built by `build(folder)` unless it is already complete. Suites that run side by side and
+    need the same folder wait for each other."""
     folder = CACHE / name
     done = folder / "complete"
-    if not done.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        print(f"installing {name} …", file=sys.stderr, flush=True)
-        build(folder)
-        done.write_text("")
+    if done.exists():
+        return folder
+    with _lock(name):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            print(f"installing {name} …", file=sys.stderr, flush=True)
+            build(folder)
+            done.write_text("")
     return folder
 
 
@@ -46,6 +61,14 @@ def _run(*command, **options):
     if failed:
         tail = pathlib.Path(log).read_text(errors="replace")[-3000:]
         raise SystemExit(f"{' '.join(map(str, command))} failed:\n{tail}")
+
+
+def debian(*packages):
+    """Installs packages of Debian. Suites that run side by side wait for each other."""
+    with _lock("debian"):
+        for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+            subprocess.run(["apt-get", *command], check=True, capture_output=True,
+                           env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
 
 
 def kubernetes():
@@ -126,6 +149,22 @@ def crossplane():
         _run("chmod", "-R", "u+w", folder / "crds", log=log)
 
     return _once(f"crossplane-{version}-{key}", build)
+
+
+def xfn():
+    """The runner of container functions of the last Crossplane that had it, with the versions that its own module pins."""
+    version = VERSIONS["crossplane-xfn"]
+
+    def build(folder):
+        log, env = folder / "build.log", {**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false"}
+        found = subprocess.run(["go", "mod", "download", "-json", f"github.com/crossplane/crossplane@v{version}"], cwd=folder, check=True, capture_output=True, text=True)
+        work = folder / "work"
+        shutil.copytree(json.loads(found.stdout)["Dir"], work, copy_function=shutil.copyfile)
+        _run("chmod", "-R", "u+w", work, log=log)
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-ldflags", "-s -w", "-o", folder / "xfn", "./cmd/xfn", cwd=work, log=log, env=env)
+        shutil.rmtree(work)
+
+    return _once(f"xfn-{version}", build) / "xfn"
 
 
 def original():
@@ -232,3 +271,22 @@ def function(name):
         shutil.rmtree(source)
 
     return _once(f"{name}-{version}", build) / name
+
+
+def provider(name, purpose="providers"):
+    """The program of a genuine provider, and the folder of its package: `crossplane.yaml` and CRDs."""
+    version = VERSIONS[purpose][name]
+    module = f"github.com/crossplane-contrib/{name}"
+
+    def build(folder):
+        source = folder / "source"
+        got = subprocess.run(["go", "mod", "download", "-json", f"{module}@{version}"], cwd=folder, check=True, capture_output=True, text=True)
+        shutil.copytree(json.loads(got.stdout)["Dir"], source, copy_function=shutil.copyfile)
+        _run("chmod", "-R", "u+w", source, log=folder / "build.log")
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-ldflags", "-s -w", "-o", folder / name, "./cmd/provider",
+             cwd=source, log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=mod -buildvcs=false", "CGO_ENABLED": "0"})
+        shutil.copytree(source / "package", folder / "package")
+        shutil.rmtree(source)
+
+    folder = _once(f"{name}-{version}", build)
+    return folder / name, folder / "package"

@@ -2,7 +2,7 @@
 
 Crossplane is a process beside kube-apiserver and etcd, and the genuine function-patch-and-transform is one beside it, called
 with mutual TLS as in a cluster. There is no kubelet, so nothing could run the function's package: the script itself installs
-the function, as objects that the package manager is told to leave alone (`crossplane.io/paused`) and whose status says where
+the function, as paused objects (`crossplane.io/paused`), which the package manager leaves alone, and whose status says where
 the function listens. Everything else is what Crossplane does by default, without webhooks. Its metrics and probes cannot be
 bound to loopback; they get free ports.
 """
@@ -16,6 +16,7 @@ import time
 import urllib.request
 
 import api
+import cargo
 import install
 import servers
 
@@ -29,8 +30,25 @@ def transom(flags=(), **environment):
 
 
 @contextlib.contextmanager
-def crossplane(function=True, controllers=False, flags=(), **environment):
-    """Crossplane beside a durable API server; with `controllers` also the garbage collector and its like."""
+def controller(flags=(), **environment):
+    """`transom controller` beside a durable API server, with its built-in function. Only its own process is measured."""
+    with servers.real(controllers=False, durable=True) as server, servers.workspace("controller") as (folder, processes):
+        accepted(api.Client(server), "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        accepted_later = {"apiVersion": "pkg.crossplane.io/v1", "kind": "Function", "metadata": {"name": FUNCTION},
+                          "spec": {"package": f"example.org/function-{FUNCTION}:{install.VERSIONS['functions'][f'function-{FUNCTION}']}"}}
+        probes = servers.free_port()
+        processes.start("transom", cargo.binary(), "controller", "--kubeconfig", server.kubeconfig, "--cache-dir", folder / "cache", "--listen-address", "127.0.0.1",
+                        "--health-probe-port", probes, "--metrics-port", probes, "--container-runtime", "none", *flags, **environment)
+        processes.await_ready("transom controller", lambda: urllib.request.urlopen(f"http://127.0.0.1:{probes}/readyz").status == 200)
+        accepted(api.Client(server), "POST", "/apis/pkg.crossplane.io/v1/functions", accepted_later)
+        server.pids = [child.pid for _, child, _ in processes.children]
+        yield server
+
+
+@contextlib.contextmanager
+def crossplane(function=True, controllers=False, flags=(), only_controllers=False, **environment):
+    """Crossplane beside a durable API server; with `controllers` also the garbage collector and its like. With
+    `only_controllers`, the processes of the API server are not measured."""
     installed = install.crossplane()
     with servers.real(controllers=controllers, durable=True) as server, servers.workspace("crossplane") as (folder, processes):
         certificates = make_certificates(folder)
@@ -47,7 +65,7 @@ def crossplane(function=True, controllers=False, flags=(), **environment):
             "--tls-client-certs-dir", certificates, "--metrics-port", servers.free_port(), "--health-probe-port", probes, *flags,
             KUBECONFIG=str(server.kubeconfig), **environment)
         processes.await_ready("crossplane", lambda: urllib.request.urlopen(f"http://127.0.0.1:{probes}/readyz").status == 200)
-        server.pids += [child.pid for _, child, _ in processes.children]
+        server.pids = ([] if only_controllers else server.pids) + [child.pid for _, child, _ in processes.children]
         yield server
 
 
@@ -65,6 +83,11 @@ def make_certificates(folder):
 def initialise(installed, server, folder):
     """Runs what Crossplane's init container runs. It may fail until the definitions that it applies are served."""
     accepted(api.Client(server), "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    initialise_again(installed, server, folder)
+
+
+def initialise_again(installed, server, folder):
+    """What the init container does when a pod starts again."""
     environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig), "CRDS_PATH": str(installed / "crds"),
                    "TLS_CA_SECRET_NAME": "crossplane-root-ca", "TLS_CLIENT_SECRET_NAME": "crossplane-tls-client"}
     log = folder / "init.log"

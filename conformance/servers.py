@@ -8,6 +8,7 @@ a crash unless asked to be `durable`, which is how they are measured.
 
 import base64
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -22,6 +23,9 @@ import urllib.parse
 import cargo
 import install
 
+# Every request once, when it was answered.
+AUDIT_POLICY = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived", "ResponseStarted"],
+                "rules": [{"level": "Metadata"}]}
 READY_WITHIN = 180  # seconds; a loaded two-core machine needs about twenty
 
 
@@ -151,14 +155,21 @@ def _answers(server, path):
 
 
 @contextlib.contextmanager
-def real(controllers=True, durable=False):
-    """A real kube-apiserver on a throw-away etcd."""
+def real(controllers=True, durable=False, users=(), audit=False, fairness=False, flags=()):
+    """A real kube-apiserver on a throw-away etcd. `users` are further administrators, by tokens of the same names; with `audit`,
+    `server.audit` is the file of all requests; with `fairness`, priority and fairness bound requests as they do by default."""
     programs = install.kubernetes()
     with workspace("real") as (folder, processes):
         store, peer, port = free_port(), free_port(), free_port()
         key = folder / "service-account.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-        (folder / "tokens.csv").write_text("conformance,kubernetes-admin,admin,system:masters\n")
+        accounts = [("conformance", "kubernetes-admin"), *((user, user) for user in users)]
+        (folder / "tokens.csv").write_text("".join(f"{token},{user},{user},system:masters\n" for token, user in accounts))
+        if audit:
+            (folder / "audit.json").write_text(json.dumps(AUDIT_POLICY))
+            flags = (*flags, f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log")
+        if not fairness:
+            flags = (*flags, "--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0")
         began = time.monotonic()
         processes.start("etcd", programs / "etcd", "--data-dir", folder / "etcd", "--log-level=error",
                         *([] if durable else ["--unsafe-no-fsync"]),
@@ -169,12 +180,12 @@ def real(controllers=True, durable=False):
             "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={folder}/certificates",
             "--endpoint-reconciler-type=none", "--authorization-mode=RBAC", f"--token-auth-file={folder}/tokens.csv",
             "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}", "--service-cluster-ip-range=10.0.0.0/16",
-            "--enable-priority-and-fairness=false", "--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "-v=0")
+            f"--service-account-signing-key-file={key}", "--service-cluster-ip-range=10.0.0.0/16", "-v=0", *flags)
         certificate = folder / "certificates/apiserver.crt"
         processes.await_ready("the certificate", lambda: certificate.exists() and b"END" in certificate.read_bytes())
         write_kubeconfig(folder / "kubeconfig", port, certificate.read_bytes(), "conformance")
         server = Server("real", folder / "kubeconfig")
+        server.folder, server.port, server.authority, server.audit = folder, port, certificate.read_bytes(), folder / "audit.log"
         processes.await_ready("kube-apiserver", lambda: _answers(server, "/readyz"))
         processes.describe(server, began)
         if controllers:

@@ -46,6 +46,45 @@ def admission(rng, scope):
                             until=lambda answer: answer.code == 201, compare=False)
 
 
+VALIDATIONS = (
+    {"expression": "!has(object.data) || size(object.data) < 3", "message": "too large"},
+    {"expression": "object.metadata.name != 'spared'", "messageExpression": "'not ' + object.metadata.name", "reason": "Forbidden"},
+    {"expression": "object.data.k0 == 'alpha'"},
+    {"expression": "variables.keys.exists(k, k == 'k1')", "message": "needs k1", "reason": "RequestEntityTooLarge"},
+    {"expression": "request.operation == 'CREATE' || oldObject.metadata.name == object.metadata.name"},
+)
+
+
+def policies(rng, scope):
+    """One policy with its binding after the other, each with a round of writes."""
+    marker = Handle(kinds.CONFIGMAP, "marker", scope.namespace)
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scope.namespace}}}
+    for index in range(4):
+        name = f"{scope.name}-{index}"
+        # The last validation tells when the policy is in force.
+        spec = {"matchConstraints": {"resourceRules": rules}, "failurePolicy": rng.choice(("Fail", "Ignore")),
+                "variables": [{"name": "keys", "expression": "has(object.data) ? object.data.map(k, k) : []"}],
+                "validations": [*rng.sample(VALIDATIONS, 2), {"expression": "object.metadata.name != 'marker'", "message": "witness"}]}
+        policy, binding = Handle(kinds.POLICY, name), Handle(kinds.POLICY_BINDING, name)
+        yield policy.create(kinds.POLICY.object(name, spec=spec), "create.policy", compare=False)
+        actions = rng.choice((["Deny"], ["Deny"], ["Deny", "Audit"]))
+        yield binding.create(kinds.POLICY_BINDING.object(name, spec={"policyName": name, "validationActions": actions, "matchResources": here}), compare=False)
+        yield marker.create(kinds.CONFIGMAP.object("marker"), "await.policy", query={"dryRun": "All"}, mode="await",
+                            until=lambda answer: answer.code >= 400, compare=False)
+        for each in ("one", "spared"):
+            target = Handle(kinds.CONFIGMAP, each, scope.namespace)
+            yield target.create(kinds.CONFIGMAP.make(rng, each), "create.policed", query=rng.choice(({}, {}, {"dryRun": "All"})))
+            yield target.patch(PATCHES["merge"], {"data": {"k1": "x"}}, "patch.policed")
+            yield target.apply(kinds.CONFIGMAP.object(each, data={"k0": "alpha", "k1": str(index)}), "red", "true", "patch.policed")
+            yield target.get()
+            yield target.delete()
+        yield binding.delete(compare=False)
+        yield policy.delete(compare=False)
+        yield marker.create(kinds.CONFIGMAP.object("marker"), "await.unpoliced", query={"dryRun": "All"}, mode="await",
+                            until=lambda answer: answer.code == 201, compare=False)
+
+
 def asked(scope, **more):
     """What the webhooks were asked since the last time."""
     return Operation("webhook.asked", "TAKE", scope.namespace, mode="asked", **more)

@@ -151,6 +151,10 @@ def built_in(rng, scope):
                  "/apis/authorization.k8s.io/v1"):
         yield Operation("discovery.built-in", "GET", path, pick=lambda body: {
             **body, "resources": [each for each in body["resources"] if each["name"] in RESOURCES]})
+    for group in ("batch", "networking.k8s.io", "policy", "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io", "discovery.k8s.io",
+                  "resource.k8s.io", "flowcontrol.apiserver.k8s.io", "admissionregistration.k8s.io", "apps"):
+        yield Operation("discovery.built-in", "GET", f"/apis/{group}/v1", pick=lambda body: {
+            **body, "resources": [{**each, "storageVersionHash": ""} for each in body["resources"]]})
     for group in ("apps", "rbac.authorization.k8s.io", "coordination.k8s.io", "apiextensions.k8s.io"):
         yield Operation("discovery.group", "GET", f"/apis/{group}")
         yield Operation("discovery.groups", "GET", "/apis", pick=named("groups", group))

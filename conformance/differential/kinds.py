@@ -225,5 +225,7 @@ CRD = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomRes
 ADMISSION = "admissionregistration.k8s.io"
 VALIDATING = Kind(ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False, make=webhooks, change=webhooks_change)
 MUTATING = Kind(ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False, make=webhooks, change=webhooks_change)
+POLICY = Kind(ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", False)
+POLICY_BINDING = Kind(ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", False)
 
 BUILT_IN = [VALIDATING, MUTATING, CONFIGMAP, SECRET, SERVICE, SERVICE_ACCOUNT, DEPLOYMENT, LEASE, ROLE, ROLE_BINDING, CLUSTER_ROLE, CLUSTER_ROLE_BINDING]

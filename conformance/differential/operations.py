@@ -30,7 +30,7 @@ class Operation:
     pick: Optional[Callable] = None  # the part of the body that is compared
 
     def subject(self):
-        """The object that the request is about; None for collections and what is no resource."""
+        """The object that the request is about; None for collections and for paths without a resource."""
         start = 3 if self.path.startswith("/apis/") else 2
         parts = self.path.strip("/").split("/")
         if self.method == "POST":

@@ -28,7 +28,7 @@ def options(rng):
 
 
 def stray(body, rng):
-    """Sometimes a field that nobody knows."""
+    """Sometimes an unknown field."""
     if rng.random() < 0.15:
         body = copy.deepcopy(body)
         rng.choice((body, body["metadata"], body.setdefault("spec", {}) if isinstance(body.get("spec", {}), dict) else body))["stray"] = rng.choice((1, "x"))
@@ -101,7 +101,7 @@ def metadata(rng, scope):
 
 
 def orphans(rng, scope):
-    """Owner references that name nobody, on a kind with rules and on one without."""
+    """Owner references to objects that do not exist, on a kind with rules and on one without."""
     for kind, content in ((customs.GAUGE, {"spec": {"count": 1}}), (kinds.CONFIGMAP, {})):
         target = Handle(kind, f"{scope.name}-o", scope.namespace)
         yield target.create(kind.object(target.name, **content))

@@ -254,7 +254,7 @@ class Generator:
         return text
 
     def real(self, text):
-        """A case from a template that somebody wrote: changed by words and lines, over fields of the names it uses."""
+        """A case from a published template: changed by words and lines, over fields of the names it uses."""
         spec = {}
         for path in re.findall(r"(?:spec|parameters)\.([A-Za-z][\w.]*)", text):
             here = spec

@@ -237,7 +237,7 @@ type composition struct {
 	}
 }
 
-// collect prints every inline template below a folder. What is no YAML, or has another shape, is passed over.
+// collect prints every inline template below a folder. Files that are not YAML, or have another shape, are skipped.
 func collect(folder string) {
 	out := json.NewEncoder(os.Stdout)
 	filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

@@ -23,10 +23,21 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,8 +51,25 @@ var served = []struct {
 	kinds []string
 }{
 	{corev1.SchemeGroupVersion, corev1.AddToScheme, []string{
-		"Namespace", "Secret", "ConfigMap", "Event", "ServiceAccount", "Service", "Pod", "PodTemplate", "Endpoints"}},
-	{appsv1.SchemeGroupVersion, appsv1.AddToScheme, []string{"Deployment", "ReplicaSet"}},
+		"Namespace", "Secret", "ConfigMap", "Event", "ServiceAccount", "Service", "Pod", "PodTemplate", "Endpoints",
+		"LimitRange", "Node", "PersistentVolume", "PersistentVolumeClaim", "ReplicationController", "ResourceQuota"}},
+	{appsv1.SchemeGroupVersion, appsv1.AddToScheme, []string{
+		"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}},
+	{batchv1.SchemeGroupVersion, batchv1.AddToScheme, []string{"CronJob", "Job"}},
+	{networkingv1.SchemeGroupVersion, networkingv1.AddToScheme, []string{
+		"Ingress", "IngressClass", "IPAddress", "NetworkPolicy", "ServiceCIDR"}},
+	{policyv1.SchemeGroupVersion, policyv1.AddToScheme, []string{"PodDisruptionBudget"}},
+	{storagev1.SchemeGroupVersion, storagev1.AddToScheme, []string{
+		"CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"}},
+	{schedulingv1.SchemeGroupVersion, schedulingv1.AddToScheme, []string{"PriorityClass"}},
+	{nodev1.SchemeGroupVersion, nodev1.AddToScheme, []string{"RuntimeClass"}},
+	{discoveryv1.SchemeGroupVersion, discoveryv1.AddToScheme, []string{"EndpointSlice"}},
+	{certificatesv1.SchemeGroupVersion, certificatesv1.AddToScheme, []string{"CertificateSigningRequest"}},
+	{resourcev1.SchemeGroupVersion, resourcev1.AddToScheme, []string{
+		"DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"}},
+	{flowcontrolv1.SchemeGroupVersion, flowcontrolv1.AddToScheme, []string{
+		"FlowSchema", "PriorityLevelConfiguration"}},
+	{autoscalingv2.SchemeGroupVersion, autoscalingv2.AddToScheme, []string{"HorizontalPodAutoscaler"}},
 	{eventsv1.SchemeGroupVersion, eventsv1.AddToScheme, []string{"Event"}},
 	{coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme, []string{"Lease"}},
 	{rbacv1.SchemeGroupVersion, rbacv1.AddToScheme, []string{
@@ -52,8 +80,10 @@ var served = []struct {
 		"TokenReview", "SelfSubjectReview", "TokenRequest"}},
 	{apiextensionsv1.SchemeGroupVersion, apiextensionsv1.AddToScheme, []string{"CustomResourceDefinition"}},
 	{admissionregistrationv1.SchemeGroupVersion, admissionregistrationv1.AddToScheme, []string{
-		"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}},
-	{autoscalingv1.SchemeGroupVersion, autoscalingv1.AddToScheme, []string{"Scale"}},
+		"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}},
+	{autoscalingv1.SchemeGroupVersion, autoscalingv1.AddToScheme, []string{"HorizontalPodAutoscaler", "Scale"}},
 }
 
 // metaTypes are the types that belong to no group: options, lists of APIs, Status, Table.
@@ -110,7 +140,7 @@ func roots() []root {
 	out = append(out, root{"apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList", typeName(d), d})
 	sort.Slice(out, func(i, j int) bool {
 		a, b := out[i], out[j]
-		return a.Group+"/"+a.Kind < b.Group+"/"+b.Kind
+		return a.Group+"/"+a.Kind+"/"+a.Version < b.Group+"/"+b.Kind+"/"+b.Version
 	})
 	return out
 }

@@ -2,7 +2,7 @@
 
 | part | what is compared |
 |---|---|
-| the areas of `questions.py` | constraints, names, references, ImageConfigs and dependency resolution, by Crossplane's own code and by ours |
+| the areas of `questions.py` | constraints, names, references, ImageConfigs, dependency resolution and the objects that run packages, by Crossplane's own code and by ours |
 | `build` | packages built from the same folders by the real command line and by ours |
 | `registries` | packages pushed by one side and installed by the other, through a real registry of each kind |
 | `lifecycle` | the life of packages on the real Crossplane and on ours, step by step |

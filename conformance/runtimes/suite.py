@@ -1,7 +1,7 @@
-"""Runs functions from their packages on this machine: with OCI runtimes and with namespaces alone, as root and as an ordinary user.
+"""Runs functions from their packages on this machine: with OCI runtimes and with namespaces without an OCI runtime, as root and as an ordinary user.
 
-A genuine function is packed with our `xpkg build`, pushed to a real registry (distribution's), called by `transom up` and by
-`transom render`; the answers equal those of the same program run by hand. A hostile program tries what it must not be able to
+The genuine provider-kubernetes runs from its package and manages objects of the plane. A genuine function is packed with our
+`xpkg build`, pushed to a real registry (distribution's), called by `transom up` and by `transom render`; the answers equal those of the same program run by hand. A hostile program tries what it must not be able to
 do, and an ordinary function beside it is not affected. Killing the plane leaves nothing. `--only WORD` picks cases whose name has the word.
 Needs root, because it also runs as an ordinary user; `runc` is installed from the distribution's packages if it is missing.
 """
@@ -24,12 +24,13 @@ import time
 import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "packages")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "packages")]
 
 import cargo  # noqa: E402
 import install  # noqa: E402
 import registry as registries  # noqa: E402
 import servers  # noqa: E402
+import speed  # noqa: E402
 
 NAME = "function-auto-ready"
 ORDINARY_USER = "12345"
@@ -82,11 +83,12 @@ def image(path, program, arguments=()):
             archive.addfile(entry, io.BytesIO(content))
 
 
-def push(binary, folder, registry, name, program, arguments=()):
-    """Packs a program as a Function, pushes it, and returns its reference."""
-    source = folder / name
-    source.mkdir()
-    (source / "crossplane.yaml").write_text(META.replace("NAME", name))
+def push(binary, folder, registry, name, program, arguments=(), source=None):
+    """Packs a program as a Function, or as what `source` is the package of, pushes it, and returns its reference."""
+    if source is None:
+        source = folder / name
+        source.mkdir()
+        (source / "crossplane.yaml").write_text(META.replace("NAME", name))
     image(folder / f"{name}.tar", program, arguments)
     reference = registry.reference(f"conformance/{name}:v1.0.0")
     for command in (["build", "-f", source, "-o", folder / f"{name}.xpkg", "--embed-runtime-image-tarball", folder / f"{name}.tar"],
@@ -95,11 +97,35 @@ def push(binary, folder, registry, name, program, arguments=()):
     return reference
 
 
+class Packages(dict):
+    """References of packages by name. Each is built and pushed when a case first asks for it."""
+
+    def __init__(self, binary, folder, registry, targets):
+        super().__init__()
+        self.binary, self.folder, self.registry, self.targets = binary, folder, registry, targets
+
+    def __missing__(self, name):
+        arguments, source = (), None
+        if name.startswith("hostile-"):
+            program, arguments = self.hostile(), [name.removeprefix("hostile-"), *self.targets]
+        elif name.startswith("provider-"):
+            program, source = install.provider(name)
+        else:
+            program = install.function(name)
+        self[name] = push(self.binary, self.folder, self.registry, name, program, arguments, source)
+        return self[name]
+
+    def hostile(self):
+        program = self.folder / "hostile"
+        if not program.exists():
+            subprocess.run(["go", "build", "-o", program, "."], cwd=HERE / "hostile", check=True, env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"})
+        return program
+
+
 def runc():
     """Debian's runc, which is installed if there is none."""
     if not shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin"):
-        for command in (["update"], ["install", "-y", "runc"]):
-            subprocess.run(["apt-get", *command], check=True, capture_output=True)
+        install.debian("runc")
 
 
 class Plane:
@@ -135,18 +161,26 @@ class Plane:
         return answer.status, json.loads(text) if text.startswith(b"{") else text.decode()
 
     def apply(self, manifest):
-        plural = {"Function": "functions", "Composition": "compositions", "CompositeResourceDefinition": "compositeresourcedefinitions", "Thing": "things"}
+        plural = {"Function": "functions", "Composition": "compositions", "CompositeResourceDefinition": "compositeresourcedefinitions", "Thing": "things",
+                  "Provider": "providers", "ProviderConfig": "providerconfigs", "Object": "objects", "DeploymentRuntimeConfig": "deploymentruntimeconfigs"}
         path = f"/apis/{manifest['apiVersion']}/{plural[manifest['kind']]}/{manifest['metadata']['name']}?fieldManager=conformance&force=true"
         until(f"{path} is applied", lambda: self.request("PATCH", path, manifest)[0] in (200, 201))
 
     def condition(self, path, kind):
         conditions = self.request("GET", path)[1].get("status", {}).get("conditions", [])
-        return next((c for c in conditions if c["type"] == kind), {"status": "", "message": ""})
+        found = next((c for c in conditions if c["type"] == kind), {})
+        return {"status": "", "message": "", **found}
 
     def until_true(self, path, kind):
         def is_true():
             return self.condition(path, kind)["status"] == "True"
         until(lambda: f"{path} is {kind}; it is {self.condition(path, kind)}", is_true)
+
+    def revisions(self, name):
+        """The messages of RuntimeHealthy of a Provider's revisions."""
+        listed = self.request("GET", f"/apis/pkg.crossplane.io/v1/providerrevisions?labelSelector=pkg.crossplane.io/package={name}")[1]
+        conditions = [c for item in listed["items"] for c in item.get("status", {}).get("conditions", [])]
+        return [c.get("message", "") for c in conditions if c["type"] == "RuntimeHealthy"]
 
     def below(self):
         """The ids of all processes that come from the plane's."""
@@ -160,8 +194,14 @@ class Plane:
             found |= {child for child, parent in parents.items() if parent in found}
         return found - {self.process.pid}
 
-    def logs(self, name):
-        command = self.command("function", "logs", name, "--data-dir", self.folder / "data")
+    def command_lines(self):
+        """Those of all processes that come from the plane's."""
+        for pid in self.below():
+            with contextlib.suppress(OSError):
+                yield pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+
+    def logs(self, name, kind="function"):
+        command = self.command(kind, "logs", name, "--data-dir", self.folder / "data")
         return subprocess.run(command, capture_output=True, text=True).stdout
 
     def end(self, how=signal.SIGTERM):
@@ -180,8 +220,17 @@ def until(what, is_true):
         time.sleep(0.05)
 
 
+def all_cgroups():
+    return {str(path) for path in pathlib.Path("/sys/fs/cgroup").glob("**/transom/transom-*")}
+
+
+# Those of planes that were killed and never started again, as in tests of processes: the next start would remove them.
+CGROUPS_BEFORE = all_cgroups()
+
+
 def cgroups():
-    return [str(path) for path in pathlib.Path("/sys/fs/cgroup").glob("**/transom/transom-*")]
+    """Those that were made since the suite began."""
+    return sorted(all_cgroups() - CGROUPS_BEFORE)
 
 
 def genuine(plane, packages):
@@ -206,10 +255,10 @@ def genuine(plane, packages):
     rendered(plane, packages)
 
 
-def rendered(plane, packages):
+def render_commands(plane, packages, port):
+    """Commands that render with the function from its package, and with one that runs already at a port."""
     files = plane.folder.parent / f"{plane.folder.name}-files"
-    files.mkdir()
-    port = servers.free_port()
+    files.mkdir(exist_ok=True)
     go_templating = function("function-go-templating", "xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.11.0")
     by_hand = {"render.crossplane.io/runtime": "Development", "render.crossplane.io/runtime-development-target": f"127.0.0.1:{port}"}
     for name, content in (("xr", [thing("one")]), ("composition", [COMPOSITION]),
@@ -217,12 +266,17 @@ def rendered(plane, packages):
                           ("by-hand", [go_templating, function(NAME, packages[NAME], **by_hand)])):
         (files / f"{name}.yaml").write_text("\n---\n".join(map(json.dumps, content)))
     files.chmod(0o755)
+    return {functions: plane.command("render", files / "xr.yaml", files / "composition.yaml", files / f"{functions}.yaml",
+                                     "-r", "-c", "--container-runtime", plane.engine) for functions in ("by-hand", "package")}
+
+
+def rendered(plane, packages):
+    port = servers.free_port()
+    commands = render_commands(plane, packages, port)
     program = subprocess.Popen([install.function(NAME), "--insecure", "--address", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
     try:
         output = {}
-        for functions in ("by-hand", "package"):
-            command = plane.command("render", files / "xr.yaml", files / "composition.yaml", files / f"{functions}.yaml",
-                                    "-r", "-c", "--container-runtime", plane.engine)
+        for functions, command in commands.items():
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
             output[functions] = done.stdout
@@ -230,6 +284,12 @@ def rendered(plane, packages):
         program.terminate()
         program.wait()
     assert output["package"] == output["by-hand"], output
+
+
+def named(plane, function, words):
+    """What a function tried is in its condition."""
+    path = f"/apis/pkg.crossplane.io/v1/functions/{function}"
+    until(lambda: f"{words!r} is named: {plane.condition(path, 'Healthy')}", lambda: words in plane.condition(path, "Healthy")["message"])
 
 
 def hostile(plane, packages):
@@ -243,6 +303,12 @@ def hostile(plane, packages):
     for mode in modes:
         plane.apply(function(f"hostile-{mode}", packages[f"hostile-{mode}"]))
     until("all attempts are made", lambda: "attempts: done" in plane.logs("hostile-attempts"))
+    named(plane, "hostile-attempts", "it filled /tmp (64 MiB)")
+    if cgroups():
+        # Where there are none, the kernel refuses processes and counts nothing.
+        named(plane, "hostile-attempts", "it reached its limit of processes and threads (512)")
+        named(plane, "hostile-memory", "it reached its limit of memory (512 MiB), and processes of it were killed")
+    named(plane, "hostile-log", "it printed more than 1 MiB in a second")
     tried = [line for line in plane.logs("hostile-attempts").splitlines() if ": " in line and not line.startswith("attempts")]
     assert len(tried) >= 18, tried
     assert not [line for line in tried if "SUCCEEDED" in line], tried
@@ -261,10 +327,52 @@ def hostile(plane, packages):
     assert not cgroups(), cgroups()
 
 
+def provider(plane, packages):
+    """The genuine provider-kubernetes runs unchanged: it makes the object that an Object wants, again after the plane was
+    killed, and nothing of it is left."""
+    plane.start()
+    name = "provider-kubernetes"
+    # Without the annotation, the provider of this name that comes with the binary would run.
+    package = {"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": name, "annotations": {"transom.io/runtime": "Package"}}, "spec": {"package": packages[name]}}
+    plane.apply(package)
+    path = f"/apis/pkg.crossplane.io/v1/providers/{name}"
+    plane.until_true(path, "Healthy")
+    plane.apply({"apiVersion": "kubernetes.crossplane.io/v1alpha1", "kind": "ProviderConfig", "metadata": {"name": "default"},
+                 "spec": {"credentials": {"source": "InjectedIdentity"}}})
+
+    def is_made(number):
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": f"made-{number}"}, "data": {"number": str(number)}}
+        plane.apply({"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": {"name": f"object-{number}"},
+                     "spec": {"forProvider": {"manifest": manifest}, "providerConfigRef": {"name": "default"}}})
+        plane.until_true(f"/apis/kubernetes.crossplane.io/v1alpha2/objects/object-{number}", "Ready")
+        assert plane.request("GET", f"/api/v1/namespaces/default/configmaps/made-{number}")[1]["data"] == {"number": str(number)}
+
+    is_made(1)
+    assert "provider-kubernetes" in plane.logs(name, "provider"), plane.logs(name, "provider")
+    plane.end(signal.SIGKILL)
+    plane.start()
+    is_made(2)
+    # Another runtime config starts it again with other arguments.
+    plane.apply({"apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig", "metadata": {"name": "debug"}, "spec": {
+        "deploymentTemplate": {"spec": {"replicas": 2, "selector": {}, "template": {"spec": {"containers": [{"name": "package-runtime", "args": ["--debug"]}]}}}}}})
+    plane.apply({**package, "spec": {**package["spec"], "runtimeConfigRef": {"name": "debug"}}})
+    until("it runs with --debug", lambda: any("--debug" in line for line in plane.command_lines()))
+    until(lambda: f"what has no effect is named: {plane.revisions(name)}", lambda: any("deploymentTemplate.spec.replicas" in message for message in plane.revisions(name)))
+    is_made(3)
+    plane.request("DELETE", "/apis/kubernetes.crossplane.io/v1alpha2/objects/object-3")
+    until("the object is deleted with its Object", lambda: plane.request("GET", "/api/v1/namespaces/default/configmaps/made-3")[0] == 404)
+    plane.request("DELETE", path)
+    until("it is stopped", lambda: not plane.below())
+    plane.end()
+    assert not list((plane.folder / "data/containers/run").iterdir()), "nothing is left"
+    assert not cgroups(), cgroups()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", default="transom", help=argparse.SUPPRESS)
     parser.add_argument("--only", default="")
+    parser.add_argument("--speed", action="store_true", help="measures instead, see speed.py")
     options = parser.parse_args()
     runc()
     passed, failed = 0, []
@@ -273,13 +381,12 @@ def main():
         binary = shutil.copy(cargo.binary(), folder / "transom")
         secret = folder / "secret"
         secret.write_text("of the host")
-        program = folder / "hostile"
-        subprocess.run(["go", "build", "-o", program, "."], cwd=HERE / "hostile", check=True, env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"})
-        packages = {NAME: push(binary, folder, registry, NAME, install.function(NAME))}
-        for mode in ("attempts", "memory", "log", "cpu"):
-            arguments = [mode, f"127.0.0.1:{listener.getsockname()[1]}", str(secret), str(os.getpid())]
-            packages[f"hostile-{mode}"] = push(binary, folder, registry, f"hostile-{mode}", program, arguments)
-        cases = [(case, user, engine) for case in (genuine, hostile) for user in ("root", ORDINARY_USER) for engine in ("runc", "chroot")]
+        packages = Packages(binary, folder, registry, [f"127.0.0.1:{listener.getsockname()[1]}", str(secret), str(os.getpid())])
+        if options.speed:
+            plane = Plane(binary, folder / "speed", "root", "runc")
+            package = function(NAME, packages[NAME], **{"transom.io/runtime": "Package"})
+            return 0 if speed.measure(plane, NAME, package, lambda kind, port: render_commands(plane, packages, port)[kind]) else 1
+        cases = [(case, user, engine) for case in (genuine, hostile, provider) for user in ("root", ORDINARY_USER) for engine in ("runc", "chroot")]
         for case, user, engine in cases:
             name = f"{case.__name__}-{'root' if user == 'root' else 'user'}-{engine}"
             if options.only not in name:

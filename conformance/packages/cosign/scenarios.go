@@ -395,7 +395,7 @@ func (stand *stand) bundles() {
 		{"bundle-proof", true, true, false, 0, ""},
 		{"bundle-stamp", false, true, true, 0, ""},
 		{"bundle-late", true, true, false, 20 * time.Minute, "it had expired"},
-		{"bundle-no-time", false, true, false, 0, "nothing says when"},
+		{"bundle-no-time", false, true, false, 0, "no trusted time"},
 	} {
 		reference, digest := stand.image(one.name)
 		certificate, private := stand.issue(elliptic.P256())

@@ -42,6 +42,12 @@ type question struct {
 	Tags     map[string][]string             `json:"tags"`
 	Universe map[string][]v1beta1.Dependency `json:"universe"`
 	Of       int                             `json:"of"`
+
+	// runtime
+	Revision       json.RawMessage                     `json:"revision"`
+	RuntimeConfig  v1beta1.DeploymentRuntimeConfigSpec `json:"runtimeConfig"`
+	PullSecret     string                              `json:"pullSecret"`
+	AccountSecrets []string                            `json:"accountSecrets"`
 }
 
 // An object is a package that is installed.
@@ -61,6 +67,7 @@ var areas = map[string]func(question) string{
 	"solver":      answerSolver,
 	"install":     answerInstall,
 	"resolution":  answerResolution,
+	"runtime":     answerRuntime,
 }
 
 // The original finds cycles by going through a map.

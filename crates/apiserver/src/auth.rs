@@ -3,12 +3,12 @@
 //! The [`Authorizer`] is called for every request, those of controllers in the same process included: they arrive with an
 //! [`Identity`] of their own. The writes of the server's upkeep are not requests; see `upkeep::identity`.
 
-use crate::negotiate::header_text;
 use crate::request::Target;
 use crate::server::Inner;
 use async_trait::async_trait;
-use http::HeaderMap;
+use std::collections::BTreeMap;
 use transom_object::{GroupResource, Status};
+use transom_rbac::{MASTERS, Rule};
 
 /// A user as an authenticator established it. Travels in the request's extensions, never in headers: the component
 /// that hands a request to the server (the TLS listener, the in-process client) vouches for it.
@@ -20,6 +20,8 @@ pub struct Identity {
     pub uid: String,
     /// The groups, `system:authenticated` included.
     pub groups: Vec<String>,
+    /// What else is known about the user, such as the credential that it used.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Identity {
@@ -29,7 +31,7 @@ impl Identity {
         if !groups.iter().any(|g| g == AUTHENTICATED) {
             groups.push(AUTHENTICATED.to_owned());
         }
-        Self { user: user.into(), uid: String::new(), groups }
+        Self { user: user.into(), uid: String::new(), groups, extra: BTreeMap::new() }
     }
 
     /// A service account, with the groups of every service account of its namespace.
@@ -38,7 +40,19 @@ impl Identity {
         Self::new(format!("system:serviceaccount:{namespace}:{name}"), groups)
     }
 
-    /// A member of `system:masters`: the admin certificate, and controllers in the same process.
+    /// With the id of the credential that established it, as audit logs and reviews show it.
+    #[must_use]
+    pub fn with_credential(mut self, id: impl Into<String>) -> Self {
+        self.extra.insert(CREDENTIAL_ID.to_owned(), vec![id.into()]);
+        self
+    }
+
+    /// The id of the credential that established it; empty when it is not known.
+    pub fn credential(&self) -> &str {
+        self.extra.get(CREDENTIAL_ID).and_then(|ids| ids.first()).map_or("", String::as_str)
+    }
+
+    /// A member of `system:masters`: the admin certificate.
     pub fn admin(user: impl Into<String>) -> Self {
         Self::new(user, [MASTERS.to_owned()])
     }
@@ -48,7 +62,8 @@ impl Identity {
         Self {
             user: "system:anonymous".into(),
             uid: String::new(),
-            groups: vec!["system:unauthenticated".into()],
+            groups: vec![UNAUTHENTICATED.into()],
+            extra: BTreeMap::new(),
         }
     }
 
@@ -57,13 +72,14 @@ impl Identity {
         self.user == "system:anonymous"
     }
 
-    fn is_admin(&self) -> bool {
+    pub(crate) fn is_admin(&self) -> bool {
         self.groups.iter().any(|g| g == MASTERS)
     }
 }
 
-const MASTERS: &str = "system:masters";
-const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The action of a request, and its user.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +101,9 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// Empty for collections.
     pub name: &'a str,
-    /// The path of a request that is not for a resource; empty otherwise.
+    /// Whether the request is for a path that is not a resource, such as `/healthz` or discovery.
+    pub is_path: bool,
+    /// That path.
     pub path: &'a str,
 }
 
@@ -102,8 +120,14 @@ impl<'a> Attributes<'a> {
             subresource: none,
             namespace: none,
             name: none,
+            is_path: false,
             path: none,
         }
+    }
+
+    /// A method on a path that is not a resource.
+    pub(crate) fn of_path(user: &'a Identity, verb: &'a str, path: &'a str) -> Self {
+        Self { is_path: true, path, ..Self::of(user, verb) }
     }
 
     /// A verb on a resource endpoint.
@@ -117,11 +141,6 @@ impl<'a> Attributes<'a> {
             name: &target.name,
             ..Self::of(user, verb)
         }
-    }
-
-    /// Whether the request is for a path that is not a resource, such as `/healthz` or discovery.
-    pub fn is_path(&self) -> bool {
-        !self.path.is_empty()
     }
 }
 
@@ -150,6 +169,27 @@ impl Decision {
 pub trait Authorizer: Send + Sync {
     /// Decides about one request. The client waits for it.
     async fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
+
+    /// The decision with why it was allowed or denied, for reviews and for the expressions of policies, which fail if it is
+    /// not made at once.
+    async fn explain(&self, attributes: &Attributes<'_>) -> (bool, String) {
+        match self.authorize(attributes).await {
+            Decision::Allowed => (true, String::new()),
+            Decision::Denied { reason } => (false, reason),
+        }
+    }
+
+    /// Everything that a user may do in a namespace; `None` when that cannot be listed.
+    fn rules(&self, _user: &Identity, _namespace: &str) -> Option<Vec<Rule>> {
+        None
+    }
+}
+
+/// Knows tokens that this server did not sign.
+#[async_trait]
+pub trait TokenAuthenticator: Send + Sync {
+    /// The user of a token; none if it is not valid, or of a kind that is not known. The client waits for it.
+    async fn authenticate(&self, token: &str) -> Option<Identity>;
 }
 
 /// Members of `system:masters` may do everything, other authenticated users may read discovery and ask about
@@ -163,7 +203,7 @@ impl Authorizer for MastersOnly {
         if user.is_admin() {
             return Decision::Allowed;
         }
-        Decision::of(if attributes.is_path() {
+        Decision::of(if attributes.is_path {
             matches!(attributes.verb, "get" | "head")
                 && (is_public(attributes.path) || (!user.is_anonymous() && is_discovery(attributes.path)))
         } else {
@@ -193,7 +233,7 @@ fn is_public(path: &str) -> bool {
 }
 
 impl Inner {
-    /// `Ok` when the authorizer allows it, or the 401 or 403 for the client.
+    /// `Ok` when the authorizer allows it, or the 403 for the client.
     pub(crate) async fn authorize(&self, attributes: &Attributes<'_>) -> Result<(), Status> {
         match self.authorizer.authorize(attributes).await {
             Decision::Allowed => Ok(()),
@@ -203,12 +243,9 @@ impl Inner {
 }
 
 fn refusal(attributes: &Attributes<'_>, reason: &str) -> Status {
-    if attributes.user.is_anonymous() {
-        return Status::unauthorized();
-    }
     let Attributes { verb, group, resource, subresource, namespace, name, path, .. } = *attributes;
     let user = &attributes.user.user;
-    let mut why = if attributes.is_path() {
+    let mut why = if attributes.is_path {
         format!("User {user:?} cannot {verb} path {path:?}")
     } else {
         let scope = match namespace {
@@ -225,35 +262,4 @@ fn refusal(attributes: &Attributes<'_>, reason: &str) -> Status {
         why = format!("{why}: {reason}");
     }
     Status::forbidden(&GroupResource::new(group, resource), name, why)
-}
-
-/// The user to impersonate, by the request's `Impersonate-*` headers; `None` without any.
-pub(crate) fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, Status> {
-    let user = header_text(headers, "impersonate-user");
-    let groups: Vec<String> = headers
-        .get_all("impersonate-group")
-        .iter()
-        .filter_map(|g| g.to_str().ok())
-        .map(str::to_owned)
-        .collect();
-    let more = headers.keys().any(|k| k.as_str().starts_with("impersonate-extra-") || k == "impersonate-uid");
-    if user.is_empty() {
-        if groups.is_empty() && !more {
-            return Ok(None);
-        }
-        return Err(Status::internal(
-            "requested impersonation without impersonating a user; send Impersonate-User",
-        ));
-    }
-    let mut identity = match user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
-    {
-        Some((namespace, _)) if groups.is_empty() => Identity::new(
-            user,
-            ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")],
-        ),
-        _ if user == "system:anonymous" => Identity::anonymous(),
-        _ => Identity::new(user, groups),
-    };
-    header_text(headers, "impersonate-uid").clone_into(&mut identity.uid);
-    Ok(Some(identity))
 }

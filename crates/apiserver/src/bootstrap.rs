@@ -1,8 +1,12 @@
 //! Building a server: what is served, and what must exist before the first request.
 
-use crate::admission::{Admission, Chain};
-use crate::auth::{Authorizer, MastersOnly};
+use crate::admission::{Admission, Chain, Dynamic, WebhookCaller};
+use crate::audit::AuditLog;
+use crate::auth::{Authorizer, MastersOnly, TokenAuthenticator};
+use crate::certificates::CertificateSigner;
 use crate::environment::{Environment, SystemEnvironment};
+use crate::overload::{Limits, Seats};
+use crate::rbac::{Rbac, RbacAndBeyond};
 use crate::registry::Registry;
 use crate::request::WriteOptions;
 use crate::resource::Resource;
@@ -10,7 +14,7 @@ use crate::server::{Inner, Server};
 use crate::strategy::builtin;
 use crate::tokens::Signer;
 use crate::write::{self, Create};
-use crate::{crd, health, metrics, openapi, services, upkeep};
+use crate::{crd, health, metrics, openapi, policy, services, upkeep};
 use futures_util::future::try_join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -21,8 +25,16 @@ use transom_store::Store;
 
 /// What a server is started with.
 pub struct Options {
-    /// Decides about every request.
+    /// Asked about tokens that the server did not sign, in their order.
+    pub authenticators: Vec<Box<dyn TokenAuthenticator>>,
+    /// Decides about every request, unless `rbac` is set.
     pub authorizer: Box<dyn Authorizer>,
+    /// Roles and bindings decide about every request. Those that Kubernetes makes at its start, and `policy`, exist.
+    pub rbac: bool,
+    /// With `rbac`, asked about requests that roles and bindings do not allow.
+    pub beyond_rbac: Option<Box<dyn Authorizer>>,
+    /// Further roles and bindings that exist, as objects with apiVersion and kind; kept up to date at every start.
+    pub policy: Vec<Value>,
     /// PEM of the authority that signed the server's certificate; empty without TLS.
     pub ca_certificate: String,
     /// The PKCS#8 key that signs service account tokens; without one, tokens end with the process.
@@ -35,6 +47,14 @@ pub struct Options {
     pub probes: Vec<(&'static str, health::Probe)>,
     /// Plugins that review writes, in the order in which they are called.
     pub admission: Vec<Box<dyn Admission>>,
+    /// Records requests.
+    pub audit: Option<Arc<dyn AuditLog>>,
+    /// How many requests are answered at the same time.
+    pub limits: Limits,
+    /// Calls webhooks; without it, they fail.
+    pub webhooks: Option<Arc<dyn WebhookCaller>>,
+    /// Signs approved requests for certificates of clients; without it, they stay approved.
+    pub certificate_signer: Option<Arc<dyn CertificateSigner>>,
     /// Time and randomness.
     pub environment: Box<dyn Environment>,
 }
@@ -42,13 +62,21 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            authenticators: Vec::new(),
             authorizer: Box::new(MastersOnly),
+            rbac: false,
+            beyond_rbac: None,
+            policy: Vec::new(),
             ca_certificate: String::new(),
             token_key: None,
             metrics: MetricsRegistry::default(),
             ready_checks: Vec::new(),
             probes: Vec::new(),
             admission: Vec::new(),
+            audit: None,
+            limits: Limits::default(),
+            webhooks: None,
+            certificate_signer: None,
             environment: Box::new(SystemEnvironment),
         }
     }
@@ -63,11 +91,22 @@ impl Server {
         let key = options.token_key.map_or_else(Signer::generate, Ok).map_err(Status::internal)?;
         let signer = Signer::from_pkcs8(&key).map_err(Status::internal)?;
         let (stopping, _) = tokio::sync::watch::channel(false);
+        let rbac = Arc::new(Rbac::new(store.clone()));
         let inner = Inner {
             store,
             registry: Registry::new(builtin::resources()),
-            authorizer: options.authorizer,
+            authenticators: options.authenticators,
+            authorizer: match (options.rbac, options.beyond_rbac) {
+                (false, _) => Arc::from(options.authorizer),
+                (true, None) => rbac.clone(),
+                (true, Some(beyond)) => Arc::new(RbacAndBeyond { rbac: rbac.clone(), beyond }),
+            },
+            rbac,
             admission: Chain::new(options.admission),
+            audit: options.audit,
+            seats: Seats::new(options.limits),
+            dynamic: Dynamic::new(options.webhooks),
+            certificate_signer: options.certificate_signer,
             environment: options.environment,
             definitions: Arc::new(Mutex::new(())),
             service_claims: services::Claims::default(),
@@ -86,6 +125,9 @@ impl Server {
             ensure(&inner, "namespaces", "", namespace)
         });
         try_join_all(namespaces).await?;
+        if options.rbac {
+            policy::ensure_policy(&inner, options.policy).await?;
+        }
         ensure(&inner, "services", "default", kubernetes_service()).await?;
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -111,9 +153,15 @@ fn kubernetes_service() -> Value {
     })
 }
 
-async fn ensure(server: &Inner, plural: &str, namespace: &str, mut value: Value) -> Result<(), Status> {
+pub(crate) async fn ensure(
+    server: &Inner,
+    plural: &str,
+    namespace: &str,
+    mut value: Value,
+) -> Result<(), Status> {
+    let group = value["apiVersion"].as_str().and_then(|v| v.split_once('/')).map_or("", |(group, _)| group);
     let gvr =
-        GroupVersionResource { group: String::new(), version: "v1".into(), resource: plural.to_owned() };
+        GroupVersionResource { group: group.to_owned(), version: "v1".into(), resource: plural.to_owned() };
     let resource: Arc<Resource> =
         server.registry.find(&gvr).ok_or_else(|| Status::internal(format!("{plural} are not served")))?;
     let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -7,16 +7,16 @@ use futures_util::future::BoxFuture;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
+use transom_kinds::KUBERNETES_MINOR;
 use transom_store::Store;
 
-/// The minor version of Kubernetes whose behaviour is served. Clients choose features by it.
-pub(crate) const KUBERNETES_MINOR: &str = "36";
-
+/// The version of Kubernetes whose behaviour is served. Clients choose features by it.
 pub(crate) fn version() -> Value {
+    let minor = KUBERNETES_MINOR.to_string();
     json!({
         "major": "1",
-        "minor": KUBERNETES_MINOR,
-        "gitVersion": format!("v1.{KUBERNETES_MINOR}.0+transom-{}", env!("CARGO_PKG_VERSION")),
+        "minor": minor,
+        "gitVersion": format!("v1.{minor}.0+transom-{}", env!("CARGO_PKG_VERSION")),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
@@ -24,9 +24,9 @@ pub(crate) fn version() -> Value {
         "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
         "emulationMajor": "1",
-        "emulationMinor": KUBERNETES_MINOR,
+        "emulationMinor": minor,
         "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": KUBERNETES_MINOR,
+        "minCompatibilityMinor": minor,
     })
 }
 

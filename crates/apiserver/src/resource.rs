@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transom_admission::webhook::ClientConfig;
 use transom_object::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, Status};
 use transom_schema::Schema;
 use transom_store::{Durability, Entry, Key};
@@ -64,6 +65,8 @@ pub(crate) struct Resource {
     pub durability: Durability,
     /// Its definition is being deleted: no new objects.
     pub terminating: bool,
+    /// The webhook that converts between the versions of a custom kind.
+    pub conversion: Option<ClientConfig>,
     /// A warning sent with every request to a deprecated version.
     pub deprecation: Option<String>,
 }

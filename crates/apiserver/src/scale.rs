@@ -24,9 +24,14 @@ pub(crate) fn of(value: &Value, paths: &ScalePaths) -> Value {
     if let Some(selector) = paths.label_selector.as_ref().and_then(|p| get(value, p)) {
         let text = match selector {
             Value::String(s) => s.clone(),
-            other => transom_object::labels::Selector::from_label_selector(other)
-                .map(|s| s.to_string())
-                .unwrap_or_default(),
+            other => {
+                // The selector of a ReplicationController is the map itself.
+                let map = other.as_object().is_some_and(|m| m.values().all(Value::is_string));
+                let selector = if map { &json!({"matchLabels": other}) } else { other };
+                transom_object::labels::Selector::from_label_selector(selector)
+                    .map(|s| s.to_string())
+                    .unwrap_or_default()
+            }
         };
         if !text.is_empty() {
             status["selector"] = text.into();

@@ -29,8 +29,10 @@ impl Filter {
         label_selector: &str,
         field_selector: &str,
     ) -> Result<Self, Status> {
-        let labels = labels::Selector::parse(label_selector).map_err(Status::bad_request)?;
-        let fields = fields::Selector::parse(field_selector).map_err(Status::bad_request)?;
+        let labels = labels::Selector::parse(label_selector);
+        let labels = labels.map_err(|e| Status::bad_request(e.to_string()))?;
+        let fields = fields::Selector::parse(field_selector);
+        let fields = fields.map_err(|e| Status::bad_request(e.to_string()))?;
         let mut decodes = false;
         for requirement in fields.requirements() {
             match requirement.field.as_str() {

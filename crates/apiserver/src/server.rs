@@ -3,12 +3,16 @@
 //! request info → authentication → impersonation → authorization → registry → body → verb → representation. The
 //! order is part of the API: it decides which of several errors a client gets.
 
-use crate::admission::Chain;
-use crate::auth::{Attributes, Authorizer, Identity, impersonated};
+use crate::admission::{Chain, Dynamic};
+use crate::audit::{AuditLog, Trail};
+use crate::auth::{Attributes, Authorizer, Identity, TokenAuthenticator};
 use crate::body::ApiBody;
 use crate::call::Call;
+use crate::certificates::CertificateSigner;
 use crate::environment::Environment;
 use crate::negotiate::{Accept, Unacceptable, header_text};
+use crate::overload::Seats;
+use crate::rbac::Rbac;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Target, Verb};
 use crate::resource::Access;
@@ -28,7 +32,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use transom_object::Status;
+use transom_object::{Status, fields, names};
 use transom_store::Store;
 
 /// The largest request body.
@@ -45,8 +49,16 @@ pub struct Server {
 pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
-    pub(crate) authorizer: Box<dyn Authorizer>,
+    pub(crate) authenticators: Vec<Box<dyn TokenAuthenticator>>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    /// Roles and bindings, whether or not they are the authorizer.
+    pub(crate) rbac: Arc<Rbac>,
     pub(crate) admission: Chain,
+    pub(crate) audit: Option<Arc<dyn AuditLog>>,
+    pub(crate) seats: Seats,
+    /// Webhooks, policies and quotas.
+    pub(crate) dynamic: Dynamic,
+    pub(crate) certificate_signer: Option<Arc<dyn CertificateSigner>>,
     pub(crate) environment: Box<dyn Environment>,
     /// Held while a CustomResourceDefinition is decided and installed: names are accepted one at a time.
     pub(crate) definitions: Arc<tokio::sync::Mutex<()>>,
@@ -74,7 +86,12 @@ impl Server {
     {
         let started = Instant::now();
         let audit_id = self.audit_id(&request);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let trail = self.inner.audit.clone().map(|log| Arc::new(Trail::new(log)));
+        if let Some(trail) = &trail {
+            parts.headers.insert("audit-id", audit_id.clone());
+            parts.extensions.insert(trail.clone());
+        }
         let accept_encoding = header_text(&parts.headers, header::ACCEPT_ENCODING.as_str()).to_owned();
         let head = parts.method == Method::HEAD;
         let query = Query::parse(parts.uri.query());
@@ -89,6 +106,9 @@ impl Server {
             )
         });
         self.inner.metrics.observe(label, response.status(), started.elapsed());
+        if let Some(trail) = &trail {
+            trail.answered(&self.inner, &response);
+        }
         if head {
             *response.body_mut() = ApiBody::empty();
         }
@@ -120,9 +140,13 @@ impl Server {
             Err(status) => return failed(&status),
         };
         let deadline = Deadline::of(&info, &query);
-        let user = match deadline.limit(self.admitted_user(&info, &parts)).await {
+        let user = match deadline.limit(self.admitted_user(&info, &parts, &query)).await {
             Ok(user) => user,
             Err(status) => return failed(&status),
+        };
+        let _seat = match self.inner.seats.take(&info, &parts, &user).await {
+            Ok(seat) => seat,
+            Err(response) => return *response,
         };
         match info {
             RequestInfo::Other(segments) => self.other(&segments, &parts, &query, &on_error).await,
@@ -146,7 +170,7 @@ impl Server {
 
     /// The identity the transport vouched for, or a bearer token's, or anonymous. An invalid token is refused rather
     /// than ignored; other authentication schemes are ignored.
-    fn authenticate(&self, parts: &Parts) -> Result<Identity, Status> {
+    async fn authenticate(&self, parts: &Parts) -> Result<Identity, Status> {
         if let Some(user) = parts.extensions.get::<Identity>() {
             return Ok(user.clone());
         }
@@ -155,33 +179,62 @@ impl Server {
         }
         let credential = header_text(&parts.headers, header::AUTHORIZATION.as_str());
         let Some(token) = credential.strip_prefix("Bearer ") else { return Ok(Identity::anonymous()) };
-        self.inner.authenticate_token(token.trim()).map(|(user, _)| user).ok_or_else(Status::unauthorized)
+        let known = self.inner.authenticate_any(token.trim(), &[]).await;
+        known.map(|(user, _)| user).ok_or_else(Status::unauthorized)
     }
 
     /// The user whose rights count, after impersonation, once the authorizer has allowed the request.
-    async fn admitted_user(&self, info: &RequestInfo, parts: &Parts) -> Result<Identity, Status> {
-        let user = self.impersonate(self.authenticate(parts)?, parts).await?;
-        match info {
-            RequestInfo::Resource { verb, target } => {
-                let attributes = Attributes::of_target(&user, verb.as_str(), target);
-                self.inner.authorize(&attributes).await?;
-            }
-            RequestInfo::Other(_) => {
-                let method = parts.method.as_str().to_ascii_lowercase();
-                let path = parts.uri.path();
-                self.inner.authorize(&Attributes { path, ..Attributes::of(&user, &method) }).await?;
-            }
+    async fn admitted_user(
+        &self,
+        info: &RequestInfo,
+        parts: &Parts,
+        query: &Query,
+    ) -> Result<Identity, Status> {
+        let (client, trail) = (self.authenticate(parts).await, parts.extensions.get::<Arc<Trail>>());
+        if let Some(trail) = trail {
+            trail.begin(
+                &self.inner,
+                header_text(&parts.headers, "audit-id"),
+                info,
+                parts,
+                client.as_ref().ok(),
+            );
         }
-        Ok(user)
+        let user = self.inner.impersonate(client?, &parts.headers).await?;
+        if let Some(trail) = trail.filter(|_| parts.headers.contains_key("impersonate-user")) {
+            trail.acts_as(&user);
+        }
+        let outcome = self.authorize_request(info, parts, query, &user).await;
+        if let Some(trail) = trail {
+            trail.authorized(&outcome);
+        }
+        outcome.map(|()| user)
     }
 
-    /// The user that the client acts as, if it asks for that and may.
-    async fn impersonate(&self, user: Identity, parts: &Parts) -> Result<Identity, Status> {
-        let Some(other) = impersonated(&parts.headers)? else { return Ok(user) };
-        let attributes =
-            Attributes { resource: "users", name: &other.user, ..Attributes::of(&user, "impersonate") };
-        self.inner.authorize(&attributes).await?;
-        Ok(other)
+    async fn authorize_request(
+        &self,
+        info: &RequestInfo,
+        parts: &Parts,
+        query: &Query,
+        user: &Identity,
+    ) -> Result<(), Status> {
+        match info {
+            RequestInfo::Resource { verb, target } => {
+                let selected = selected_name(*verb, target, query);
+                let mut attributes = Attributes::of_target(user, verb.as_str(), target);
+                if let Some(name) = &selected {
+                    attributes.name = name;
+                }
+                self.inner.authorize(&attributes).await
+            }
+            RequestInfo::Other(segments) => {
+                let method = parts.method.as_str().to_ascii_lowercase();
+                // As it is routed, so that no other spelling of a path passes another rule.
+                let end = if segments.is_empty() || !parts.uri.path().ends_with('/') { "" } else { "/" };
+                let path = format!("/{}{end}", segments.join("/"));
+                self.inner.authorize(&Attributes::of_path(user, &method, &path)).await
+            }
+        }
     }
 
     /// Discovery, OpenAPI, health, version, metrics.
@@ -259,6 +312,7 @@ impl Server {
         let accept = accept.map_err(|e| e.status(resource.definition.is_some()))?;
         let target = if is_namespace { Target { namespace: String::new(), ..target } } else { target };
         let warnings = Mutex::default();
+        let trail = parts.extensions.get::<Arc<Trail>>().cloned();
         let call = Call {
             server: self.inner.clone(),
             resource,
@@ -271,7 +325,13 @@ impl Server {
             warnings,
         };
         let deadline = deadline.validated()?;
-        let work = async { verbs::dispatch(&call, read_body(body, verb).await?).await };
+        let work = async {
+            let body = read_body(body, verb).await?;
+            if let Some(trail) = &trail {
+                trail.sent(&body);
+            }
+            verbs::dispatch(&call, body).await
+        };
         let mut response = match deadline.limit(work).await {
             Ok(answer) => respond::render(answer, &call.accept),
             Err(status) => respond::render_error(&status, &call.accept),
@@ -279,6 +339,17 @@ impl Server {
         respond::warn(&mut response, call.resource.deprecation.iter().chain(&call.take_warnings()));
         Ok(response)
     }
+}
+
+/// The one object that a list or watch selects by its name: it needs the right for that object alone.
+fn selected_name(verb: Verb, target: &Target, query: &Query) -> Option<String> {
+    let selector = query.get("fieldSelector");
+    if !matches!(verb, Verb::List | Verb::Watch) || !target.name.is_empty() || selector.is_empty() {
+        return None;
+    }
+    let selector = fields::Selector::parse(selector).ok()?;
+    let name = selector.exact("metadata.name")?;
+    names::is_path_segment_name(name).is_empty().then(|| name.to_owned())
 }
 
 fn page_not_found() -> Response<ApiBody> {
@@ -325,7 +396,7 @@ fn request_timeout(info: &RequestInfo, query: &Query) -> Result<Duration, Status
     }
     let invalid =
         |why: String| Status::bad_request(format!("invalid timeout specified in the request URL - {why}"));
-    let nanos = transom_object::time::parse_duration(asked).map_err(invalid)?;
+    let nanos = transom_object::time::parse_duration(asked).map_err(|e| invalid(e.to_string()))?;
     let nanos = u64::try_from(nanos).map_err(|_| invalid(format!("{asked} is negative")))?;
     Ok(if nanos == 0 { REQUEST_TIMEOUT } else { Duration::from_nanos(nanos).min(REQUEST_TIMEOUT) })
 }

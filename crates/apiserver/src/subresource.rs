@@ -19,10 +19,13 @@ pub enum Subresource {
     Finalize,
     /// `token`: creates a token for a service account.
     Token,
+    /// `approval`: the decision about a certificate signing request.
+    Approval,
 }
 
 impl Subresource {
-    const ALL: [Self; 5] = [Self::Main, Self::Status, Self::Scale, Self::Finalize, Self::Token];
+    const ALL: [Self; 6] =
+        [Self::Main, Self::Status, Self::Scale, Self::Finalize, Self::Token, Self::Approval];
 
     /// The name in paths, rules and managedFields; empty for the object itself.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +35,7 @@ impl Subresource {
             Self::Scale => "scale",
             Self::Finalize => "finalize",
             Self::Token => "token",
+            Self::Approval => "approval",
         }
     }
 
@@ -44,7 +48,7 @@ impl Subresource {
     pub(crate) fn verbs(self) -> &'static [&'static str] {
         match self {
             Self::Main => &[],
-            Self::Status | Self::Scale => &["get", "patch", "update"],
+            Self::Status | Self::Scale | Self::Approval => &["get", "patch", "update"],
             Self::Finalize => &["update"],
             Self::Token => &["create"],
         }
@@ -55,7 +59,7 @@ impl Subresource {
         match self {
             Self::Scale => Some(GroupVersionKind::new("autoscaling", "v1", "Scale")),
             Self::Token => Some(GroupVersionKind::new("authentication.k8s.io", "v1", "TokenRequest")),
-            Self::Main | Self::Status | Self::Finalize => None,
+            Self::Main | Self::Status | Self::Finalize | Self::Approval => None,
         }
     }
 

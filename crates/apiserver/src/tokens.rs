@@ -18,6 +18,22 @@ use transom_store::Key;
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 const HEADER: &str = r#"{"alg":"ES256","typ":"JWT"}"#;
 
+/// Why there is no key, or it does not sign. Errors of `ring` are not sources: without its feature `std` they are no
+/// `std::error::Error`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignerError {
+    /// The machine has no random numbers.
+    #[error("cannot make a signing key: {0}")]
+    Generate(ring::error::Unspecified),
+    /// The bytes are not a key of the kind that signs tokens.
+    #[error("the token signing key cannot be used: {0}")]
+    Key(ring::error::KeyRejected),
+    /// The key does not sign.
+    #[error("cannot sign a token: {0}")]
+    Sign(ring::error::Unspecified),
+}
+
 /// The key that signs tokens. Tokens stay valid after a restart if the key is the same.
 pub struct Signer {
     key: EcdsaKeyPair,
@@ -26,27 +42,24 @@ pub struct Signer {
 
 impl Signer {
     /// A new key, in PKCS#8, to keep and pass to [`Signer::from_pkcs8`].
-    pub fn generate() -> Result<Vec<u8>, String> {
+    pub fn generate() -> Result<Vec<u8>, SignerError> {
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map(|doc| doc.as_ref().to_vec())
-            .map_err(|e| format!("cannot make a signing key: {e}"))
+            .map_err(SignerError::Generate)
     }
 
     /// A signer with a key in PKCS#8.
-    pub fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, String> {
+    pub fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, SignerError> {
         let random = SystemRandom::new();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8, &random)
-            .map_err(|e| format!("the token signing key cannot be used: {e}"))?;
+            .map_err(SignerError::Key)?;
         Ok(Self { key, random })
     }
 
-    pub(crate) fn sign(&self, claims: &Value) -> Result<String, String> {
+    pub(crate) fn sign(&self, claims: &Value) -> Result<String, SignerError> {
         let signed =
             format!("{}.{}", URL_SAFE_NO_PAD.encode(HEADER), URL_SAFE_NO_PAD.encode(claims.to_string()));
-        let signature = self
-            .key
-            .sign(&self.random, signed.as_bytes())
-            .map_err(|e| format!("cannot sign a token: {e}"))?;
+        let signature = self.key.sign(&self.random, signed.as_bytes()).map_err(SignerError::Sign)?;
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref())))
     }
 
@@ -100,9 +113,21 @@ pub(crate) fn claims(
 }
 
 impl Inner {
-    /// The service account of a token, if this server signed it and the account still exists.
-    pub(crate) fn authenticate_token(&self, token: &str) -> Option<(Identity, Vec<String>)> {
+    /// The service account of a token, if this server signed it for one of the `audiences` and the account still exists;
+    /// and the audiences that it is for. Without any, the audience is this server.
+    pub(crate) fn authenticate_token(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Option<(Identity, Vec<String>)> {
         let claims = self.signer.verify(token, jiff::Timestamp::now().as_second())?;
+        let own = [ISSUER.to_owned()];
+        let accepted = if audiences.is_empty() { &own } else { audiences };
+        let audiences: Vec<String> =
+            strings(&claims["aud"]).into_iter().filter(|audience| accepted.contains(audience)).collect();
+        if audiences.is_empty() {
+            return None;
+        }
         let bound = &claims["kubernetes.io"];
         let namespace = bound["namespace"].as_str()?;
         let (name, uid) =
@@ -120,19 +145,45 @@ impl Inner {
         }
         let mut user = Identity::service_account(namespace, name);
         uid.clone_into(&mut user.uid);
-        Some((user, strings(&claims["aud"])))
+        if let Some(id) = claims["jti"].as_str() {
+            user = user.with_credential(format!("JTI={id}"));
+        }
+        if let (Some(pod), Some(uid)) = (bound["pod"]["name"].as_str(), bound["pod"]["uid"].as_str()) {
+            let key = |field: &str| format!("authentication.kubernetes.io/pod-{field}");
+            user.extra.insert(key("name"), vec![pod.to_owned()]);
+            user.extra.insert(key("uid"), vec![uid.to_owned()]);
+        }
+        Some((user, audiences))
+    }
+
+    /// The user of a token of this server, or of one that an authenticator knows: these are for this server only.
+    pub(crate) async fn authenticate_any(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Option<(Identity, Vec<String>)> {
+        if let Some(found) = self.authenticate_token(token, audiences) {
+            return Some(found);
+        }
+        if !audiences.is_empty() && !audiences.iter().any(|audience| audience == ISSUER) {
+            return None;
+        }
+        for authenticator in &self.authenticators {
+            if let Some(user) = authenticator.authenticate(token).await {
+                return Some((user, vec![ISSUER.to_owned()]));
+            }
+        }
+        None
     }
 
     /// The status of a TokenReview.
-    pub(crate) fn review_token(&self, token: &str) -> Value {
-        match self.authenticate_token(token) {
-            Some((user, audiences)) => {
-                json!({"authenticated": true, "user": {"username": user.user, "uid": user.uid, "groups": user.groups}, "audiences": audiences})
-            }
-            None => {
-                json!({"user": {}, "error": "invalid bearer token"})
-            }
-        }
+    pub(crate) async fn review_token(&self, token: &str, audiences: &[String]) -> Value {
+        let Some((user, audiences)) = self.authenticate_any(token, audiences).await else {
+            return json!({"user": {}, "error": "invalid bearer token"});
+        };
+        let Identity { user: username, uid, groups, extra } = user;
+        let user = json!({"username": username, "uid": uid, "groups": groups, "extra": extra});
+        json!({"authenticated": true, "user": user, "audiences": audiences})
     }
 }
 

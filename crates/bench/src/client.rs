@@ -47,7 +47,7 @@ impl Client {
         Ok(Self { target: target.clone(), requests, connection })
     }
 
-    /// Sends a request and reads the response to its end, whatever its status.
+    /// Sends a request and reads the response to its end, with any status.
     pub(super) async fn ask(
         &mut self,
         method: Method,

@@ -84,7 +84,15 @@ fn selecting(function: &Arc<dyn Function>, count: usize) -> Result<Figure, Failu
         let id = RevisionId { function: "f".to_owned(), revision: format!("f-{number}") };
         let traits = RevisionTraits { labels: labels(number), ..RevisionTraits::default() };
         let (source, package) = (Source::Builtin("f".to_owned()), String::new());
-        let spec = RevisionSpec { id, number, package, source, traits, image: PackageImage::default() };
+        let spec = RevisionSpec {
+            id,
+            number,
+            package,
+            source,
+            traits,
+            image: PackageImage::default(),
+            config: Arc::default(),
+        };
         functions.set(&spec, Callable::Ready(Arc::new(InProcess::new(function.clone()))));
     }
     let wanted = labels(1);

@@ -1,6 +1,6 @@
 //! Composite resources of thousands of resources, and the latency of other requests in the meantime.
 //!
-//! A template composes as many ConfigMaps as the composite resource asks for. In the meantime a probe opens a new
+//! A template composes as many ConfigMaps as the spec of the composite resource sets. In the meantime a probe opens a new
 //! connection for `/livez` again and again, as a kubelet does, one client reads an object and another one patches
 //! an object, each over one connection. Patches are written by the same sequencer as the composed resources.
 

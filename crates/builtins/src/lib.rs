@@ -41,7 +41,7 @@ use review::{Builtin, Explained};
 
 pub use go_templating::GoTemplating;
 pub use review::{Mistake, Review};
-pub use without_default_ttl::WithoutDefaultTtl;
+use without_default_ttl::WithoutDefaultTtl;
 
 /// How built-in functions are made. The default is to respond letter by letter as the originals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,8 @@ pub struct Settings {
     pub files_below: Option<PathBuf>,
     /// Refuse an invalid input with the mistakes that a [`Review`] finds in it.
     pub explain_refusals: bool,
-    /// Drop the default TTL of functions that depend on the request alone: see [`WithoutDefaultTtl`].
+    /// Drop the default TTL of functions that depend on the request alone: a control plane with watches calls
+    /// them again when their request changes.
     pub without_default_ttl: bool,
 }
 
@@ -160,12 +161,12 @@ pub fn review_templates(spec: &Map<String, Value>) -> Review {
 
 /// What runs compositions of mode `Resources`: the templates, with their names, are its input.
 pub fn templates() -> Arc<dyn Function> {
-    Arc::new(patch_and_transform::native::Templates)
+    Arc::new(WithoutDefaultTtl(Arc::new(patch_and_transform::native::Templates)))
 }
 
 /// What makes the environment of a Composition: its `spec.environment`, without patches, is its input.
 pub fn environment() -> Arc<dyn Function> {
-    Arc::new(environment_configs::native::Environment)
+    Arc::new(WithoutDefaultTtl(Arc::new(environment_configs::native::Environment)))
 }
 
 /// The version of the original that a built-in equals, as far as `conformance/run functions` compares them.

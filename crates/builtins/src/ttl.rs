@@ -10,7 +10,7 @@ pub(crate) fn set(response: &mut RunFunctionResponse, text: &str) -> Result<(), 
     if text.is_empty() {
         return Ok(());
     }
-    let nanos = parse_duration(text)?;
+    let nanos = parse_duration(text).map_err(|e| e.to_string())?;
     let remainder = i32::try_from(nanos % SECOND_NANOS).unwrap_or_default();
     let ttl = prost_types::Duration { seconds: nanos / SECOND_NANOS, nanos: remainder };
     response.meta.get_or_insert_with(ResponseMeta::default).ttl = Some(ttl);

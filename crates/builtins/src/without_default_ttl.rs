@@ -7,7 +7,7 @@ use transom_function::{DEFAULT_TTL, Error, Function, RunFunctionRequest, RunFunc
 
 /// A function whose responses depend on the request alone. Their default TTL is dropped; a TTL that an input sets
 /// is kept.
-pub struct WithoutDefaultTtl(pub Arc<dyn Function>);
+pub(crate) struct WithoutDefaultTtl(pub(crate) Arc<dyn Function>);
 
 #[async_trait]
 impl Function for WithoutDefaultTtl {

@@ -1,4 +1,4 @@
-//! The syntax tree. Macros are already expanded: a comprehension is a [`Fold`], whatever the macro.
+//! The syntax tree. Macros are already expanded: a comprehension is a [`Fold`], for every macro.
 
 /// A constant written in the expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +24,23 @@ pub(crate) struct Expr {
 pub(crate) enum Kind {
     Literal(Literal),
     Ident(String),
-    Select { operand: Box<Expr>, field: String, test: bool },
-    Call { function: String, target: Option<Box<Expr>>, args: Vec<Expr> },
+    Select {
+        operand: Box<Expr>,
+        field: String,
+        test: bool,
+    },
+    Call {
+        function: String,
+        target: Option<Box<Expr>>,
+        args: Vec<Expr>,
+    },
     List(Vec<Element>),
     Map(Vec<Entry>),
-    Struct { name: String },
+    /// A message; the values of its fields are wrapped in `dyn`.
+    Struct {
+        name: String,
+        fields: Vec<Entry>,
+    },
     Fold(Box<Fold>),
 }
 
@@ -108,7 +120,7 @@ impl Expr {
     /// Calls `f` on every node that hangs directly below this one.
     pub(crate) fn children_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         match &mut self.kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Struct { .. } => {}
+            Kind::Literal(_) | Kind::Ident(_) => {}
             Kind::Select { operand, .. } => f(operand),
             Kind::Call { target, args, .. } => {
                 if let Some(target) = target {
@@ -117,7 +129,7 @@ impl Expr {
                 args.iter_mut().for_each(f);
             }
             Kind::List(items) => items.iter_mut().for_each(|e| f(&mut e.value)),
-            Kind::Map(entries) => entries.iter_mut().for_each(|e| {
+            Kind::Map(entries) | Kind::Struct { fields: entries, .. } => entries.iter_mut().for_each(|e| {
                 f(&mut e.key);
                 f(&mut e.value);
             }),

@@ -26,9 +26,11 @@ pub(crate) fn check(
     mut root: Expr,
     nodes: usize,
     variables: &BTreeMap<String, Type>,
+    messages: &[&str],
 ) -> Result<Checked, Vec<Issue>> {
     let mut checker = Checker {
         variables,
+        messages,
         locals: Vec::new(),
         known: Substitution::default(),
         // Parameters of declarations are small numbers; free variables follow in blocks of two.
@@ -47,6 +49,7 @@ pub(crate) fn check(
 
 struct Checker<'v> {
     variables: &'v BTreeMap<String, Type>,
+    messages: &'v [&'v str],
     locals: Vec<(String, Type)>,
     known: Substitution,
     fresh: usize,
@@ -87,9 +90,16 @@ impl Checker<'_> {
             Kind::Call { .. } => self.check_call(e),
             Kind::List(_) => self.check_list(e),
             Kind::Map(_) => self.check_map(e),
-            Kind::Struct { name } => {
-                let name = name.clone();
-                self.undeclared(e, &name)
+            Kind::Struct { name, fields } => {
+                let root = name.split('.').next().unwrap_or_default();
+                if self.messages.contains(&root) {
+                    // A message whose fields are not declared is a map of them.
+                    e.kind = Kind::Map(std::mem::take(fields));
+                    self.check_map(e)
+                } else {
+                    let name = name.clone();
+                    self.undeclared(e, &name)
+                }
             }
             Kind::Fold(_) => self.check_fold(e),
         };

@@ -10,8 +10,12 @@ use super::value::{EvalError, Map, Value};
 pub const PER_CALL_LIMIT: u64 = 1_000_000;
 /// The most all rules of an object may cost together.
 pub const PER_OBJECT_LIMIT: u64 = 10_000_000;
+/// Asking what a user may do: an expression can do it twice.
+pub(crate) const ACCESS_CHECK_COST: u64 = 350_000;
 /// Creating a list.
 pub(crate) const LIST_COST: u64 = 10;
+/// Creating a structure.
+const STRUCT_COST: u64 = 40;
 /// Creating a map.
 pub(crate) const MAP_COST: u64 = 30;
 
@@ -51,6 +55,12 @@ pub(crate) fn traversal(size: u64) -> u64 {
     scaled(size, 0.1)
 }
 
+/// What a selector of this length costs: reading it, and a list with as many requirements as it can have.
+pub(crate) fn selector(size: u64) -> u64 {
+    let requirements = scaled(size, 0.5).saturating_mul(LIST_COST + STRUCT_COST);
+    LIST_COST.saturating_add(traversal(size)).saturating_add(requirements)
+}
+
 /// What matching costs: the text times a quarter of the pattern.
 fn matching(text: u64, pattern: u64) -> u64 {
     traversal(text.saturating_add(1)).saturating_mul(scaled(pattern, 0.25))
@@ -64,6 +74,8 @@ pub(crate) fn call(function: &str, overload: &str, args: &[Value<'_>], result: O
         return cost;
     }
     match function {
+        "check" => ACCESS_CHECK_COST,
+        "fieldSelector" | "labelSelector" => selector(size(1)),
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
             args.first().map_or(0, tree)
         }

@@ -36,6 +36,7 @@ pub use cost::{PER_CALL_LIMIT, PER_OBJECT_LIMIT};
 pub use decl::{Decl, MAX_REQUEST_BYTES, Shape};
 pub use escaping::{escape, unescape};
 pub use estimate::Bounds;
+pub use library::authorization::{AccessCheck, AccessDecider, AccessDecision, AccessQuestion};
 pub use opaque::Opaque;
 pub use program::{Bindings, CompileError, Env, Program};
 pub use source::Issue;

@@ -2,9 +2,10 @@
 //!
 //! One table holds every overload of the language itself and of the libraries that Kubernetes gives to
 //! `x-kubernetes-validations`: strings, lists, sets, regex, urls, ip, cidr, quantity, semver, format and
-//! optionals. The authorizer library is absent: it belongs to admission policies, not to schemas.
+//! optionals, and the authorizer library, whose variables only admission policies and match conditions have.
 
 mod address;
+pub(crate) mod authorization;
 pub(crate) mod convert;
 pub(crate) mod format;
 mod lists;
@@ -143,6 +144,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     quantity::declare(&mut table);
     semver::declare(&mut table);
     format::declare(&mut table);
+    authorization::declare(&mut table);
     table
 });
 

@@ -1,5 +1,6 @@
 //! Values of the types that Kubernetes adds to CEL.
 
+use super::library::authorization::{AccessCheck, AccessDecision};
 use super::library::format::Format;
 use super::library::net::Cidr;
 use std::fmt;
@@ -23,6 +24,16 @@ pub enum Opaque {
     Semver(StrictVersion),
     /// `kubernetes.NamedFormat`.
     Format(&'static Format),
+    /// `kubernetes.authorization.Authorizer`.
+    Authorizer(AccessCheck),
+    /// `kubernetes.authorization.PathCheck`.
+    PathCheck(AccessCheck),
+    /// `kubernetes.authorization.GroupCheck`.
+    GroupCheck(AccessCheck),
+    /// `kubernetes.authorization.ResourceCheck`.
+    ResourceCheck(AccessCheck),
+    /// `kubernetes.authorization.Decision`.
+    Decision(AccessDecision),
 }
 
 impl Opaque {
@@ -34,6 +45,11 @@ impl Opaque {
             Self::Quantity(_) => "kubernetes.Quantity",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Authorizer(_) => "kubernetes.authorization.Authorizer",
+            Self::PathCheck(_) => "kubernetes.authorization.PathCheck",
+            Self::GroupCheck(_) => "kubernetes.authorization.GroupCheck",
+            Self::ResourceCheck(_) => "kubernetes.authorization.ResourceCheck",
+            Self::Decision(_) => "kubernetes.authorization.Decision",
         }
     }
 
@@ -75,6 +91,7 @@ impl fmt::Display for Opaque {
             Self::Quantity(q) => f.write_str(&q.canonical()),
             Self::Semver(v) => write!(f, "{v}"),
             Self::Format(format) => f.write_str(format.name),
+            _ => f.write_str(self.type_name()),
         }
     }
 }

@@ -367,8 +367,8 @@ impl Parser {
         if let Some(name) = self.struct_name() {
             let name = if rooted { format!(".{name}") } else { name };
             let open = self.expect("{", "'{'")?;
-            self.skip_fields()?;
-            return Ok(Expr::new(open, Kind::Struct { name }));
+            let fields = self.fields()?;
+            return Ok(Expr::new(open, Kind::Struct { name, fields }));
         }
         self.advance();
         if RESERVED.contains(&word.as_str()) {
@@ -403,22 +403,30 @@ impl Parser {
         Some(name)
     }
 
-    /// Fields of a message: parsed for syntax only, since no message types exist here.
-    fn skip_fields(&mut self) -> Result<(), Issue> {
+    /// The fields of a message, their values as `dyn(…)`: fields are of several types.
+    fn fields(&mut self) -> Result<Vec<Entry>, Issue> {
+        let mut fields = Vec::new();
         while !self.accept("}") {
-            self.accept("?");
-            if !matches!(self.peek(), Token::Ident(_)) {
+            let optional = self.accept("?");
+            let Token::Ident(name) = self.peek().clone() else {
                 return Err(self.unexpected("IDENTIFIER"));
-            }
-            self.advance();
+            };
+            let pos = self.advance().pos;
             self.expect(":", "':'")?;
-            self.expr()?;
+            let value = self.expr()?;
+            let at = value.pos;
+            let value = if optional {
+                value
+            } else {
+                Expr::new(at, Kind::Call { function: "dyn".into(), target: None, args: vec![value] })
+            };
+            fields.push(Entry { key: Expr::literal(pos, Literal::String(name)), value, optional });
             if !self.accept(",") {
                 self.expect("}", "'}'")?;
                 break;
             }
         }
-        Ok(())
+        Ok(fields)
     }
 
     fn list(&mut self) -> Parse {

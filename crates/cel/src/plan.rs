@@ -138,7 +138,7 @@ impl Planner<'_> {
                 }
                 self.fold_map(planned)
             }
-            Kind::Struct { name } => return Err(format!("unknown type: {name}")),
+            Kind::Struct { name, .. } => return Err(format!("unknown type: {name}")),
             Kind::Fold(fold) => self.fold(fold)?,
         })
     }

@@ -61,6 +61,7 @@ pub struct Env {
     variables: BTreeMap<String, Type>,
     decls: BTreeMap<String, Arc<Decl>>,
     dialect: Dialect,
+    messages: Vec<&'static str>,
 }
 
 /// Whose CEL it is. They differ in what is computed beforehand, in what `has` costs, in what it says of values
@@ -91,6 +92,14 @@ impl Env {
     pub fn with_decl(mut self, name: &str, decl: &Arc<Decl>) -> Self {
         self.decls.insert(name.to_owned(), decl.clone());
         self.with(name, decl.ty.clone())
+    }
+
+    /// Allows messages of this type and of types within it, as in `Object{spec: Object.spec{replicas: 1}}`. Their fields
+    /// are not declared: a message is a map.
+    #[must_use]
+    pub fn with_message(mut self, name: &'static str) -> Self {
+        self.messages.push(name);
+        self
     }
 
     /// As upstream is outside of Kubernetes: constants are not computed beforehand, `has` has a price and is false of
@@ -217,7 +226,7 @@ impl Program {
 fn analyze(source: &str, env: &Env) -> Result<Checked, CompileError> {
     let fail = |issues| CompileError::from_issues(source, issues);
     let parsed = parser::parse(source).map_err(|issues| CompileError { syntax: true, ..fail(issues) })?;
-    let mut checked = check::check(parsed.root, parsed.nodes, &env.variables).map_err(fail)?;
+    let mut checked = check::check(parsed.root, parsed.nodes, &env.variables, &env.messages).map_err(fail)?;
     let issues = literals::check(&mut checked, env.dialect == Dialect::Kubernetes);
     if issues.is_empty() { Ok(checked) } else { Err(fail(issues)) }
 }

@@ -94,6 +94,11 @@ impl fmt::Display for Type {
 }
 
 impl Type {
+    /// The type of the variable `authorizer`.
+    pub const AUTHORIZER: Self = Self::Opaque("kubernetes.authorization.Authorizer");
+    /// The type of the variable `authorizer.requestResource`.
+    pub const RESOURCE_CHECK: Self = Self::Opaque("kubernetes.authorization.ResourceCheck");
+
     /// A list.
     pub fn list(of: Type) -> Self {
         Self::List(Arc::new(of))
@@ -292,13 +297,18 @@ pub(crate) fn parse_type(text: &str) -> Type {
 }
 
 /// The types that Kubernetes' libraries add.
-pub(crate) const OPAQUE: [&str; 6] = [
+pub(crate) const OPAQUE: [&str; 11] = [
     "net.IP",
     "net.CIDR",
     "kubernetes.Quantity",
     "kubernetes.URL",
     "kubernetes.Semver",
     "kubernetes.NamedFormat",
+    "kubernetes.authorization.Authorizer",
+    "kubernetes.authorization.PathCheck",
+    "kubernetes.authorization.GroupCheck",
+    "kubernetes.authorization.ResourceCheck",
+    "kubernetes.authorization.Decision",
 ];
 
 /// Reads several types separated by commas.

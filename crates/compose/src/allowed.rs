@@ -23,7 +23,7 @@ pub(crate) struct Policy<'a> {
 }
 
 impl<'a> Policy<'a> {
-    /// Fails if a pattern of the list is not a regular expression, whatever the function is going to require.
+    /// Fails if a pattern of the list is not a regular expression, even if the function requires nothing.
     pub(crate) fn of(step: &'a PipelineStep, extra_resources: bool) -> Result<Self, Cause> {
         let entries = step.allowed_extra_resources.as_ref().map(|list| {
             let entries = list.iter().enumerate();
@@ -48,12 +48,13 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// One entry of a list. It does not depend on namespaces: what it allows, it allows in all of them.
+/// One entry of a list. Without a pattern for the namespace it allows what it allows in all of them.
 struct Entry<'a> {
     api_version: &'a str,
     kind: &'a str,
     name: Option<Pattern>,
     labels: BTreeMap<&'a str, Pattern>,
+    namespace: Option<Pattern>,
 }
 
 impl<'a> Entry<'a> {
@@ -67,6 +68,8 @@ impl<'a> Entry<'a> {
             })
         };
         let name = allowed.match_name.as_deref().map(|text| pattern("matchName".to_owned(), text));
+        let namespace =
+            allowed.match_namespace.as_deref().map(|text| pattern("matchNamespace".to_owned(), text));
         let labels = allowed
             .match_labels
             .iter()
@@ -76,12 +79,22 @@ impl<'a> Entry<'a> {
             kind: &allowed.kind,
             name: name.transpose()?,
             labels: labels.collect::<Result<_, Cause>>()?,
+            namespace: namespace.transpose()?,
         })
     }
 
     /// Whether a selector selects nothing but what this allows.
     fn allows(&self, selector: &ResourceSelector) -> bool {
         if self.api_version != selector.api_version || self.kind != selector.kind {
+            return false;
+        }
+        let namespace = selector.namespace.as_deref().unwrap_or_default();
+        // A selector without a namespace selects in all of them.
+        let in_allowed = |pattern: &Pattern| match pattern {
+            Pattern::Any => true,
+            Pattern::Regex(_) => !namespace.is_empty() && pattern.matches(namespace),
+        };
+        if !self.namespace.as_ref().is_none_or(in_allowed) {
             return false;
         }
         let any_name = matches!(self.name, None | Some(Pattern::Any));
@@ -138,6 +151,7 @@ mod tests {
             api_version: "v1".to_owned(),
             kind: "ConfigMap".to_owned(),
             match_name: name.map(str::to_owned),
+            match_namespace: None,
             match_labels: labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
         }
     }

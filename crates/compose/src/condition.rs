@@ -34,7 +34,7 @@ impl From<Condition> for TargetedCondition {
 pub struct Event {
     /// Its type.
     pub r#type: EventType,
-    /// A word for programs.
+    /// A CamelCase reason.
     pub reason: String,
     /// The message without the step; see [`text`](Self::text).
     pub message: String,

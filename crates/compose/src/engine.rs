@@ -72,7 +72,7 @@ async fn decide(inputs: &Inputs<'_>, progress: &mut Progress, world: &dyn World)
         progress.events.extend(event);
     }
     must_be_distinct(&apply)?;
-    let rest = unwanted::rest(inputs, &apply)?;
+    let rest = unwanted::rest(inputs, &apply, &progress.rendered)?;
     let refs = apply.iter().map(|application| TypedReference::to(&application.object)).chain(rest.keep);
     let object = with_references(inputs.xr, inputs.layout, refs.collect());
     let changed = references(&object, inputs.layout) != references(inputs.xr, inputs.layout);

@@ -37,7 +37,7 @@ impl Authors {
         inputs: &Inputs<'_>,
     ) -> Vec<Event> {
         let mut remarks = self.by_step(fields(composite, inputs), |fields| {
-            format!("has no effect: {fields}; of the composite resource a function can set the status alone")
+            format!("has no effect: {fields}; a function can set only the status of the composite resource")
         });
         if !are_in_a_secret(composite, apply) {
             remarks.extend(self.by_step(details(composite, inputs), |keys| {

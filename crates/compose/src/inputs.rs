@@ -39,7 +39,7 @@ pub struct Inputs<'a> {
 /// Limits and switches.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How often a step is called again because it requires something new.
+    /// How often a step that does not say so itself is called again because it requires something new.
     pub max_iterations: usize,
     /// Whether functions may require resources. What the author of a Composition gives them does not depend on it.
     pub extra_resources: bool,

@@ -37,9 +37,9 @@ impl Nesting {
         }
         let (kind, top) = (meta::kind(xr), meta::label(xr, label::COMPOSITE));
         Err(format!(
-            "composite resources are nested {depth} levels deep, and {MAX_OBJECTS_ABOVE} is the limit: does a Composition of \
-             {kind} compose a {kind} again, directly or through other composite resources? Correct it, then delete the \
-             topmost one, {:?}",
+            "composite resources are nested {depth} levels deep; the limit is {MAX_OBJECTS_ABOVE}. Most likely a Composition of \
+             {kind} composes {kind} again, directly or through others: correct it, then delete the topmost composite \
+             resource {:?}",
             top.unwrap_or_default()
         ))
     }
@@ -147,11 +147,8 @@ mod tests {
         assert_eq!(nesting.check(&world, &nested(0)).await, Ok(()));
         assert_eq!(nesting.check(&world, &nested(31)).await, Ok(()));
         let why = nesting.check(&world, &nested(32)).await.unwrap_err();
-        assert!(
-            why.starts_with("composite resources are nested 32 levels deep, and 32 is the limit"),
-            "{why}"
-        );
-        assert!(why.ends_with("delete the topmost one, \"x0\""), "{why}");
+        assert!(why.starts_with("composite resources are nested 32 levels deep; the limit is 32."), "{why}");
+        assert!(why.ends_with("delete the topmost composite resource \"x0\""), "{why}");
         assert!(Nesting::default().check(&world, &nested(49)).await.is_err(), "without a cache, too");
     }
 

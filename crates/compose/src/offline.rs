@@ -16,10 +16,8 @@ use crate::runner::FunctionRunner;
 use crate::selecting::Selection;
 use crate::world::World;
 use serde_json::{Map, Value, json};
-use transom_object::error_chain::chain;
 use transom_object::time::Timestamp;
 use transom_object::{GroupVersion, meta};
-use transom_xapi::Condition;
 use transom_xapi::composite::{Composite, Layout};
 use transom_xapi::composition::Composition;
 use transom_xapi::constants::kind;
@@ -61,9 +59,12 @@ pub enum Error {
     /// Observed resources that the composite resource could not have observed.
     #[error("invalid observed resources: {}", list(.0))]
     Observed(Vec<String>),
-    /// It failed before the pipeline was run.
+    /// It failed before the pipeline was run: what exists cannot be observed.
+    #[error("reconcile failed: cannot compose resources")]
+    Observe(#[source] Box<Failure>),
+    /// It ended before the pipeline was run. The text is what a control plane reports.
     #[error("reconcile failed: {0}")]
-    Reconcile(String),
+    Ended(String),
     /// The pipeline failed.
     #[error("{}cannot compose resources", if failure.is_fatal_result() { "" } else { "reconcile failed: " })]
     Compose {
@@ -98,9 +99,9 @@ pub async fn reconcile(
         extra_resources: true,
         polling: Polling::default(),
         nesting: &nesting,
+        account: None,
     };
-    let responsive = Condition::watch_circuit_closed();
-    let moment = Moment { now: input.now, random: 0, responsive, slowed: false };
+    let moment = Moment { now: input.now, random: 0, slowed_by: None };
     let stored = admit(input)?.object;
     let mut kept = Kept { stored: stored.clone(), ..Kept::default() };
     let (mut reconcile, mut todo) = Reconcile::start(&setup, stored, Requirements::new(), &moment);
@@ -122,13 +123,13 @@ pub async fn reconcile(
     match (reconcile.into_result(), next) {
         (Some(Ok(decision)), _) => Ok(kept.succeeded(decision, input.xr)),
         (Some(Err(failure)), _) if matches!(failure.cause, Cause::Observe(_) | Cause::Connection(_)) => {
-            Err(Error::Reconcile(format!("cannot compose resources: {}", chain(&failure))))
+            Err(Error::Observe(Box::new(failure)))
         }
         (Some(Err(failure)), _) => {
             Err(Error::Compose { failure: Box::new(failure), so_far: Box::new(kept.failed()) })
         }
-        (None, Next::Error(message)) => Err(Error::Reconcile(message)),
-        (None, next) => Err(Error::Reconcile(format!("it ended without a result: {next:?}"))),
+        (None, Next::Error(message)) => Err(Error::Ended(message)),
+        (None, next) => Err(Error::Ended(format!("it ended without a result: {next:?}"))),
     }
 }
 
@@ -235,22 +236,49 @@ pub fn problems(xr: &Value, observed: &[Value]) -> Vec<String> {
     problems
 }
 
+/// A definition that is not that of a composite resource, worded as Crossplane words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// The definition is of a version that does not exist.
+    #[error(
+        "CompositeResourceDefinition {name:?} has unrecognized apiVersion {api_version:?} (expected one of [{} {}])",
+        kind::APIEXTENSIONS_V1,
+        kind::APIEXTENSIONS_V2
+    )]
+    ApiVersion {
+        /// The name of the definition.
+        name: String,
+        /// Its version.
+        api_version: String,
+    },
+    /// The definition defines another kind.
+    #[error(
+        "CompositeResourceDefinition {name:?} (composite Group={} Kind={}) does not match the input XR's Group={} Kind={}",
+        defined.0, defined.1, given.0, given.1
+    )]
+    OtherKind {
+        /// The name of the definition.
+        name: String,
+        /// The group and kind that it defines.
+        defined: (String, String),
+        /// The group and kind of the composite resource.
+        given: (String, String),
+    },
+}
+
 /// The layout of a composite resource, given its definition. Without a definition it is a modern one.
-pub fn layout_for(xr: &Value, definition: Option<&Value>) -> Result<Layout, String> {
+pub fn layout_for(xr: &Value, definition: Option<&Value>) -> Result<Layout, LayoutError> {
     let Some(definition) = definition else { return Ok(Layout::Modern) };
     let spec = definition.get("spec").cloned().unwrap_or_else(|| json!({}));
-    let (name, api_version) = (meta::name(definition), meta::api_version(definition));
+    let (name, api_version) = (meta::name(definition).to_owned(), meta::api_version(definition));
     let scope = spec.get("scope").and_then(Value::as_str);
     let layout = match (api_version, scope) {
         (kind::APIEXTENSIONS_V1, None | Some("LegacyCluster"))
         | (kind::APIEXTENSIONS_V2, Some("LegacyCluster")) => Layout::Legacy,
         (kind::APIEXTENSIONS_V1 | kind::APIEXTENSIONS_V2, _) => Layout::Modern,
         _ => {
-            return Err(format!(
-                "CompositeResourceDefinition {name:?} has unrecognized apiVersion {api_version:?} (expected one of [{} {}])",
-                kind::APIEXTENSIONS_V1,
-                kind::APIEXTENSIONS_V2
-            ));
+            return Err(LayoutError::ApiVersion { name, api_version: api_version.to_owned() });
         }
     };
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -258,10 +286,7 @@ pub fn layout_for(xr: &Value, definition: Option<&Value>) -> Result<Layout, Stri
     let group = GroupVersion::parse(meta::api_version(xr)).unwrap_or_default().group;
     let given = (group, meta::kind(xr).to_owned());
     if defined != given {
-        return Err(format!(
-            "CompositeResourceDefinition {name:?} (composite Group={} Kind={}) does not match the input XR's Group={} Kind={}",
-            defined.0, defined.1, given.0, given.1
-        ));
+        return Err(LayoutError::OtherKind { name, defined, given });
     }
     Ok(layout)
 }

@@ -27,7 +27,7 @@ pub fn schema_of<'a>(
     Ok(None)
 }
 
-/// Schemas that belong to several kinds, such as DeleteOptions, are none of theirs.
+/// A schema that lists several kinds, such as DeleteOptions, is the schema of none of them.
 fn is_of(schema: &Value, kind: &GroupVersionKind) -> bool {
     let Some([owner]) = schema.get(GROUP_VERSION_KIND).and_then(Value::as_array).map(Vec::as_slice) else {
         return false;

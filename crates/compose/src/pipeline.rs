@@ -6,14 +6,14 @@ use crate::failure::{Cause, Failure};
 use crate::ignored::Authors;
 use crate::inputs::{Inputs, Requirements};
 use crate::lookup::{Lookup, Lookups};
-use crate::requirements::{Calls, Settled};
+use crate::requirements::{CallLimit, Calls, Settled};
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{World, WorldError};
-use crate::{desired, environment, requirements};
+use crate::{desired, environment, requirements, resources_mode};
 use prost::Message;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use transom_function::proto::v1;
 use transom_function::proto::v1::credentials::Source;
@@ -35,6 +35,10 @@ const CAPABILITIES: &[Capability] = &[
     Capability::RequiredSchemas,
 ];
 
+/// The fields of metadata that the server sets.
+const SERVER_METADATA: &[&str] =
+    &["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"];
+
 /// How far a pipeline has come.
 #[derive(Default)]
 pub(crate) struct Progress {
@@ -46,6 +50,8 @@ pub(crate) struct Progress {
     pub requirements: Requirements,
     pub lookups: Lookups,
     pub authors: Authors,
+    /// The resources that templates of mode Resources rendered, before other functions were run.
+    pub rendered: BTreeSet<String>,
 }
 
 impl Progress {
@@ -80,7 +86,7 @@ impl Progress {
             Err(invalid) => self.events.push(Event {
                 r#type: EventType::Warning,
                 reason: COMPOSE.to_owned(),
-                message: format!("The function's answer is used without its TTL: {invalid}"),
+                message: format!("The function's response is used without its TTL: {invalid}"),
                 step: Some(step.to_owned()),
                 target: Target::Composite,
             }),
@@ -122,7 +128,9 @@ pub(crate) async fn run(
     let mut progress = Progress::start(inputs);
     for (index, step) in steps.iter().enumerate() {
         let mut lookups = Lookups::default();
-        let answer = pipeline.answer(step, index, &progress, &mut lookups).await;
+        let attributes = || vec![("step", step.step.clone()), ("function", step.function_name().to_owned())];
+        let answering = pipeline.answer(step, index, &progress, &mut lookups);
+        let answer = transom_telemetry::traced("step", attributes, answering).await;
         progress.lookups.merge(lookups);
         let absorbed = match answer {
             Ok(answer) => progress
@@ -132,6 +140,10 @@ pub(crate) async fn run(
         };
         if let Err(cause) = absorbed {
             return Err(progress.fail(cause));
+        }
+        if step.function_ref.name == resources_mode::FUNCTION {
+            progress.rendered =
+                progress.desired.iter().flat_map(|state| state.resources.keys()).cloned().collect();
         }
         progress.authors.note(&step.step, progress.desired.as_ref(), inputs);
     }
@@ -152,11 +164,11 @@ impl Pipeline<'_> {
         let may_require = inputs.options.extra_resources || step.function_ref.name == environment::FUNCTION;
         let policy = Policy::of(step, may_require)?;
         let request = request(step, observed, progress, world, lookups).await?;
-        let limit = step.max_iterations.and_then(|n| usize::try_from(n).ok());
-        let limit = limit.unwrap_or(inputs.options.max_iterations);
+        let limit = CallLimit::of(step.max_iterations, inputs.options.max_iterations);
         let before = inputs.required_before.get(&step.step);
         let (function, revision) = (step.function_name(), step.wanted_revision());
-        let place = StepRef { name: &step.step, index, iteration: 0, function, revision };
+        let inline = step.inline.as_ref();
+        let place = StepRef { name: &step.step, index, iteration: 0, function, revision, inline };
         Calls { step, place, policy, limit, before, runner, world }.until_stable(request, lookups).await
     }
 }
@@ -209,7 +221,17 @@ async fn input(
     let lookup = Lookup::of_input(reference).map_err(failed)?;
     let found = requirements::look_up(lookup, world, lookups).await.map_err(failed)?;
     let object = found.into_iter().next();
-    object.map(Some).ok_or_else(|| failed(WorldError::malformed("it does not exist")))
+    let object = object.ok_or_else(|| failed(WorldError::malformed("it does not exist")))?;
+    Ok(Some(without_server_metadata(object)))
+}
+
+/// An object as its author wrote it. A function reads its input strictly, and an input that is written in the Composition
+/// has none of these fields.
+fn without_server_metadata(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        SERVER_METADATA.iter().for_each(|field| drop(metadata.remove(*field)));
+    }
+    object
 }
 
 async fn credentials(step: &PipelineStep, world: &dyn World) -> Result<BTreeMap<String, Credentials>, Cause> {

@@ -1,4 +1,4 @@
-//! What is carried out: an ordered list of steps, and what became of each.
+//! A plan: an ordered list of steps, and the outcome of each.
 //!
 //! The order of the steps is their crash safety: what is no longer wanted is deleted while it is still referenced,
 //! references are persisted before what they refer to is created, and the status comes last. An executor needs nothing
@@ -32,6 +32,10 @@ const MAX_PARALLEL_APPLIES: usize = 16;
 pub(crate) const COMPOSE_VERBS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 /// The verbs that reading an object takes, and knowing when it changes.
 pub(crate) const READ_VERBS: &[&str] = &["get", "list", "watch"];
+
+/// The verbs that a service account needs to compose an object, and to read one. Watches are not its own.
+pub(crate) const ACCOUNT_COMPOSE_VERBS: &[&str] = &["get", "create", "update", "patch", "delete"];
+pub(crate) const ACCOUNT_READ_VERBS: &[&str] = &["get", "list"];
 
 /// Steps in the order in which they are carried out. The first step that fails ends the plan, with the exceptions that
 /// [`Step::ends_plan`] makes.
@@ -137,7 +141,7 @@ pub enum Step {
         /// The composite resource without the finalizer.
         object: Value,
     },
-    /// Finds out which rights on a kind the control plane does not have.
+    /// Finds out which rights on a kind the control plane does not have, or the service account that is composed under.
     ReviewRights {
         /// The kind.
         kind: GroupVersionKind,
@@ -148,7 +152,7 @@ pub enum Step {
     },
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It was done.

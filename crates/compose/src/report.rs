@@ -100,6 +100,8 @@ impl Decision {
                 causes.extend(results(EventType::Normal).map(Event::text));
             }
         } else {
+            // A result of the function protocol has a severity, a message, a reason and a target, and no reference to a
+            // resource. Functions quote the name of the resource in the message, so that is what is searched for.
             let quoted: Vec<String> = unready.iter().map(|name| quote(name)).collect();
             let concerns = |event: &&Event| quoted.iter().any(|name| event.message.contains(name.as_str()));
             causes.extend(results(EventType::Warning).filter(concerns).map(Event::text));

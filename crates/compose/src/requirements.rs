@@ -20,7 +20,9 @@ use prost::Message;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use transom_function::proto::v1::MatchLabels;
 use transom_function::proto::v1::resource_selector::Match;
 use transom_function::{
@@ -87,13 +89,39 @@ pub(crate) struct Settled {
     pub required: Option<Required>,
 }
 
+/// How often a function may be called until what it requires no longer changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CallLimit {
+    /// `None` leaves it to the deadline of the caller.
+    calls: Option<usize>,
+    /// The number that an error shows: what the user wrote, or what Crossplane counts by default.
+    shown: usize,
+}
+
+impl CallLimit {
+    /// What a step says, which counts calls; otherwise the default, which counts further calls after the first.
+    pub(crate) fn of(step: Option<i64>, default: usize) -> Self {
+        match step {
+            None => Self { calls: Some(default.saturating_add(1)), shown: default },
+            Some(limit) => {
+                let calls = usize::try_from(limit).ok();
+                Self { calls, shown: calls.unwrap_or_default() }
+            }
+        }
+    }
+
+    fn allows(self, calls: usize) -> bool {
+        self.calls.is_none_or(|limit| calls < limit)
+    }
+}
+
 /// One step's calls of its function.
 pub(crate) struct Calls<'a> {
     pub step: &'a PipelineStep,
     pub place: StepRef<'a>,
     pub policy: Policy<'a>,
-    /// How often the function may change what it requires.
-    pub limit: usize,
+    /// How often the function may be called.
+    pub limit: CallLimit,
     /// What it required in the last run.
     pub before: Option<&'a Required>,
     pub runner: &'a dyn FunctionRunner,
@@ -170,7 +198,8 @@ impl Calls<'_> {
         let mut request = pipeline::tagged(request);
         let given = Found::of(&request);
         let (mut previous, mut context_kept) = (None, true);
-        for iteration in 0..=self.limit {
+        let mut iteration = 0;
+        while self.limit.allows(iteration) {
             let response = self.call(calls + iteration, request.clone()).await?;
             let stable = response.requirements == previous;
             if stable || pipeline::is_fatal(&response) {
@@ -190,8 +219,11 @@ impl Calls<'_> {
             found.put(&mut request);
             request.context = response.context;
             previous = response.requirements;
+            iteration += 1;
+            // A function in this process may never wait for anything, and then no deadline could end the calls.
+            yield_once().await;
         }
-        Err(Cause::Unstable { step: self.step.step.clone(), limit: self.limit })
+        Err(Cause::Unstable { step: self.step.step.clone(), limit: self.limit.shown })
     }
 
     async fn call(
@@ -254,6 +286,19 @@ impl Calls<'_> {
         }
         Ok(found)
     }
+}
+
+/// Gives the caller a chance to stop.
+async fn yield_once() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Refuses the answer to another request. Functions that do not use an SDK may leave the tag out.

@@ -1,5 +1,5 @@
-//! Compositions of mode `Resources`, the templates of Crossplane's first version: a pipeline of one step, whose function
-//! interprets these templates and is always available.
+//! Compositions of mode `Resources`, the templates of Crossplane's first version: a pipeline whose first step calls a function
+//! that interprets these templates and is always available, followed by `spec.functions`, a step each.
 //!
 //! A template that cannot be rendered leaves its resource out of what is desired. It is wanted all the same, as long as
 //! there is a template for it: what exists stays as it is, and stays referenced ([`has_template`]).
@@ -8,6 +8,7 @@ use crate::environment;
 use crate::failure::Cause;
 use serde_json::{Value, json};
 use transom_object::meta;
+use transom_object::quote::quote;
 use transom_xapi::composition::NameReference;
 use transom_xapi::{CompositionSpec, PipelineStep};
 
@@ -15,14 +16,42 @@ use transom_xapi::{CompositionSpec, PipelineStep};
 pub const FUNCTION: &str = "mode:Resources";
 const STEP: &str = "resources";
 
-/// The pipeline that renders the templates.
+/// The pipeline that renders the templates and runs the functions.
 pub(crate) fn pipeline(composition: &CompositionSpec) -> Result<Vec<PipelineStep>, Cause> {
     let named = composition.resources.iter().filter(|template| name(template).is_some()).count();
     if named != 0 && named != composition.resources.len() {
         return Err(Cause::Resources(
-            "either every template of a Composition of mode Resources has a name, or none has".to_owned(),
+            "spec.resources: either every template has a name, or none has".to_owned(),
         ));
     }
+    if !composition.functions.is_empty() && named != composition.resources.len() {
+        return Err(Cause::Resources(
+            "spec.resources: every template needs a name if the Composition has functions, because functions identify \
+             resources by name"
+                .to_owned(),
+        ));
+    }
+    let mut steps = Vec::new();
+    if !composition.resources.is_empty() || composition.functions.is_empty() {
+        steps.push(templates(composition));
+    }
+    for function in &composition.functions {
+        if steps.iter().any(|step| step.step == function.name && step.inline.is_some()) {
+            let name = quote(&function.name);
+            return Err(Cause::Resources(format!("two functions of the Composition have the name {name}")));
+        }
+        steps.push(PipelineStep {
+            step: function.name.clone(),
+            inline: Some(function.inline.clone()),
+            input: function.config.clone(),
+            ..PipelineStep::default()
+        });
+    }
+    Ok(steps)
+}
+
+/// The step that renders the templates.
+fn templates(composition: &CompositionSpec) -> PipelineStep {
     let mut templates = composition.resources.clone();
     for (index, template) in templates.iter_mut().enumerate() {
         let name = template_name(template, index);
@@ -38,12 +67,12 @@ pub(crate) fn pipeline(composition: &CompositionSpec) -> Result<Vec<PipelineStep
     if let Some(environment) = environment::patches(composition) {
         input["environment"] = environment;
     }
-    Ok(vec![PipelineStep {
+    PipelineStep {
         step: STEP.to_owned(),
         function_ref: NameReference::new(FUNCTION),
         input: Some(input),
         ..PipelineStep::default()
-    }])
+    }
 }
 
 /// A template's name. Those without are known by their place, and so are then the resources they compose.
@@ -92,5 +121,23 @@ mod tests {
             ..CompositionSpec::default()
         };
         assert!(pipeline(&spec).is_err());
+    }
+
+    fn steps(resources: &Value, functions: &Value) -> Result<Vec<String>, Cause> {
+        let spec = json!({"resources": resources, "functions": functions});
+        let spec: CompositionSpec = serde_json::from_value(spec).unwrap();
+        Ok(pipeline(&spec)?.into_iter().map(|step| step.step).collect())
+    }
+
+    #[test]
+    fn functions_are_run_after_the_templates() {
+        let function = |name: &str| json!({"name": name, "container": {"image": "r.io/f"}});
+        let (named, unnamed) = (json!([{"name": "a"}]), &json!([{}]));
+        let two = json!([function("one"), function("two")]);
+        assert_eq!(steps(&named, &two).unwrap(), [STEP, "one", "two"]);
+        assert_eq!(steps(&json!([]), &two).unwrap(), ["one", "two"]);
+        assert_eq!(steps(unnamed, &json!([])).unwrap(), [STEP]);
+        assert!(steps(unnamed, &two).is_err(), "functions know resources by their names");
+        assert!(steps(&named, &json!([function("one"), function("one")])).is_err());
     }
 }

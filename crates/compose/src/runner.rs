@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use transom_function::{RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_xapi::InlineFunction;
 use transom_xapi::function::WantedRevision;
 
 /// Calls functions by name: in this process, over the network, in a container.
@@ -40,12 +41,14 @@ pub struct StepRef<'a> {
     pub function: &'a str,
     /// Which revision of the function it wants.
     pub revision: WantedRevision<'a>,
+    /// The function, if the step describes it itself: there is no Function object then.
+    pub inline: Option<&'a InlineFunction>,
 }
 
 impl<'a> StepRef<'a> {
     /// A step that wants any revision of a function, for callers that run no pipeline.
     pub fn calling(function: &'a str) -> Self {
-        Self { name: "", index: 0, iteration: 0, function, revision: WantedRevision::Newest }
+        Self { name: "", index: 0, iteration: 0, function, revision: WantedRevision::Newest, inline: None }
     }
 }
 

@@ -57,7 +57,7 @@ impl Trouble {
     }
 }
 
-/// What came of choosing.
+/// The selected Composition.
 pub(crate) struct Selected<'a> {
     /// `None` while the first revision of the Composition is still being made.
     pub(crate) chosen: Result<Option<Chosen<'a>>, Trouble>,

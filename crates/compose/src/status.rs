@@ -11,8 +11,14 @@ use transom_xapi::constants::owner;
 use transom_xapi::metadata::TypedReference;
 
 /// What the control plane itself keeps in a composite resource's status; functions do not own it.
-const OWN_STATUS: [&str; 5] =
-    ["connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", WATCHED, WATCHED_OMITTED];
+const OWN_STATUS: [&str; 6] = [
+    "connectionDetails",
+    "claimConditionTypes",
+    "lastHandledReconcileAt",
+    WATCHED,
+    WATCHED_OMITTED,
+    transom_xapi::derive::KEPT_FIELDS,
+];
 
 /// The resources that are not composed and whose changes cause a reconcile.
 const WATCHED: &str = "watchedResourceRefs";
@@ -68,7 +74,8 @@ fn must_fit_into(status: &Value, most: usize) -> Result<(), String> {
     let fields = status.as_object().into_iter().flatten().map(|(field, value)| (size(value), field));
     let (largest, field) = fields.max().map_or((0, ""), |(size, field)| (size, field.as_str()));
     Err(format!(
-        "the status that functions want has {whole} bytes, and {most} is the most: status.{field} has {largest} bytes"
+        "the status that functions returned has {whole} bytes; the limit is {most}. The largest field is status.{field} with \
+         {largest} bytes"
     ))
 }
 
@@ -188,7 +195,10 @@ mod tests {
         let status = json!({"small": "x", "large": "x".repeat(20)});
         assert!(must_fit_into(&status, 50).is_ok());
         let error = must_fit_into(&status, 40).unwrap_err();
-        assert!(error.contains("and 40 is the most: status.large has 22 bytes"), "{error}");
+        assert!(
+            error.contains("the limit is 40. The largest field is status.large with 22 bytes"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::failure::Cause;
 use crate::inputs::{Inputs, Spare};
 use crate::resources_mode;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use transom_object::quote::quote;
 use transom_object::{GroupKind, GroupVersion, meta};
@@ -23,8 +24,15 @@ pub(crate) struct Rest {
     pub(crate) remarks: Vec<Event>,
 }
 
-/// Decides on everything that is observed and not applied. `apply` is ordered by name.
-pub(crate) fn rest(inputs: &Inputs<'_>, apply: &[Arc<Application>]) -> Result<Rest, Cause> {
+/// Decides on everything that is observed and not applied. `apply` is ordered by name. What a template `rendered` and is not
+/// applied was removed by a function.
+pub(crate) fn rest(
+    inputs: &Inputs<'_>,
+    apply: &[Arc<Application>],
+    rendered: &BTreeSet<String>,
+) -> Result<Rest, Cause> {
+    let has_failed_template =
+        |name: &str| !rendered.contains(name) && resources_mode::has_template(inputs.composition, name);
     let wanted = |name: &str| {
         let at = apply.binary_search_by(|application| application.name.as_str().cmp(name)).ok()?;
         Some(&apply[at].object)
@@ -37,7 +45,7 @@ pub(crate) fn rest(inputs: &Inputs<'_>, apply: &[Arc<Application>]) -> Result<Re
         let reason = match wanted(name) {
             Some(object) if is_same_kind(object, &observed.object) => continue,
             Some(_) => Reason::Replaced,
-            None if uncertain || resources_mode::has_template(inputs.composition, name) => {
+            None if uncertain || has_failed_template(name) => {
                 rest.keep.push(TypedReference::to(&observed.object));
                 continue;
             }

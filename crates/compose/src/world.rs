@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use transom_function::async_trait;
 use transom_object::{GroupVersion, GroupVersionKind};
+use transom_xapi::AccountReference;
 
 /// An error of a client of the API, as its own crate defines it.
 pub type ClientError = Box<dyn std::error::Error + Send + Sync>;
@@ -111,6 +112,13 @@ pub trait World: Send + Sync {
         name: &str,
     ) -> Result<Option<Value>, WorldError> {
         self.get(kind, namespace, name).await
+    }
+
+    /// Whether a service account exists that composite resources are to be composed under. This is known without the rights
+    /// of that account.
+    async fn account_exists(&self, account: &AccountReference) -> Result<bool, WorldError> {
+        let kind = GroupVersionKind::new("", "v1", "ServiceAccount");
+        Ok(self.get(&kind, &account.namespace, &account.name).await?.is_some())
     }
 
     /// A decision is about to be based on this version of an object, which a write returned.

@@ -3,13 +3,10 @@
 //! There is no namespace for the network: the container is in that of the OCI runtime, which is the container's own. There
 //! is no `oomScoreAdj`: it fails where the capability to lower it is missing.
 
-use crate::spec::{OPEN_FILES_MAX, Plan};
+use crate::cgroup::{CPU_PERIOD_MICROS, RUN, cpu_quota};
+use crate::seccomp;
+use crate::spec::{MASKED_PATHS, Plan, READ_ONLY_PATHS, SHARED_MEMORY_BYTES};
 use serde_json::{Value, json};
-
-/// The length of a period in which a container may use its share of the processors, in microseconds.
-const CPU_PERIOD: u64 = 100_000;
-/// What a container may keep in shared memory, in bytes.
-const SHARED_MEMORY_BYTES: u64 = 16 << 20;
 
 /// The content of `config.json`.
 pub(crate) fn config(plan: &Plan) -> Value {
@@ -37,8 +34,8 @@ pub(crate) fn config(plan: &Plan) -> Value {
 
 fn rlimits(plan: &Plan) -> Vec<Value> {
     let limits = &plan.spec.limits;
-    let mut all = vec![("RLIMIT_NOFILE", OPEN_FILES_MAX), ("RLIMIT_CORE", 0)];
-    if !plan.cgroups {
+    let mut all = vec![("RLIMIT_NOFILE", plan.open_files_max()), ("RLIMIT_CORE", 0)];
+    if !plan.cgroups && plan.own_cgroups().is_empty() {
         all.extend([("RLIMIT_NPROC", limits.processes), ("RLIMIT_DATA", limits.memory_bytes)]);
     }
     all.into_iter().map(|(kind, most)| json!({"type": kind, "hard": most, "soft": most})).collect()
@@ -47,7 +44,11 @@ fn rlimits(plan: &Plan) -> Vec<Value> {
 fn mounts(plan: &Plan) -> Value {
     let tmp = format!("size={}", plan.spec.limits.tmp_bytes);
     let shared = format!("size={SHARED_MEMORY_BYTES}");
-    json!([
+    let own = plan.spec.mounts.iter().map(|mount| {
+        let options = ["rbind", "ro", "nosuid", "nodev", "noexec"];
+        json!({"destination": mount.target, "type": "bind", "source": mount.source, "options": options})
+    });
+    let Value::Array(mut all) = json!([
         {"destination": "/proc", "type": "proc", "source": "proc", "options": ["nosuid", "noexec", "nodev"]},
         {
             "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
@@ -61,29 +62,39 @@ fn mounts(plan: &Plan) -> Value {
             "destination": "/tmp", "type": "tmpfs", "source": "tmpfs",
             "options": ["nosuid", "nodev", "mode=1777", tmp],
         },
-    ])
+    ]) else {
+        return Value::Null;
+    };
+    all.extend(own);
+    Value::Array(all)
 }
 
 fn linux(plan: &Plan) -> Value {
     let namespaces = ["pid", "ipc", "uts", "mount"].map(|kind| json!({"type": kind}));
+    // An OCI runtime may mount `/sys` on its own account.
+    let masked: Vec<&str> = MASKED_PATHS.into_iter().chain(["/sys/firmware"]).collect();
     let mut linux = json!({
         "namespaces": namespaces,
-        "maskedPaths": [
-            "/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
-            "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
-        ],
-        "readonlyPaths": [
-            "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
-        ],
+        "seccomp": if plan.once.is_some() { seccomp::profile() } else { seccomp::refusing() },
+        "maskedPaths": masked,
+        "readonlyPaths": READ_ONLY_PATHS,
     });
+    let no_devices = json!([{"allow": false, "access": "rwm"}]);
+    if !plan.own_cgroups().is_empty() {
+        // Below the one that has the limits.
+        linux["cgroupsPath"] = format!("/{}/{}/{RUN}", crate::workspace::CGROUP_PARENT, plan.id).into();
+        let quota = cpu_quota(&plan.spec.limits);
+        linux["resources"] =
+            json!({"devices": no_devices, "cpu": {"quota": quota, "period": CPU_PERIOD_MICROS}});
+    }
     if plan.cgroups {
         let limits = &plan.spec.limits;
         linux["cgroupsPath"] = format!("/{}/{}", crate::workspace::CGROUP_PARENT, plan.id).into();
         linux["resources"] = json!({
             "memory": {"limit": limits.memory_bytes},
-            "cpu": {"quota": limits.cpu_millis * CPU_PERIOD / 1000, "period": CPU_PERIOD},
+            "cpu": {"quota": limits.cpu_millis * CPU_PERIOD_MICROS / 1000, "period": CPU_PERIOD_MICROS},
             "pids": {"limit": limits.processes},
-            "devices": [{"allow": false, "access": "rwm"}],
+            "devices": no_devices,
         });
     }
     linux
@@ -92,7 +103,7 @@ fn linux(plan: &Plan) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{ContainerSpec, Limits};
+    use crate::spec::{ContainerSpec, Limits, Mount, Network, Once};
 
     fn plan(cgroups: bool) -> Plan {
         let spec = ContainerSpec {
@@ -101,7 +112,9 @@ mod tests {
             args: vec!["/function".into(), "--insecure".into()],
             env: vec!["A=b".into()],
             cwd: "/".into(),
-            port: 9443,
+            port: Some(9443),
+            network: Network::None,
+            mounts: vec![Mount { source: "/run/token".into(), target: "/var/run/token".into() }],
             limits: Limits { memory_bytes: 1 << 20, cpu_millis: 500, processes: 7, tmp_bytes: 4096 },
         };
         Plan {
@@ -112,7 +125,20 @@ mod tests {
             cgroups,
             oci_runtime: None,
             folder: "/run/id".into(),
+            counted_by: Vec::new(),
+            once: None,
         }
+    }
+
+    #[test]
+    fn a_container_that_runs_once_is_restricted_further() {
+        let once = Once { cgroups: vec!["/sys/fs/cgroup/transom/id".into()] };
+        let config = config(&Plan { once: Some(once), ..plan(false) });
+        assert_eq!(config["linux"]["seccomp"]["defaultAction"], "SCMP_ACT_ERRNO");
+        assert_eq!(config["linux"]["cgroupsPath"], "/transom/id/run");
+        let limits = config["process"]["rlimits"].to_string();
+        assert!(!limits.contains("RLIMIT_NPROC"), "cgroups count them: {limits}");
+        assert!(limits.contains("1024") && !limits.contains("4096"), "as many files as Crossplane: {limits}");
     }
 
     #[test]
@@ -127,9 +153,21 @@ mod tests {
         assert_eq!(resources["cpu"], json!({"quota": 50_000, "period": 100_000}));
         assert_eq!(resources["pids"]["limit"], 7);
         assert_eq!(config["linux"]["cgroupsPath"], "/transom/id");
+        let masked = config["linux"]["maskedPaths"].as_array().unwrap();
+        assert!(
+            masked.contains(&json!("/proc/kcore")) && masked.contains(&json!("/sys/firmware")),
+            "{masked:?}"
+        );
+        assert_eq!(config["linux"]["readonlyPaths"], json!(READ_ONLY_PATHS));
         let text = config.to_string();
         assert!(!text.contains("oomScoreAdj") && !text.contains("\"network\""), "{text}");
         assert!(text.contains("size=4096"), "{text}");
+        let mount = json!({
+            "destination": "/var/run/token", "type": "bind", "source": "/run/token",
+            "options": ["rbind", "ro", "nosuid", "nodev", "noexec"],
+        });
+        assert_eq!(config["mounts"][4], mount);
+        assert_eq!(config["linux"]["seccomp"]["defaultAction"], "SCMP_ACT_ALLOW");
     }
 
     #[test]

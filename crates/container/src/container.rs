@@ -1,9 +1,11 @@
 //! One container: started, connected to, stopped.
 
 use crate::bundle;
+use crate::cgroup::{Hierarchies, OutOfMemory, reached};
 use crate::control::{Control, Report};
 use crate::engine::Engine;
 use crate::logs::LogFile;
+use crate::remarks::{Remark, Remarks};
 use crate::shim;
 use crate::spec::{ContainerSpec, Plan};
 use crate::workspace::{Workspace, may_use_cgroups, remove_cgroups};
@@ -23,7 +25,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 /// The user and group of containers, which are Crossplane's for packages.
-const USER: u32 = 2000;
+pub(crate) const USER_ID: u32 = 2000;
 /// The users of containers whose processes are counted by user, each another one. Those below are given to users, services and
 /// machines by convention.
 const FIRST_COUNTED_USER: u32 = 0x7000_0000;
@@ -45,6 +47,8 @@ pub(crate) enum Ended {
 /// A container that was started.
 pub(crate) struct Container {
     pub(crate) control: Arc<Control>,
+    /// Whether its processes have ended. What is left of it is removed after that.
+    is_over: watch::Receiver<bool>,
     ended: watch::Receiver<Option<Ended>>,
 }
 
@@ -55,8 +59,23 @@ impl Container {
         engine: &Engine,
         spec: &ContainerSpec,
         log: &Arc<LogFile>,
+        remarks: &Arc<Remarks>,
     ) -> io::Result<Self> {
-        let plan = plan(workspace, engine, spec)?;
+        let plan = plan_limited(workspace, engine, spec)?;
+        let (id, has_cgroups) = (plan.id.clone(), !plan.own_cgroups().is_empty());
+        let started = Self::start_planned(plan, workspace, log, remarks);
+        if started.is_err() && has_cgroups {
+            remove_cgroups(&id);
+        }
+        started
+    }
+
+    fn start_planned(
+        plan: Plan,
+        workspace: &Arc<Workspace>,
+        log: &Arc<LogFile>,
+        remarks: &Arc<Remarks>,
+    ) -> io::Result<Self> {
         write_plan(&plan)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -64,12 +83,22 @@ impl Container {
         let printed = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
         let control = Arc::new(Control::new(ours)?);
         log.begin();
-        let process = spawn(&plan.folder, theirs, OwnedFd::from(writer))?;
+        let writer = OwnedFd::from(writer);
+        let process = spawn(&plan.folder, theirs, writer.try_clone()?, writer)?;
         let (sender, ended) = watch::channel(None);
-        let running =
-            Running { process, control: control.clone(), log: log.clone(), workspace: workspace.clone() };
+        let (over, is_over) = watch::channel(false);
+        remarks.started(plan.own_cgroups());
+        let running = Running {
+            process,
+            control: control.clone(),
+            log: log.clone(),
+            workspace: workspace.clone(),
+            remarks: remarks.clone(),
+            over,
+            out_of_memory: OutOfMemory::of(plan.own_cgroups()),
+        };
         tokio::spawn(async move { drop(sender.send(Some(running.until_end(printed, plan).await))) });
-        Ok(Self { control, ended })
+        Ok(Self { control, is_over, ended })
     }
 
     /// How the container ended, when it has and nothing of it is left.
@@ -81,12 +110,13 @@ impl Container {
     }
 
     /// Asks the container to end, and ends it if it has not by then.
-    pub(crate) async fn stop(&mut self, grace: Duration) -> Ended {
+    pub(crate) async fn stop(&mut self, grace: Duration, remarks: &Remarks) -> Ended {
         self.control.terminate();
-        if let Ok(ended) = tokio::time::timeout(grace, self.ended()).await {
-            return ended;
+        // The time that it takes to remove what is left is not that of the program. Without a sender nothing runs any more.
+        if tokio::time::timeout(grace, self.is_over.wait_for(|over| *over)).await.is_err() {
+            remarks.add(Remark::Killed);
+            self.control.kill();
         }
-        self.control.kill();
         self.ended().await
     }
 }
@@ -98,7 +128,7 @@ impl Drop for Container {
 }
 
 /// Decides how a container runs here.
-fn plan(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) -> io::Result<Plan> {
+pub(crate) fn plan(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) -> io::Result<Plan> {
     let folder = workspace.new_folder("container")?;
     let number = workspace.next_number();
     let may_administer = rustix::thread::capabilities(None)
@@ -111,14 +141,48 @@ fn plan(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) -> io::Res
     let cgroups = is_root && oci_runtime.is_some() && may_use_cgroups();
     let user = match (is_root, cgroups) {
         (false, _) => 0,
-        (true, true) => USER,
+        (true, true) => USER_ID,
         (true, false) => FIRST_COUNTED_USER + u32::try_from(number % (1 << 24)).unwrap_or_default(),
     };
-    let id = format!("transom-{}-{number}", workspace.session_name());
-    Ok(Plan { spec: spec.clone(), id, user_namespace: !is_root, user, cgroups, oci_runtime, folder })
+    let id = workspace.container_id(number);
+    Ok(Plan {
+        spec: spec.clone(),
+        id,
+        user_namespace: !is_root,
+        user,
+        cgroups,
+        oci_runtime,
+        folder,
+        counted_by: Vec::new(),
+        once: None,
+    })
 }
 
-fn write_plan(plan: &Plan) -> io::Result<()> {
+/// Decides how a container runs here that is supervised. Where this process can make cgroups, they limit the container, and
+/// count what it reaches: the counts outlive the cgroup that an OCI runtime makes.
+fn plan_limited(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) -> io::Result<Plan> {
+    let mut plan = plan(workspace, engine, spec)?;
+    if plan.user_namespace {
+        return Ok(plan);
+    }
+    let is_oci = plan.oci_runtime.is_some();
+    let made = Hierarchies::find()
+        .and_then(|found| found.limit(&plan.id, &spec.limits, is_oci).map_err(|error| error.to_string()));
+    match made {
+        Ok(cgroups) => {
+            plan.counted_by = cgroups;
+            plan.cgroups = false;
+            plan.user = USER_ID;
+        }
+        Err(problem) => {
+            remove_cgroups(&plan.id);
+            tracing::debug!(container = spec.name, problem, "no cgroups count what a container reaches");
+        }
+    }
+    Ok(plan)
+}
+
+pub(crate) fn write_plan(plan: &Plan) -> io::Result<()> {
     std::fs::write(plan.folder.join(Plan::FILE), serde_json::to_vec(plan)?)?;
     if plan.oci_runtime.is_some() {
         std::fs::create_dir(plan.state_dir())?;
@@ -127,11 +191,13 @@ fn write_plan(plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-fn spawn(folder: &Path, control: OwnedFd, log: OwnedFd) -> io::Result<Child> {
+pub(crate) fn spawn(folder: &Path, control: OwnedFd, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
+    #[cfg(debug_assertions)]
+    crate::crash_injection::listen(folder)?;
     let mut command = shim::stage("outer", folder);
     // Signals for this process' group, such as from a terminal, are not for containers: they are drained first.
     command.stdin(Stdio::from(control)).process_group(0);
-    command.stdout(Stdio::from(log.try_clone()?)).stderr(Stdio::from(log));
+    command.stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     Command::from(command).spawn()
 }
 
@@ -141,22 +207,27 @@ struct Running {
     control: Arc<Control>,
     log: Arc<LogFile>,
     workspace: Arc<Workspace>,
+    remarks: Arc<Remarks>,
+    over: watch::Sender<bool>,
+    out_of_memory: Option<OutOfMemory>,
 }
 
 impl Running {
     /// Waits until nothing of the container is left.
     async fn until_end(mut self, printed: pipe::Receiver, plan: Plan) -> Ended {
-        let copying = copy_log(printed, &self.log);
+        let copying = copy_log(printed, &self.log, &self.remarks);
         let running = async {
-            let last = self.control.run().await;
+            let last = self.control.run_noticing(|| self.remarks.add(Remark::Files)).await;
             if let Err(error) = self.process.wait().await {
                 tracing::debug!(%error, "the first process of a container cannot be waited for");
             }
+            self.over.send_replace(true);
             last
         };
         let (last, ()) = tokio::join!(running, copying);
+        self.remarks.ended(reached(plan.own_cgroups(), self.out_of_memory.as_ref()));
         let removed = tokio::task::spawn_blocking(move || {
-            if plan.cgroups {
+            if plan.cgroups || !plan.own_cgroups().is_empty() {
                 remove_cgroups(&plan.id);
             }
             std::fs::remove_dir_all(&plan.folder)
@@ -175,7 +246,7 @@ impl Running {
 }
 
 /// Copies what a container prints, as fast as it may: a container that prints without end must not keep this process busy.
-async fn copy_log(mut printed: pipe::Receiver, log: &LogFile) {
+async fn copy_log(mut printed: pipe::Receiver, log: &LogFile, remarks: &Remarks) {
     let mut chunk = vec![0; LOG_CHUNK_BYTES];
     let (mut began, mut bytes) = (Instant::now(), 0);
     loop {
@@ -194,7 +265,47 @@ async fn copy_log(mut printed: pipe::Receiver, log: &LogFile) {
         if Instant::now() >= second {
             (began, bytes) = (Instant::now(), 0);
         } else if bytes >= LOG_BYTES_PER_SECOND {
+            remarks.add(Remark::Output);
             sleep_until(second).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Limits;
+
+    fn remarks(grace: Duration) -> Remarks {
+        Remarks::new(Limits::default(), grace, || ())
+    }
+
+    /// However long it takes to remove what is left of it.
+    #[tokio::test]
+    async fn a_program_that_ended_in_its_time_was_not_killed() {
+        let (ours, _theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )
+        .unwrap();
+        let (over, is_over) = watch::channel(false);
+        let (sender, ended) = watch::channel(None);
+        let mut container = Container { control: Arc::new(Control::new(ours).unwrap()), is_over, ended };
+        let grace = Duration::from_millis(20);
+        let kept = remarks(grace);
+        over.send_replace(true);
+        let removal = async {
+            tokio::time::sleep(grace * 5).await;
+            sender.send_replace(Some(Ended::Exited(0)));
+        };
+        let (stopped, ()) = tokio::join!(container.stop(grace, &kept), removal);
+        assert_eq!((stopped, kept.has(Remark::Killed)), (Ended::Exited(0), false));
+        // One that has not ended by then is.
+        let lost = remarks(grace);
+        over.send_replace(false);
+        container.stop(grace, &lost).await;
+        assert!(lost.has(Remark::Killed));
     }
 }

@@ -29,6 +29,8 @@ pub(crate) enum Request {
     Connect,
     /// The container is to end.
     Terminate,
+    /// With this message comes the standard input of a container that runs once. It is the first message.
+    Input,
 }
 
 /// What the container's process reports.
@@ -44,6 +46,8 @@ pub(crate) enum Report {
     Signalled(i32),
     /// The container cannot be started.
     Failed(String),
+    /// The container's directory for temporary files is full.
+    Full,
 }
 
 /// Sends a message, with a descriptor if there is one.
@@ -132,10 +136,10 @@ impl Control {
         Ok(stream)
     }
 
-    /// Asks the container to end. A container that has ended is not asked.
+    /// Requests the end of the container, unless it has ended.
     pub(crate) fn terminate(&self) {
         if let Err(error) = send(&self.socket, &Request::Terminate, None) {
-            tracing::debug!(%error, "a container cannot be asked to end");
+            tracing::debug!(%error, "the request to end cannot be sent to a container");
         }
     }
 
@@ -148,12 +152,18 @@ impl Control {
 
     /// Hands out connections until the container has ended, and returns the last that was reported.
     pub(crate) async fn run(&self) -> Option<Report> {
+        self.run_noticing(|| ()).await
+    }
+
+    /// As [`run`](Self::run); `full` is called when the container's directory for temporary files is full.
+    pub(crate) async fn run_noticing(&self, full: impl Fn()) -> Option<Report> {
         let mut last = None;
         loop {
             match self.next().await {
                 Ok(Some((Report::Connecting, Some(socket)))) => self.answer(Ok(socket)),
                 Ok(Some((Report::Connecting, None))) => self.answer(Err("no socket was passed".to_owned())),
                 Ok(Some((Report::CannotConnect(problem), _))) => self.answer(Err(problem)),
+                Ok(Some((Report::Full, _))) => full(),
                 Ok(Some((report, _))) => last = Some(report),
                 Ok(None) => break,
                 Err(error) => {
@@ -162,7 +172,7 @@ impl Control {
                 }
             }
         }
-        // Nobody is answered any more.
+        // No request is answered any more.
         self.waiting().clear();
         last
     }

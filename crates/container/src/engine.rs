@@ -1,4 +1,4 @@
-//! What runs containers: an OCI runtime that is found on the machine, or namespaces alone.
+//! What runs containers: an OCI runtime that is found on the machine, or namespaces without one.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,35 +11,38 @@ const OCI_RUNTIMES: [&str; 3] = ["runc", "crun", "youki"];
 /// What is to run containers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// The first OCI runtime that is found, else namespaces alone.
+    /// The first OCI runtime that is found, else namespaces without one.
     #[default]
     Auto,
     /// The OCI runtime of this name.
     Named(String),
     /// The OCI runtime at this path.
     At(PathBuf),
-    /// Namespaces alone.
+    /// Namespaces without an OCI runtime.
     Chroot,
     /// Nothing: containers are not run.
     None,
 }
 
-impl FromStr for EngineChoice {
-    type Err = String;
+/// A text that names no container runtime.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not a container runtime; use auto, {known}, chroot, none, or the path of an OCI runtime",
+    known = OCI_RUNTIMES.join(", ")
+)]
+pub struct EngineChoiceError(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for EngineChoice {
+    type Err = EngineChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, EngineChoiceError> {
         match text {
             "auto" => Ok(Self::Auto),
             "chroot" => Ok(Self::Chroot),
             "none" => Ok(Self::None),
             name if OCI_RUNTIMES.contains(&name) => Ok(Self::Named(name.to_owned())),
             path if path.contains('/') => Ok(Self::At(path.into())),
-            other => {
-                let known = OCI_RUNTIMES.join(", ");
-                Err(format!(
-                    "{other:?} is none of auto, {known}, chroot, none, and not a path of an OCI runtime"
-                ))
-            }
+            other => Err(EngineChoiceError(other.to_owned())),
         }
     }
 }
@@ -49,7 +52,7 @@ impl FromStr for EngineChoice {
 pub enum Engine {
     /// This OCI runtime.
     Oci(PathBuf),
-    /// Namespaces alone.
+    /// Namespaces without an OCI runtime.
     Chroot,
 }
 
@@ -59,7 +62,7 @@ impl fmt::Display for Engine {
             Self::Oci(program) => {
                 f.write_str(&program.file_name().unwrap_or(program.as_os_str()).to_string_lossy())
             }
-            Self::Chroot => f.write_str("namespaces alone"),
+            Self::Chroot => f.write_str("namespaces without an OCI runtime"),
         }
     }
 }
@@ -67,7 +70,7 @@ impl fmt::Display for Engine {
 /// Why containers cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// Nobody wants them to.
+    /// They are not requested.
     #[error("containers are not run, because --container-runtime is none; choose another one, such as auto")]
     Disabled,
     /// An OCI runtime is not installed.
@@ -85,7 +88,7 @@ pub enum EngineError {
 }
 
 impl EngineChoice {
-    /// Whether namespaces alone may take the place of an OCI runtime that does not work.
+    /// Whether namespaces without an OCI runtime are used if the OCI runtime does not work.
     pub fn may_fall_back(&self) -> bool {
         *self == Self::Auto
     }
@@ -146,8 +149,8 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(choice), "{text}");
         }
-        let error = "docker".parse::<EngineChoice>().unwrap_err();
-        assert!(error.contains("none of auto, runc, crun, youki, chroot, none"), "{error}");
+        let error = "docker".parse::<EngineChoice>().unwrap_err().to_string();
+        assert!(error.contains("use auto, runc, crun, youki, chroot, none"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a container prints, in two files of bounded size: when the first is full it becomes the second, which is lost.
+//! What a container prints, in two files of bounded size: when the current file is full it replaces the previous one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};

@@ -4,7 +4,8 @@
 use crate::container::{Container, Ended};
 use crate::engine::Engine;
 use crate::logs::LogFile;
-use crate::spec::ContainerSpec;
+use crate::remarks::{Remark, Remarks, size};
+use crate::spec::{ContainerSpec, Limits};
 use crate::workspace::Workspace;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,17 +16,21 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 /// How long a container must run to be started again at once when it ends.
-const STEADY: Duration = Duration::from_secs(60);
+const RESET_DELAY_AFTER: Duration = Duration::from_secs(60);
 /// The first and the longest time between an end and the next start.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// How often it is tried whether a container that was started can be connected to: at first, and later.
-const EAGER: Duration = Duration::from_millis(10);
-const PATIENT: Duration = Duration::from_millis(250);
-/// For how long a container is tried eagerly.
-const EAGERLY: Duration = Duration::from_secs(3);
-/// How long a container may take until it is remarkable that it cannot be connected to.
-const SHOULD_LISTEN: Duration = Duration::from_secs(5);
+/// The intervals at which a container that was started is connected to: at first, and later.
+const FIRST_CONNECT_INTERVAL: Duration = Duration::from_millis(10);
+const LATER_CONNECT_INTERVAL: Duration = Duration::from_millis(250);
+/// How long after the start the shorter interval applies.
+const FIRST_CONNECT_PERIOD: Duration = Duration::from_secs(3);
+/// How long a container may take to accept connections before its condition reports that it does not.
+const REPORT_NO_CONNECTION_AFTER: Duration = Duration::from_secs(5);
+/// How often the cgroups of a container are read.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a program without a port must run to count as running.
+const RUNS_AFTER: Duration = Duration::from_secs(1);
 
 /// What a container is run with.
 #[derive(Clone)]
@@ -34,7 +39,7 @@ pub struct Settings {
     pub workspace: Arc<Workspace>,
     /// What runs it.
     pub engine: Engine,
-    /// Whether namespaces alone run it if an OCI runtime cannot.
+    /// Whether it runs in namespaces without an OCI runtime if the OCI runtime does not work.
     pub may_fall_back: bool,
     /// What is run.
     pub spec: ContainerSpec,
@@ -64,29 +69,50 @@ pub struct Supervised {
     standing: watch::Receiver<Standing>,
     stop: watch::Sender<bool>,
     current: Current,
+    remarks: Arc<Remarks>,
     task: JoinHandle<()>,
 }
 
 impl Supervised {
-    /// Starts a container. `changed` is called whenever its standing has changed.
+    /// Starts a container. `changed` is called whenever its standing has changed, or there is another remark about it.
     pub fn start(settings: Settings, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let (sender, standing) = watch::channel(Standing::Starting(None));
         let (stop, stopping) = watch::channel(false);
         let current = Current::default();
+        let changed: Arc<dyn Fn() + Send + Sync> = Arc::new(changed);
+        let remarked = changed.clone();
+        let remarks = Arc::new(Remarks::new(settings.spec.limits, settings.grace, move || remarked()));
         let supervisor = Supervisor {
             settings,
             standing: sender,
-            changed: Box::new(changed),
+            changed,
             stopping,
             current: current.clone(),
+            remarks: remarks.clone(),
         };
         let task = tokio::spawn(supervisor.run());
-        Self { standing, stop, current, task }
+        Self { standing, stop, current, remarks, task }
     }
 
     /// How the container is doing.
     pub fn standing(&self) -> Standing {
         self.standing.borrow().clone()
+    }
+
+    /// Which limits the container reached since this was made, and whether it had to be killed, as conditions have them.
+    /// Only what this process can see: without cgroups, what its output and its end say.
+    pub fn remarks(&self) -> Option<String> {
+        self.remarks.words()
+    }
+
+    /// Whether the container did not end in its time of grace, and was killed.
+    pub fn was_killed(&self) -> bool {
+        self.remarks.has(Remark::Killed)
+    }
+
+    /// A call of the container's program took too long: it is remarkable if its limit of processors was the reason.
+    pub fn call_given_up(&self) {
+        self.remarks.call_given_up();
     }
 
     /// Waits until the container can be connected to, or has ended.
@@ -111,7 +137,7 @@ impl Supervised {
 
     /// Stops the container: asks it to end, and ends it after its time of grace.
     pub async fn stop(&self) {
-        // When nobody listens, the task has ended.
+        // Without a receiver, the task has ended.
         let _ = self.stop.send(true);
         let _ = self.standing.clone().wait_for(|standing| *standing == Standing::Stopped).await;
     }
@@ -127,9 +153,10 @@ impl Drop for Supervised {
 struct Supervisor {
     settings: Settings,
     standing: watch::Sender<Standing>,
-    changed: Box<dyn Fn() + Send + Sync>,
+    changed: Arc<dyn Fn() + Send + Sync>,
     stopping: watch::Receiver<bool>,
     current: Current,
+    remarks: Arc<Remarks>,
 }
 
 impl Supervisor {
@@ -140,11 +167,11 @@ impl Supervisor {
             let Some((ended, problem)) = self.run_once().await else { break };
             if self.falls_back(&ended) {
                 let (container, engine) = (&self.settings.spec.name, &self.settings.engine);
-                tracing::warn!(%container, %engine, problem, "the OCI runtime cannot be used; runs in namespaces alone");
+                tracing::warn!(%container, %engine, problem, "the OCI runtime cannot be used; falling back to namespaces without one");
                 self.settings.engine = Engine::Chroot;
                 continue;
             }
-            if began.elapsed() >= STEADY {
+            if began.elapsed() >= RESET_DELAY_AFTER {
                 delay = FIRST_DELAY;
             }
             tracing::info!(
@@ -171,7 +198,7 @@ impl Supervisor {
     /// Runs a container until it ends, and returns how, and why in a sentence; or until it is to be stopped.
     async fn run_once(&mut self) -> Option<(Ended, String)> {
         let Settings { workspace, engine, spec, log, grace, .. } = self.settings.clone();
-        let mut container = match Container::start(&workspace, &engine, &spec, &log) {
+        let mut container = match Container::start(&workspace, &engine, &spec, &log, &self.remarks) {
             Ok(container) => container,
             Err(error) => return Some((Ended::Killed, format!("the container cannot be started: {error}"))),
         };
@@ -181,37 +208,50 @@ impl Supervisor {
         let mut stopping = self.stopping.clone();
         let ended = tokio::select! {
             ended = container.ended() => Some(ended),
-            () = async { self.await_port(&control).await; std::future::pending().await } => None,
+            () = async { tokio::join!(self.await_port(&control), self.look()); } => None,
             _ = stopping.wait_for(|stop| *stop) => None,
         };
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
         match ended {
             Some(ended) => {
-                let problem = sentence(&ended, &engine, log.last_lines());
+                let limits = (!self.remarks.counts()).then_some(&spec.limits);
+                let problem = sentence(&ended, &engine, limits, log.last_lines());
                 Some((ended, problem))
             }
             None => {
-                container.stop(grace).await;
+                container.stop(grace, &self.remarks).await;
                 None
             }
         }
     }
 
+    /// Looks at the container's cgroups again and again.
+    async fn look(&self) {
+        loop {
+            sleep(LOOK_INTERVAL).await;
+            self.remarks.look();
+        }
+    }
+
     /// Tries to connect until it succeeds.
     async fn await_port(&self, control: &crate::control::Control) {
+        let Some(port) = self.settings.spec.port else {
+            sleep(RUNS_AFTER).await;
+            return self.set(Standing::Running);
+        };
         let began = Instant::now();
         loop {
             if control.connect().await.is_ok() {
                 self.set(Standing::Running);
                 return;
             }
-            if began.elapsed() >= SHOULD_LISTEN {
-                let port = self.settings.spec.port;
+            if began.elapsed() >= REPORT_NO_CONNECTION_AFTER {
                 self.set(Standing::Starting(Some(format!(
                     "the program runs, but does not accept connections on port {port}"
                 ))));
             }
-            sleep(if began.elapsed() < EAGERLY { EAGER } else { PATIENT }).await;
+            let is_new = began.elapsed() < FIRST_CONNECT_PERIOD;
+            sleep(if is_new { FIRST_CONNECT_INTERVAL } else { LATER_CONNECT_INTERVAL }).await;
         }
     }
 
@@ -227,24 +267,50 @@ impl Supervisor {
     }
 }
 
-fn sentence(ended: &Ended, engine: &Engine, last_lines: Option<String>) -> String {
+/// How a container ended. With its limits where no cgroups count what it reaches.
+fn sentence(ended: &Ended, engine: &Engine, limits: Option<&Limits>, last_lines: Option<String>) -> String {
     let how = match ended {
         // OCI runtimes report signals as shells do.
         Ended::Exited(code @ 129..=159) if *engine != Engine::Chroot => {
-            return sentence(&Ended::Signalled(code - 128), engine, last_lines);
+            return sentence(&Ended::Signalled(code - 128), engine, limits, last_lines);
         }
         Ended::Exited(code) => format!("the program ended with exit code {code}"),
-        Ended::Signalled(9) => {
-            "the program was killed (signal 9), which is how the limit of memory is enforced".to_owned()
-        }
+        Ended::Signalled(9) => "the program was killed (signal 9)".to_owned(),
         Ended::Signalled(signal) => format!("the program was ended by signal {signal}"),
         Ended::NotStarted(problem) => format!("the container cannot be started with {engine}: {problem}"),
         Ended::Killed => "the processes of the container were killed".to_owned(),
     };
+    let hint = limits.zip(last_lines.as_deref()).and_then(|(limits, lines)| hint(limits, lines));
+    let how = hint.map_or(how.clone(), |hint| format!("{how}; {hint}"));
     match last_lines {
         Some(lines) => format!("{how}; it printed last: {lines}"),
         None => how,
     }
+}
+
+/// The limit that a program seems to have reached, by what it printed: where there are no cgroups the kernel refuses it what is
+/// beyond its limit, and counts nothing.
+fn hint(limits: &Limits, lines: &str) -> Option<String> {
+    let lines = lines.to_lowercase();
+    let prints = |texts: &[&str]| texts.iter().any(|text| lines.contains(text));
+    if prints(&[
+        "out of memory",
+        "out of space",
+        "cannot allocate memory",
+        "memoryerror",
+        "memory allocation of",
+    ]) {
+        return Some(format!("its limit of memory is {} for each process", size(limits.memory_bytes)));
+    }
+    if prints(&[
+        "resource temporarily unavailable",
+        "cannot fork",
+        "failed to create new os thread",
+        "can't start new thread",
+    ]) {
+        return Some(format!("its limit of processes and threads is {}", limits.processes));
+    }
+    None
 }
 
 #[cfg(test)]
@@ -261,10 +327,29 @@ mod tests {
             (
                 Ended::NotStarted("cannot x: no".into()),
                 None,
-                "the container cannot be started with namespaces alone: cannot x: no",
+                "the container cannot be started with namespaces without an OCI runtime: cannot x: no",
             ),
         ] {
-            assert_eq!(sentence(&ended, &chroot, lines.map(str::to_owned)), words);
+            assert_eq!(sentence(&ended, &chroot, None, lines.map(str::to_owned)), words);
+        }
+    }
+
+    #[test]
+    fn a_limit_is_named_where_nothing_counts_it() {
+        let limits = Limits::default();
+        for (printed, words) in [
+            (
+                "fatal error: runtime: out of memory",
+                Some("; its limit of memory is 512 MiB for each process; "),
+            ),
+            ("fork: Resource temporarily unavailable", Some("; its limit of processes and threads is 512; ")),
+            ("boom", None),
+        ] {
+            let text = sentence(&Ended::Exited(2), &Engine::Chroot, Some(&limits), Some(printed.to_owned()));
+            assert_eq!(text.contains("its limit of"), words.is_some(), "{text}");
+            assert!(words.is_none_or(|words| text.contains(words)), "{text}");
+            let counted = sentence(&Ended::Exited(2), &Engine::Chroot, None, Some(printed.to_owned()));
+            assert!(!counted.contains("its limit of"), "{counted}");
         }
     }
 }

@@ -10,14 +10,16 @@
 //! A session whose lock is free belongs to a process that ended without removing it. Opening a workspace removes such
 //! sessions, with the cgroups of their containers.
 
-use crate::spec::Plan;
 use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The cgroup that those of all containers are in.
 pub(crate) const CGROUP_PARENT: &str = "transom";
@@ -34,11 +36,20 @@ pub struct WorkspaceError {
     source: io::Error,
 }
 
+/// The containers that run once now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
+    count: usize,
+    /// Whether no other one may be started.
+    is_over: bool,
+}
+
 /// The directories of this process. Removed when dropped, but for the images.
 pub struct Workspace {
     dir: PathBuf,
     session: PathBuf,
     count: AtomicU64,
+    runs: Arc<watch::Sender<Runs>>,
     /// Held for as long as this process uses the session.
     _lock: File,
 }
@@ -50,16 +61,28 @@ impl Workspace {
         Self::try_open(dir).map_err(failed)
     }
 
+    /// Removes what processes that have ended left, if there is anything. [`open`](Self::open) does so as well.
+    pub fn clean(dir: &Path) -> Result<(), WorkspaceError> {
+        let run = dir.join("run");
+        if fs::read_dir(&run).map_or(true, |mut sessions| sessions.next().is_none()) {
+            return Ok(());
+        }
+        let cleaned = lock(dir).and_then(|_all| remove_abandoned(&run));
+        cleaned.map_err(|source| WorkspaceError { dir: dir.to_owned(), source })
+    }
+
     fn try_open(dir: &Path) -> io::Result<Self> {
         let dir = std::path::absolute(dir)?;
         for folder in [dir.join("images"), dir.join("run")] {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
-        let all = File::create(dir.join(LOCK_FILE))?;
-        flock(&all, FlockOperation::LockExclusive)?;
+        reached_step("the directories are made");
+        let _all = lock(&dir)?;
         remove_abandoned(&dir.join("run"))?;
         let (session, lock) = new_session(&dir.join("run"))?;
-        Ok(Self { dir, session, count: AtomicU64::new(0), _lock: lock })
+        reached_step("its session is locked");
+        let runs = Arc::new(watch::Sender::new(Runs::default()));
+        Ok(Self { dir, session, count: AtomicU64::new(0), runs, _lock: lock })
     }
 
     /// Where images are kept.
@@ -82,6 +105,23 @@ impl Workspace {
             }
             _ => {}
         }
+        remove_cgroup_parents();
+    }
+
+    /// Waits until no container runs once any more, so that nothing of them is left. No other one is started from here on.
+    pub async fn idle(&self) {
+        self.runs.send_modify(|runs| runs.is_over = true);
+        // The sender is a field of this value.
+        let _ = self.runs.subscribe().wait_for(|runs| runs.count == 0).await;
+    }
+
+    /// Counts a container that runs once, until it is dropped. None when no other one may be started.
+    pub(crate) fn begin_run(&self) -> Option<RunGuard> {
+        let counts = |runs: &mut Runs| {
+            runs.count += usize::from(!runs.is_over);
+            !runs.is_over
+        };
+        self.runs.send_if_modified(counts).then(|| RunGuard(self.runs.clone()))
     }
 
     /// A number that no other container of this process has.
@@ -91,7 +131,21 @@ impl Workspace {
 
     /// The name of this process' session, which is unique on this machine as long as the process lives.
     pub(crate) fn session_name(&self) -> String {
-        self.session.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        session_name(&self.session)
+    }
+
+    /// The id of a container of this process with a number.
+    pub(crate) fn container_id(&self, number: u64) -> String {
+        format!("{}{number}", id_prefix(&self.session_name()))
+    }
+}
+
+/// A container that runs once.
+pub(crate) struct RunGuard(Arc<watch::Sender<Runs>>);
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        self.0.send_modify(|runs| runs.count = runs.count.saturating_sub(1));
     }
 }
 
@@ -101,11 +155,19 @@ impl Drop for Workspace {
     }
 }
 
+/// Locks the sessions of a directory, until the file is dropped.
+fn lock(dir: &Path) -> io::Result<File> {
+    let all = File::create(dir.join(LOCK_FILE))?;
+    flock(&all, FlockOperation::LockExclusive)?;
+    Ok(all)
+}
+
 fn new_session(run: &Path) -> io::Result<(PathBuf, File)> {
     for attempt in 0u32.. {
         let session = run.join(format!("{}-{attempt}", std::process::id()));
         match DirBuilder::new().mode(0o700).create(&session) {
             Ok(()) => {
+                reached_step("the directory of its session is made");
                 let lock = File::create(session.join(LOCK_FILE))?;
                 flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
                 return Ok((session, lock));
@@ -125,16 +187,40 @@ fn remove_abandoned(run: &Path) -> io::Result<()> {
         if in_use {
             continue;
         }
-        for folder in fs::read_dir(&session).into_iter().flatten().flatten() {
-            let plan = fs::read(folder.path().join(Plan::FILE)).ok();
-            if let Some(plan) = plan.and_then(|plan| serde_json::from_slice::<Plan>(&plan).ok()) {
-                remove_cgroups(&plan.id);
-            }
-        }
         tracing::debug!(dir = %session.display(), "removes what a process that ended has left");
+        // Not by their plans: a container may have cgroups before its plan is written.
+        remove_cgroups_of(&session_name(&session));
+        reached_step("the cgroups of an abandoned session are removed");
         fs::remove_dir_all(&session)?;
+        reached_step("an abandoned session is removed");
     }
     Ok(())
+}
+
+fn session_name(session: &Path) -> String {
+    session.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What the ids of the containers of a session begin with.
+fn id_prefix(session: &str) -> String {
+    format!("transom-{session}-")
+}
+
+/// Removes the cgroups of all containers of a session. Blocks.
+fn remove_cgroups_of(session: &str) {
+    let prefix = id_prefix(session);
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let all = cgroup_mounts(&mounts).into_iter();
+    let entries =
+        all.flat_map(|mount| fs::read_dir(mount.root.join(CGROUP_PARENT)).into_iter().flatten().flatten());
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let ids: BTreeSet<String> = names.filter(|name| name.starts_with(&prefix)).collect();
+    ids.iter().for_each(|id| remove_cgroups(id));
+}
+
+/// Names a step of opening a workspace, see `crash_injection`.
+fn reached_step(step: &str) {
+    crate::reached("open", step);
 }
 
 /// Removes the cgroups of a container that has ended. Blocks.
@@ -143,6 +229,8 @@ pub(crate) fn remove_cgroups(id: &str) {
     for root in cgroup_mounts(&mounts).iter().map(|mount| &mount.root) {
         let parent = root.join(CGROUP_PARENT);
         let cgroup = parent.join(id);
+        // What an OCI runtime made in it, which it removes unless it is killed.
+        remove_children(&cgroup);
         let mut attempts = 0;
         while let Err(error) = fs::remove_dir(&cgroup) {
             attempts += 1;
@@ -150,9 +238,25 @@ pub(crate) fn remove_cgroups(id: &str) {
                 break;
             }
             std::thread::sleep(CGROUP_RETRY);
+            remove_children(&cgroup);
         }
-        // Refused as long as it has others in it.
-        let _ = fs::remove_dir(parent);
+    }
+}
+
+/// Removes the cgroup that those of all containers are in, unless it has others in it. Not after every container: another one may
+/// just be put into it.
+fn remove_cgroup_parents() {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for mount in cgroup_mounts(&mounts) {
+        let _ = fs::remove_dir(mount.root.join(CGROUP_PARENT));
+    }
+}
+
+fn remove_children(cgroup: &Path) {
+    for child in fs::read_dir(cgroup).into_iter().flatten().flatten() {
+        if child.path().is_dir() {
+            let _ = fs::remove_dir(child.path());
+        }
     }
 }
 
@@ -199,6 +303,20 @@ mod tests {
         let found = cgroup_mounts(text);
         let mount = |root: &str, is_writable| CgroupMount { root: root.into(), is_writable };
         assert_eq!(found, [mount("/sys/fs/cgroup/memory", true), mount("/sys/fs/cgroup/unified", false)]);
+    }
+
+    #[tokio::test]
+    async fn no_container_is_started_when_the_end_of_all_is_awaited() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(dir.path()).unwrap();
+        let run = workspace.begin_run().unwrap();
+        let idle = workspace.idle();
+        tokio::pin!(idle);
+        let waits = tokio::time::timeout(Duration::ZERO, &mut idle).await;
+        assert!(waits.is_err(), "one runs");
+        assert!(workspace.begin_run().is_none());
+        drop(run);
+        idle.await;
     }
 
     #[test]

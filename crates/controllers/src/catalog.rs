@@ -1,4 +1,4 @@
-//! A cache of Compositions, their revisions, those of Functions, and ImageConfigs, parsed once: there are few of them, and
+//! A cache of Compositions, their revisions, those of Functions, ImageConfigs and runtime configs, parsed once: there are few of them, and
 //! reconcilers look them up in every run.
 
 use serde::de::DeserializeOwned;
@@ -8,6 +8,7 @@ use transom_engine::{Change, Depth, Key, Observer, Subscription, Watches};
 use transom_object::GroupVersionKind;
 use transom_xapi::constants::{group, kind, label};
 use transom_xapi::function::FunctionRevision;
+use transom_xapi::runtime_config::DeploymentRuntimeConfig;
 use transom_xapi::{Composition, CompositionRevision, ImageConfig};
 
 /// Objects of one kind by name.
@@ -96,6 +97,7 @@ pub(crate) struct Catalog {
     pub(crate) revisions: Arc<Revisions>,
     pub(crate) function_revisions: Arc<Cache<FunctionRevision>>,
     pub(crate) image_configs: Arc<Cache<ImageConfig>>,
+    pub(crate) runtime_configs: Arc<Cache<DeploymentRuntimeConfig>>,
 }
 
 /// The kinds that several controllers use.
@@ -126,6 +128,10 @@ pub(crate) mod kinds {
         GroupVersionKind::new(group::PKG, "v1beta1", kind::IMAGE_CONFIG)
     }
 
+    pub(crate) fn runtime_config() -> GroupVersionKind {
+        GroupVersionKind::new(group::PKG, "v1beta1", kind::DEPLOYMENT_RUNTIME_CONFIG)
+    }
+
     pub(crate) fn managed_definition() -> GroupVersionKind {
         GroupVersionKind::new(group::APIEXTENSIONS, "v1alpha1", kind::MRD)
     }
@@ -136,6 +142,10 @@ pub(crate) mod kinds {
 
     pub(crate) fn crd() -> GroupVersionKind {
         GroupVersionKind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+    }
+
+    pub(crate) fn service_account() -> GroupVersionKind {
+        GroupVersionKind::new("", "v1", "ServiceAccount")
     }
 
     pub(crate) fn secret() -> GroupVersionKind {
@@ -151,6 +161,7 @@ impl Catalog {
             watches.subscribe(&kinds::revision(), Depth::Whole, self.revisions.clone()),
             watches.subscribe(&kinds::function_revision(), Depth::Whole, self.function_revisions.clone()),
             watches.subscribe(&kinds::image_config(), Depth::Whole, self.image_configs.clone()),
+            watches.subscribe(&kinds::runtime_config(), Depth::Whole, self.runtime_configs.clone()),
         ]
     }
 }

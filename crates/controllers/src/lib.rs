@@ -8,46 +8,61 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `definition` | XRDs: CRDs, and the controllers of what they define |
+//! | `conversion` | versions of composite resources that are converted by rules, and migration to another stored version |
 //! | `composition` | Compositions: revisions, and whether they can run |
 //! | `composite` | composite resources: compose, execute, report |
 //! | `claim` | claims: synchronised with their composite resources |
 //! | `package` | packages: revisions, their objects, dependencies, and which functions can be called |
 //! | `managed` | definitions of managed resources: CRDs, and policies that activate them |
 //! | `usage` | usages: objects that must not be deleted while they are used |
-//! | `nop` | NopResources, for trying out Compositions |
-//! | `connection_secret` | publishing connection details |
+//! | `roles` | ClusterRoles of definitions and providers, where they are wanted |
+//! | `validation` | the validation of definitions, Compositions and packages by a webhook, before they are stored |
+//! | `borrowing` | whether the author of a definition may use the service account that it names |
+//! | `webhooks` | how the API server is made to call webhooks |
 //! | `catalog` | a cache of Compositions, their revisions, those of Functions, and ImageConfigs |
 //! | `plane` | what the controllers share |
 
 #![warn(missing_docs)]
 
+mod borrowing;
 mod catalog;
 mod claim;
 mod composite;
 mod composition;
-mod connection_secret;
+mod conversion;
 mod definition;
-mod install;
 mod managed;
-mod nop;
 mod openapi;
 mod package;
 mod plane;
+mod roles;
 mod usage;
+mod validation;
+mod webhooks;
 
-pub use package::{PackageSources, PullSecretReader};
+pub use borrowing::{borrowed_account, review_account};
+pub use conversion::{
+    CONVERSION_PATH, ConversionEndpoint, Conversions, definition_problems, removed_versions,
+};
+pub use package::{BuiltinProviders, NoProviders, PackageSources, PullSecretError, PullSecretReader};
 pub use plane::{Announce, Notice, Options};
+pub use roles::RoleManager;
 pub use usage::{DeletionDecision, DeletionRequest, IN_USE_REASON, Protection, WEBHOOK};
+pub use validation::{validate, validate_in};
+pub use webhooks::{ACCOUNTS_PATH, USAGES_PATH, VALIDATION_PATH, webhook_configurations};
 
 use catalog::Catalog;
 use definition::DefinitionControllers;
 use package::PackageControllers;
-use plane::{Plane, Rng};
+use plane::Plane;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use transom_compose::FunctionRunner;
-use transom_engine::{Clock, Cluster, Controller, Engine, Metrics, Mirror, Readiness, Result, Subscription};
-use transom_runner::Installer;
+use transom_engine::{
+    Clock, Cluster, Controller, Engine, Metrics, Mirror, Ownership, Readiness, Result, Rng, Subscription,
+    install_definitions,
+};
+use transom_runner::{Installer, ProviderRuntime};
 use transom_xapi::constants::owner;
 use usage::UsageControllers;
 
@@ -59,6 +74,8 @@ pub struct Context {
     pub runner: Arc<dyn FunctionRunner>,
     /// Makes functions callable.
     pub functions: Installer,
+    /// Runs the programs of Providers.
+    pub providers: Arc<dyn ProviderRuntime>,
     /// Where packages come from.
     pub packages: PackageSources,
     /// The source of time.
@@ -69,6 +86,8 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// The usages, which the server asks before it deletes an object.
     pub protection: Arc<Protection>,
+    /// Which objects this process reconciles.
+    pub ownership: Ownership,
     /// How they behave.
     pub options: Options,
 }
@@ -79,7 +98,6 @@ pub struct Controllers {
     _compositions: [Controller; 2],
     _packages: PackageControllers,
     _managed: [Controller; 2],
-    _nops: Controller,
     _usages: UsageControllers,
     _catalog: Vec<Subscription>,
     readiness: Arc<Readiness>,
@@ -90,11 +108,15 @@ impl Controllers {
     /// Installs the kinds and starts their controllers.
     pub async fn start(context: Context) -> Result<Self> {
         let cluster = Cluster::new(context.client);
-        install::install(&cluster, &transom_xapi::crds().collect::<Vec<_>>()).await?;
-        managed::ensure_default_policy(&cluster, &context.options.activations).await?;
+        let cluster = if context.options.remote { cluster.remote() } else { cluster };
+        if context.options.install {
+            install_definitions(&cluster, &transom_xapi::crds().collect::<Vec<_>>(), owner::DEFAULT).await?;
+            managed::ensure_default_policy(&cluster, &context.options.activations).await?;
+        }
         let plane = Arc::new(Plane {
             engine: Engine::start(cluster, context.clock, context.metrics, owner::DEFAULT)
-                .sweeping_every(context.options.sweep_interval),
+                .sweeping_every(context.options.sweep_interval)
+                .sharing(context.ownership),
             catalog: Arc::<Catalog>::default(),
             rng: Rng::new(context.options.seed),
             runner: context.runner,
@@ -111,7 +133,8 @@ impl Controllers {
         }
         package::resume(&plane, &context.functions).await?;
         let compositions = composition::start(&plane);
-        let packages = PackageControllers::start(&plane, context.packages, context.functions);
+        let packages =
+            PackageControllers::start(&plane, context.packages, context.functions, context.providers);
         let definitions = DefinitionControllers::start(&plane);
         let managed = managed::start(&plane);
         let queues = definitions
@@ -124,7 +147,6 @@ impl Controllers {
             _compositions: compositions,
             _packages: packages,
             _managed: managed,
-            _nops: nop::start(&plane),
             _usages: UsageControllers::start(&plane, &context.protection),
             _definitions: definitions,
             _catalog: catalog,

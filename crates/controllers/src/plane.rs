@@ -2,14 +2,14 @@
 
 use crate::catalog::Catalog;
 use crate::composite::{AllCallers, Nesting};
+use crate::conversion::ConversionEndpoint;
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use transom_compose::FunctionRunner;
-use transom_engine::{Engine, Error, Key, ReportedError, RunLog};
+use transom_engine::{Engine, Error, Key, ReportedError, Rng, RunLog};
 use transom_xapi::{Condition, conditions};
 
 /// How many large plans of composite resources are carried out at the same time, of all kinds together.
@@ -30,12 +30,20 @@ pub struct Options {
     pub sweep_interval: Duration,
     /// The namespace of pull secrets, and of the service account whose image pull secrets are used for all packages.
     pub namespace: String,
+    /// The name of that service account.
+    pub service_account: String,
     /// Whether packages that others depend on are changed to later versions that all of these accept.
     pub dependency_upgrades: bool,
     /// Whether they are changed to earlier versions, too, if no later one will do.
     pub dependency_downgrades: bool,
     /// What the policy `default` activates, which is made at start if it does not exist; without any there is none.
     pub activations: Vec<String>,
+    /// Whether the CRDs of the control plane's own kinds and the policy `default` are installed at the start.
+    pub install: bool,
+    /// Whether the API server is reached over a network.
+    pub remote: bool,
+    /// What converts the versions of composite resources whose definition has rules.
+    pub conversion: ConversionEndpoint,
     /// The seed of random choices. Equal seeds on equal schedules lead to equal choices.
     pub seed: u64,
 }
@@ -49,9 +57,13 @@ impl Default for Options {
             extra_resources: true,
             sweep_interval: Duration::from_secs(60),
             namespace: "crossplane-system".to_owned(),
+            service_account: "crossplane".to_owned(),
             dependency_upgrades: false,
             dependency_downgrades: false,
             activations: Vec::new(),
+            install: true,
+            remote: false,
+            conversion: ConversionEndpoint::default(),
             seed: 0x5eed,
         }
     }
@@ -120,24 +132,5 @@ impl Plane {
             tracing::debug!(controller, key = %Key::of(object), error = %e.chain(), "cannot update status");
         }
         error
-    }
-}
-
-/// Random numbers that can be replayed.
-#[derive(Debug)]
-pub(crate) struct Rng(AtomicU64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
-    }
-
-    /// SplitMix64: every state is valid, and a draw is one atomic addition.
-    pub(crate) fn draw(&self) -> u32 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        u32::try_from((z ^ (z >> 31)) >> 32).unwrap_or_default()
     }
 }

@@ -4,10 +4,11 @@ use crate::engine::Engine;
 use crate::following::{Following, Matters};
 use crate::metrics::CountedWatch;
 use crate::mirror::{Mirror, Observer, wake_itself};
-use crate::queue::{Pace, Queue};
+use crate::pace::Pace;
+use crate::queue::Queue;
 use crate::sighting::Depth;
 use crate::watches::Subscription;
-use crate::worker::{Reconciler, Running, start};
+use crate::worker::{Reconciler, Running, Share, start};
 use std::sync::Arc;
 use transom_object::GroupVersionKind;
 
@@ -17,6 +18,7 @@ pub struct ControllerBuilder<'a> {
     name: String,
     queue: Arc<Queue>,
     watches: Vec<(Subscription, Option<CountedWatch>)>,
+    divided: bool,
 }
 
 /// A running controller: workers, and the watches that wake its keys. It stops when dropped.
@@ -34,7 +36,7 @@ impl Controller {
 
 impl<'a> ControllerBuilder<'a> {
     pub(crate) fn new(engine: &'a Engine, name: String, pace: Pace) -> Self {
-        Self { engine, name, queue: Arc::new(Queue::new(pace)), watches: Vec::new() }
+        Self { engine, name, queue: Arc::new(Queue::new(pace)), watches: Vec::new(), divided: false }
     }
 
     /// The queue of the controller's keys, for observers to wake.
@@ -73,9 +75,16 @@ impl<'a> ControllerBuilder<'a> {
         }
     }
 
+    /// Divides the keys between the processes that share the work, instead of leaving all to the leader.
+    pub fn divide(&mut self) {
+        self.divided = true;
+    }
+
     /// Starts to reconcile.
     pub fn start(self, reconciler: impl Reconciler) -> Controller {
-        let running = start(self.name, Arc::new(reconciler), self.queue, self.engine.metrics.clone());
+        let share = Share { ownership: self.engine.ownership.clone(), divided: self.divided };
+        let metrics = self.engine.metrics.clone();
+        let running = start(self.name, Arc::new(reconciler), self.queue, metrics, share);
         Controller { running, _watches: self.watches }
     }
 }

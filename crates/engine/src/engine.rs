@@ -1,4 +1,4 @@
-//! What every controller works with, whatever its kind: the API, watches, time, events and metrics.
+//! What controllers of all kinds use: the API, watches, time, events and metrics.
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
@@ -7,9 +7,10 @@ use crate::error::{Result, found};
 use crate::events::Recorder;
 use crate::following::SWEEP_INTERVAL;
 use crate::metrics::Metrics;
-use crate::queue::Pace;
+use crate::noop::same;
+use crate::ownership::Ownership;
+use crate::pace::Pace;
 use crate::run_log::RunLog;
-use crate::settled::same;
 use crate::watches::Watches;
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Engine {
     pub events: Recorder,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Which keys this process reconciles.
+    pub ownership: Ownership,
     pub(crate) sweep_interval: Duration,
     manager: &'static str,
     event_writer: AbortHandle,
@@ -37,15 +40,22 @@ pub struct Engine {
 impl Engine {
     /// An engine for controllers that write with this field manager.
     pub fn start(cluster: Cluster, clock: Clock, metrics: Arc<Metrics>, manager: &'static str) -> Self {
-        let (events, event_writer) = Recorder::start(cluster.clone(), clock, manager);
+        // Every process reports what it does.
+        let (events, event_writer) = Recorder::start(cluster.writing_always(), clock, manager);
         let watches = Watches::new(cluster.clone());
-        let sweep_interval = SWEEP_INTERVAL;
-        Self { cluster, watches, clock, events, metrics, sweep_interval, manager, event_writer }
+        let (sweep_interval, ownership) = (SWEEP_INTERVAL, Ownership::whole());
+        Self { cluster, watches, clock, events, metrics, ownership, sweep_interval, manager, event_writer }
     }
 
     /// Ends watches that no key depends on any longer in this interval, instead of every minute.
     pub fn sweeping_every(self, sweep_interval: Duration) -> Self {
         Self { sweep_interval, ..self }
+    }
+
+    /// Reconciles and writes only what this process holds.
+    pub fn sharing(self, ownership: Ownership) -> Self {
+        let cluster = self.cluster.writing_by(&ownership);
+        Self { cluster, ownership, ..self }
     }
 
     /// Ends all watches and the writing of events. Controllers stop when they are dropped.

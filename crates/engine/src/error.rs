@@ -22,9 +22,9 @@ pub enum Error {
     Refused {
         /// The HTTP status code.
         code: u16,
-        /// Why, for programs.
+        /// The machine-readable reason.
         reason: String,
-        /// Why, for people.
+        /// The human-readable reason.
         message: String,
     },
     /// The request could not be sent, or the response did not arrive. The texts of such errors contain those of their
@@ -49,9 +49,12 @@ pub enum Error {
     /// The watch of a kind was stopped.
     #[error("the watch was stopped")]
     WatchStopped,
-    /// The objects themselves are wrong: trying again cannot help until they change.
+    /// Another process may write by now: this one no longer holds the shard of its run, or never did.
+    #[error("this process does not hold the Lease that it would write by")]
+    NotHeld,
+    /// The objects or the settings themselves are wrong: a retry fails again until they change.
     #[error(transparent)]
-    Unfit(BoxError),
+    Permanent(BoxError),
     /// The objects are not as the controller needs them, and may be later.
     #[error(transparent)]
     Domain(BoxError),
@@ -67,9 +70,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// The objects themselves are wrong.
-    pub fn unfit(cause: impl Into<BoxError>) -> Self {
-        Self::Unfit(cause.into())
+    /// The objects or the settings themselves are wrong: a retry fails again until they change.
+    pub fn permanent(cause: impl Into<BoxError>) -> Self {
+        Self::Permanent(cause.into())
     }
 
     /// The objects are not as the controller needs them, and may be later.
@@ -115,9 +118,9 @@ impl Error {
         }
     }
 
-    /// Whether trying again cannot help until the objects or the rights are changed.
-    pub fn is_verdict(&self) -> bool {
-        matches!(self.root(), Self::Unfit(_)) || self.is_invalid() || self.is_forbidden()
+    /// Whether a retry fails again until the objects or the rights are changed.
+    pub fn is_permanent(&self) -> bool {
+        matches!(self.root(), Self::Permanent(_)) || self.is_invalid() || self.is_forbidden()
     }
 
     /// Whether the object does not exist.
@@ -129,6 +132,13 @@ impl Error {
     /// meaning.
     pub fn is_conflict(&self) -> bool {
         self.refusal().is_some_and(|(code, reason)| code == 409 && reason != "AlreadyExists")
+            || self.is_not_held()
+    }
+
+    /// Whether another process may write by now. It counts as a conflict, which is not reported: that process does the
+    /// same work.
+    pub fn is_not_held(&self) -> bool {
+        matches!(self.root(), Self::NotHeld)
     }
 
     /// Whether an object of the name exists already.
@@ -149,6 +159,12 @@ impl Error {
     /// Whether the controller lacks a right.
     pub fn is_forbidden(&self) -> bool {
         self.refusal().is_some_and(|(code, _)| code == 403)
+    }
+
+    /// Whether the server could not be reached or was busy: what it knew before, it still knows.
+    pub fn is_interruption(&self) -> bool {
+        let busy = |(code, _): (u16, &str)| [429, 503, 504].contains(&code);
+        matches!(self.root(), Self::Transport(_)) || self.refusal().is_some_and(busy)
     }
 
     /// Whether the server does not serve the kind.

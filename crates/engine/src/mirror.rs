@@ -205,6 +205,14 @@ impl Mirror {
         tokio::time::timeout(deadline, waiting).await.unwrap_or(false)
     }
 
+    /// Waits until a list has succeeded. From then on every deletion is reported; one before the first list is not.
+    /// Returns false after `deadline`.
+    pub async fn filled(&self, deadline: Duration) -> bool {
+        let mut reached = self.reached.subscribe();
+        let waiting = reached.wait_for(|version| *version > 0);
+        tokio::time::timeout(deadline, waiting).await.is_ok_and(|reached| reached.is_ok())
+    }
+
     /// Notes that everything up to a version is in the mirror.
     fn advance(&self, state: &mut State, version: u64) {
         if version > state.version {
@@ -282,6 +290,9 @@ impl Mirror {
                         // The kind is not served (any longer): nothing of it exists.
                         cluster.forget_group(&self.gvk.group);
                         self.replace(BTreeMap::new(), 0);
+                    } else if e.is_interruption() {
+                        // Nothing was missed: the watch goes on from here, unless the server has forgotten the version.
+                        from = self.resumable();
                     }
                     tracing::debug!(kind = %self.gvk.kind, error = %e.chain(), "a watch failed");
                     self.condition.send_replace(Some(Err(Arc::new(e))));
@@ -295,13 +306,19 @@ impl Mirror {
         }
     }
 
+    /// The version up to which everything is in the mirror.
+    fn resumable(&self) -> Option<String> {
+        let version = self.lock().version;
+        (version > 0).then(|| version.to_string())
+    }
+
     /// Lists everything. Returns the version to watch from.
     async fn list(&self, cluster: &Cluster) -> Result<String> {
         let kind = cluster.kind(&self.gvk).await?;
         let mut objects = BTreeMap::new();
-        let mut token = String::new();
+        let (mut token, mut length) = (String::new(), 0);
         let version = loop {
-            let bytes = cluster.page(&kind, &token).await?;
+            let bytes = cluster.page(&kind, &token, self.depth.extent(), &mut length).await?;
             let page: Page<'_> = serde_json::from_slice(&bytes).map_err(unreadable)?;
             for item in page.items.unwrap_or_default() {
                 let seen = Seen::read(item, self.depth).map_err(unreadable)?;
@@ -338,7 +355,8 @@ impl Mirror {
     /// Watches until the stream ends. Returns the version to continue from.
     async fn watch(&self, cluster: &Cluster, mut version: String) -> Result<String> {
         let kind = cluster.kind(&self.gvk).await?;
-        let mut body = cluster.watch(&kind, &version, STREAM_SECONDS).await?;
+        let mut body = cluster.watch(&kind, &version, STREAM_SECONDS, self.depth.extent()).await?;
+        self.condition.send_replace(Some(Ok(())));
         let mut buffer = Vec::new();
         loop {
             let frame = match tokio::time::timeout(STREAM_TIMEOUT, body.frame()).await {

@@ -8,6 +8,7 @@
 //! one per second, so that its last change is always acted upon and other keys do not wait for it.
 
 use super::seen_versions::{ChangeNotice, ObjectHash, SeenVersions};
+use crate::pace::Pace;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,40 +46,6 @@ impl fmt::Display for Key {
     }
 }
 
-/// How long failing keys wait, and how often busy keys run.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// The wait after a first failure. It doubles with each further one.
-    pub first_backoff: Duration,
-    /// The longest wait after failures.
-    pub longest_backoff: Duration,
-    /// How many wake-ups run at once before a key is slowed down.
-    pub burst: u32,
-    /// How long a slowed key waits between runs, and how long until one wake-up of the burst is available again.
-    pub refill: Duration,
-    /// Whether the metrics show the slowing down of keys as a circuit breaker that opens and closes.
-    pub circuit_breaker: bool,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            first_backoff: Duration::from_secs(1),
-            longest_backoff: Duration::from_secs(60),
-            burst: 100,
-            refill: Duration::from_secs(1),
-            circuit_breaker: false,
-        }
-    }
-}
-
-impl Pace {
-    fn backoff(&self, failures: u32) -> Duration {
-        let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.first_backoff.saturating_mul(factor).min(self.longest_backoff)
-    }
-}
-
 /// What happens to a key after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -113,7 +80,7 @@ struct Entry {
     seen: SeenVersions,
     /// The changes that arrived while the key runs.
     pending: Vec<ChangeNotice>,
-    /// Whether the key must run again after the current run, whatever the run has seen.
+    /// Whether the key must run again after the current run, regardless of the versions that the run has seen.
     dirty: bool,
     bucket: Option<Bucket>,
 }
@@ -244,7 +211,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the key soon, whatever it has seen.
+    /// Runs the key soon, regardless of the versions that it has seen.
     pub fn wake(&self, key: &Key) {
         let mut state = self.lock();
         state.entry(key).dirty = true;
@@ -331,7 +298,7 @@ impl Queue {
         let again = match next {
             Next::Conflict if failures <= MAX_IMMEDIATE_CONFLICTS => true,
             Next::Backoff | Next::Failed | Next::Conflict => {
-                state.delay(key, now + self.pace.backoff(failures));
+                state.delay(key, now + self.pace.backoff(key, failures));
                 false
             }
             Next::After(delay) => {

@@ -15,13 +15,12 @@ const ACTIVE_WORKERS: Descriptor =
 const DEPTH: Descriptor = Descriptor::gauge("workqueue_depth", "Keys that wait for a worker");
 const ADDS: Descriptor = Descriptor::counter("workqueue_adds_total", "Keys that became ready to run");
 const RETRIES: Descriptor = Descriptor::counter("workqueue_retries_total", "Keys that are retried");
-const OPENS: Descriptor =
-    Descriptor::counter("circuit_breaker_opens_total", "Composite resources that were slowed down");
+const OPENS: Descriptor = Descriptor::counter("circuit_breaker_opens_total", "Objects that were slowed down");
 const CLOSES: Descriptor =
-    Descriptor::counter("circuit_breaker_closes_total", "Composite resources that are no longer slowed down");
+    Descriptor::counter("circuit_breaker_closes_total", "Objects that are no longer slowed down");
 const EVENTS: Descriptor = Descriptor::counter(
     "circuit_breaker_events_total",
-    "Changes that requeued a composite resource, at once or slowed down",
+    "Changes that requeued an object, at once or slowed down",
 );
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

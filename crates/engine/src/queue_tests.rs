@@ -211,3 +211,13 @@ async fn a_delay_that_is_too_long_is_cut_to_the_longest() {
         assert_eq!(next_within(&queue, Duration::from_secs(24 * 60 * 60)).await, None);
     }
 }
+
+#[test]
+fn keys_that_failed_together_wait_for_different_times() {
+    let pace = Pace { spread_percent: 50, ..Pace::default() };
+    let waits: Vec<Duration> = (0..100).map(|n| pace.backoff(&Key::new("", n.to_string()), 4)).collect();
+    let distinct: std::collections::BTreeSet<&Duration> = waits.iter().collect();
+    assert!(distinct.len() > 80, "{}", distinct.len());
+    assert!(waits.iter().all(|wait| (4..=8).contains(&wait.as_secs())), "{waits:?}");
+    assert_eq!(Pace::default().backoff(&Key::new("", "a"), 4), Duration::from_secs(8));
+}

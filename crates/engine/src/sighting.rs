@@ -2,6 +2,7 @@
 
 use super::queue::Key;
 use super::seen_versions::version;
+use crate::cluster::Extent;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -28,6 +29,16 @@ impl Depth {
             Self::Header => "header",
             Self::Part(name, _) => name,
             Self::Whole => "whole",
+        }
+    }
+}
+
+impl Depth {
+    /// What has to be read for it.
+    pub(super) fn extent(self) -> Extent {
+        match self {
+            Self::Header => Extent::Metadata,
+            Self::Part(..) | Self::Whole => Extent::Whole,
         }
     }
 }

@@ -4,12 +4,14 @@ use super::queue::{Key, Next, Queue};
 use super::run_log::RunLog;
 use crate::error::Result;
 use crate::metrics::{ControllerMetrics, Metrics, RunResult};
+use crate::ownership::{LEADER_SHARD, Ownership};
 use futures_util::FutureExt;
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 
@@ -49,15 +51,25 @@ impl Drop for Running {
     }
 }
 
+/// Which keys of a controller this process reconciles.
+#[derive(Clone)]
+pub(crate) struct Share {
+    pub(crate) ownership: Ownership,
+    /// Whether its keys are divided between processes.
+    pub(crate) divided: bool,
+}
+
 /// Starts a controller under a name that logs, metrics and events show.
 pub(crate) fn start<R: Reconciler>(
     name: String,
     reconciler: Arc<R>,
     queue: Arc<Queue>,
     metrics: Arc<Metrics>,
+    share: Share,
 ) -> Running {
     let counted = metrics.controller_started(&name, &queue);
-    let worker = Worker { name: name.as_str().into(), reconciler, queue: queue.clone(), metrics: counted };
+    let (shown, deferred) = (name.as_str().into(), Arc::default());
+    let worker = Worker { name: shown, reconciler, queue: queue.clone(), metrics: counted, share, deferred };
     let task = tokio::spawn(worker.work()).abort_handle();
     Running { name, queue, task, metrics }
 }
@@ -68,14 +80,17 @@ struct Worker<R> {
     reconciler: Arc<R>,
     queue: Arc<Queue>,
     metrics: Arc<ControllerMetrics>,
+    share: Share,
+    /// The keys that wait until this process holds their shards.
+    deferred: Arc<Mutex<BTreeSet<Key>>>,
 }
 
 impl<R> Clone for Worker<R> {
     fn clone(&self) -> Self {
-        let Self { name, reconciler, queue, metrics } = self;
+        let Self { name, reconciler, queue, metrics, share, deferred } = self;
         let (name, reconciler, queue, metrics) =
             (name.clone(), reconciler.clone(), queue.clone(), metrics.clone());
-        Self { name, reconciler, queue, metrics }
+        Self { name, reconciler, queue, metrics, share: share.clone(), deferred: deferred.clone() }
     }
 }
 
@@ -83,11 +98,13 @@ impl<R: Reconciler> Worker<R> {
     async fn work(self) {
         let mut running = JoinSet::new();
         let slots = Arc::new(Semaphore::new(MAX_BUSY_RUNS));
+        let mut terms = self.share.ownership.changes();
         loop {
             // In this order, so that a simulation can be replayed.
             tokio::select! {
                 biased;
                 Some(ended) = running.join_next(), if !running.is_empty() => self.count_panic(&ended),
+                () = changed(&mut terms) => self.wake_deferred(),
                 next = next(&self.queue, &slots), if running.len() < MAX_RUNS => {
                     let Some((key, slot)) = next else { break };
                     let worker = self.clone();
@@ -116,13 +133,45 @@ impl<R: Reconciler> Worker<R> {
         }
     }
 
+    fn shard(&self, key: &Key) -> u32 {
+        if self.share.divided { self.share.ownership.shard_of(&self.name, key) } else { LEADER_SHARD }
+    }
+
+    /// Wakes the keys whose shards this process holds by now.
+    fn wake_deferred(&self) {
+        let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+        deferred.retain(|key| {
+            let held = self.share.ownership.holds(self.shard(key));
+            if held {
+                self.queue.wake(key);
+            }
+            !held
+        });
+    }
+
+    /// Remembers a key until this process holds its shard.
+    fn defer(&self, key: &Key) {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        if self.share.ownership.holds(self.shard(key)) {
+            // It may have been taken before the key was remembered.
+            self.wake_deferred();
+        }
+    }
+
     async fn run(&self, key: &Key) {
         let controller = &*self.name;
         let started = tokio::time::Instant::now();
         let log = RunLog::default();
         // Boxed: the future of a reconciler is large, and every slot would have room for it.
-        let reconciling = Box::pin(async { self.reconciler.reconcile(key, &log).await });
-        let (next, result) = match AssertUnwindSafe(reconciling).catch_unwind().await {
+        let attributes = || vec![("controller", controller.to_owned()), ("key", key.to_string())];
+        let reconciling = async { self.reconciler.reconcile(key, &log).await };
+        let reconciling = Box::pin(transom_telemetry::traced("reconcile", attributes, reconciling));
+        let reconciling = AssertUnwindSafe(reconciling).catch_unwind();
+        let Some(ended) = self.share.ownership.run(self.shard(key), reconciling).await else {
+            self.queue.done(key, Next::Wait, log.take_seen());
+            return self.defer(key);
+        };
+        let (next, result) = match ended {
             Ok(Ok(next)) => (next, run_result(next)),
             // Another client was faster: read again, without a report.
             Ok(Err(e)) if e.is_conflict() => (Next::Conflict, RunResult::Requeue),
@@ -147,6 +196,17 @@ impl<R: Reconciler> Worker<R> {
     }
 }
 
+/// Waits until a shard is taken or given up.
+async fn changed(terms: &mut Option<watch::Receiver<u64>>) {
+    let changed = match terms {
+        Some(terms) => terms.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// The next key, once there is a slot for it. Cancelling loses nothing.
 async fn next(queue: &Queue, slots: &Arc<Semaphore>) -> Option<(Key, OwnedSemaphorePermit)> {
     let slot = slots.clone().acquire_owned().await.ok()?;
@@ -165,8 +225,12 @@ fn run_result(next: Next) -> RunResult {
 
 #[cfg(test)]
 mod tests {
-    use super::super::queue::Pace;
     use super::*;
+    use crate::pace::Pace;
+
+    fn share() -> Share {
+        Share { ownership: Ownership::whole(), divided: false }
+    }
 
     struct Panicking;
 
@@ -185,13 +249,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_panic_is_counted() {
         let (queue, metrics) = (Arc::new(Queue::new(Pace::default())), Arc::<Metrics>::default());
-        let _running = start("panicking".to_owned(), Arc::new(Panicking), queue.clone(), metrics.clone());
+        let _running =
+            start("panicking".to_owned(), Arc::new(Panicking), queue.clone(), metrics.clone(), share());
         queue.wake(&Key::new("", "inside"));
         tokio::time::sleep(Duration::from_millis(10)).await;
         must_have_counted(&metrics, 1);
         assert_eq!(queue.counts().running, 0, "the key can run again");
         let (name, reconciler) = ("panicking".into(), Arc::new(Panicking));
-        let worker = Worker { name, reconciler, queue, metrics: metrics.of_controller("panicking") };
+        let (counted, deferred) = (metrics.of_controller("panicking"), Arc::default());
+        let worker = Worker { name, reconciler, queue, metrics: counted, share: share(), deferred };
         let outside = tokio::spawn(async { panic!("outside of the reconciler") }).await;
         worker.count_panic(&outside);
         must_have_counted(&metrics, 2);

@@ -50,10 +50,12 @@ impl FunctionClient {
         grpc.ready()
             .await
             .map_err(|e| Status::unavailable(format!("the function cannot be reached: {e}")))?;
-        Ok(grpc
-            .unary(tonic::Request::new(request), PathAndQuery::from_static(path), Encoded)
-            .await?
-            .into_inner())
+        let mut request = tonic::Request::new(request);
+        // The function's own spans belong to the one that it is called in.
+        if let Some(parent) = transom_telemetry::traceparent().and_then(|parent| parent.parse().ok()) {
+            request.metadata_mut().insert("traceparent", parent);
+        }
+        Ok(grpc.unary(request, PathAndQuery::from_static(path), Encoded).await?.into_inner())
     }
 }
 

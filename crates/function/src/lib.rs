@@ -38,6 +38,7 @@ mod response;
 mod serve;
 mod struct_value;
 pub mod testing;
+mod tls;
 
 pub use function::{Error, Function, answer};
 pub use grpc_code::grpc_code_name;

@@ -13,12 +13,12 @@ use std::time::Duration;
 pub const DEFAULT_TTL: Duration = Duration::from_secs(60);
 
 /// The longest duration that protobuf allows, in seconds: ten thousand years.
-const LONGEST_TTL: u64 = 315_576_000_000;
+const MAX_TTL_SECONDS: u64 = 315_576_000_000;
 
 /// A TTL that is negative or not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a TTL of {seconds} seconds and {nanos} nanoseconds is invalid: it must be from 0 to {LONGEST_TTL} seconds, with at most 999999999 nanoseconds"
+    "a TTL of {seconds} seconds and {nanos} nanoseconds is invalid: it must be from 0 to {MAX_TTL_SECONDS} seconds, with at most 999999999 nanoseconds"
 )]
 pub struct InvalidTtl {
     seconds: i64,
@@ -42,7 +42,7 @@ impl RunFunctionResponse {
         let Some(ttl) = self.meta.as_ref().and_then(|meta| meta.ttl) else { return Ok(None) };
         let invalid = InvalidTtl { seconds: ttl.seconds, nanos: ttl.nanos };
         // Not by conversion: that panics for some values that arrive from functions.
-        let seconds = u64::try_from(ttl.seconds).ok().filter(|seconds| *seconds <= LONGEST_TTL);
+        let seconds = u64::try_from(ttl.seconds).ok().filter(|seconds| *seconds <= MAX_TTL_SECONDS);
         let nanos = u32::try_from(ttl.nanos).ok().filter(|nanos| *nanos < 1_000_000_000);
         let (Some(seconds), Some(nanos)) = (seconds, nanos) else { return Err(invalid) };
         Ok(Some(Duration::new(seconds, nanos)).filter(|ttl| !ttl.is_zero()))

@@ -1,18 +1,21 @@
 //! Serving a function over gRPC as function images do: the same flags, both versions of the protocol, health, metrics,
-//! mutual TLS by default, and a graceful stop.
+//! mutual TLS by default with certificates that may be replaced meanwhile, and a graceful stop.
 
 use crate::metrics::{Calls, Metrics};
 use crate::proto::{v1, v1beta1};
+use crate::tls::ServerTls;
 use crate::{Function, RunFunctionRequest, RunFunctionResponse, answer};
+use futures_util::Stream;
 use std::future::Future;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::server::{Router, TcpIncoming};
-use tonic::transport::{Certificate, Identity, ServerTlsConfig};
+use tonic::transport::server::{Connected, Router, TcpIncoming};
 use tonic::{Code, Request, Response, Status};
 
 /// How long calls may take to finish once the server is stopped.
@@ -30,7 +33,8 @@ pub struct ServeOptions {
     /// Address to listen on; for the network "unix" a path.
     #[arg(long, default_value = ":9443")]
     pub address: String,
-    /// Directory with tls.crt, tls.key, and ca.crt, the authority that must have signed clients' certificates.
+    /// Directory with tls.crt, tls.key, and ca.crt, the authority that must have signed clients' certificates. They may be
+    /// replaced while the function is served.
     #[arg(long, env = "TLS_SERVER_CERTS_DIR")]
     pub tls_certs_dir: Option<PathBuf>,
     /// Serve without TLS, even if there are certificates.
@@ -85,6 +89,14 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
+    /// The certificates do not fit together, or are no certificates.
+    #[error("the certificates in {} cannot be used: {problem}", dir.display())]
+    UnusableCertificates {
+        /// Where they are.
+        dir: PathBuf,
+        /// Why.
+        problem: String,
+    },
     /// An unknown network.
     #[error("unknown network {0:?}: use tcp, tcp4, tcp6 or unix")]
     Network(String),
@@ -128,7 +140,7 @@ enum Listener {
 pub struct Server {
     listener: Listener,
     metrics: Option<TcpListener>,
-    tls: Option<ServerTlsConfig>,
+    tls: Option<Arc<ServerTls>>,
     max_message_size: usize,
 }
 
@@ -137,7 +149,7 @@ impl Server {
     pub async fn bind(options: &ServeOptions) -> Result<Self, ServeError> {
         let tls = match &options.tls_certs_dir {
             _ if options.insecure => None,
-            Some(dir) if !dir.as_os_str().is_empty() => Some(mutual_tls(dir).await?),
+            Some(dir) if !dir.as_os_str().is_empty() => Some(Arc::new(ServerTls::read(dir).await?)),
             _ => return Err(ServeError::NoCertificates),
         };
         let listener = match options.network.as_str() {
@@ -176,7 +188,7 @@ impl Server {
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         let metrics = Metrics::default();
-        let router = router(self.tls, Arc::new(function), self.max_message_size, &metrics).await?;
+        let router = router(Arc::new(function), self.max_message_size, &metrics).await;
         let shown = async {
             match self.metrics {
                 Some(listener) => metrics.serve(listener).await,
@@ -200,7 +212,7 @@ impl Server {
                         tracing::info!(%address, "serving");
                     }
                     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-                    router.serve_with_incoming_shutdown(incoming, stop).await
+                    serve_incoming(router, self.tls, incoming, stop).await
                 }
                 Listener::Unix(listener) => {
                     if let Ok(address) = listener.local_addr()
@@ -208,8 +220,7 @@ impl Server {
                     {
                         tracing::info!(address = %path.display(), "serving");
                     }
-                    let incoming = UnixListenerStream::new(listener);
-                    router.serve_with_incoming_shutdown(incoming, stop).await
+                    serve_incoming(router, self.tls, UnixListenerStream::new(listener), stop).await
                 }
             }
         };
@@ -221,12 +232,22 @@ impl Server {
     }
 }
 
-async fn router(
-    tls: Option<ServerTlsConfig>,
-    function: Arc<impl Function>,
-    max_message_size: usize,
-    metrics: &Metrics,
-) -> Result<Router, ServeError> {
+async fn serve_incoming<IO>(
+    router: Router,
+    tls: Option<Arc<ServerTls>>,
+    incoming: impl Stream<Item = io::Result<IO>> + Send + 'static,
+    stop: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error>
+where
+    IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
+    match tls {
+        Some(tls) => router.serve_with_incoming_shutdown(tls.accept(incoming), stop).await,
+        None => router.serve_with_incoming_shutdown(incoming, stop).await,
+    }
+}
+
+async fn router(function: Arc<impl Function>, max_message_size: usize, metrics: &Metrics) -> Router {
     let service = |name| Service { function: function.clone(), calls: metrics.of(name) };
     let (v1, beta) = (service(SERVICES[0]), service(SERVICES[1]));
     let v1 = v1::function_runner_service_server::FunctionRunnerServiceServer::new(v1)
@@ -238,10 +259,7 @@ async fn router(
         health.set_service_status(service, tonic_health::ServingStatus::Serving).await;
     }
     let mut builder = tonic::transport::Server::builder();
-    if let Some(tls) = tls {
-        builder = builder.tls_config(tls)?;
-    }
-    Ok(builder.add_service(v1).add_service(beta).add_service(health_service))
+    builder.add_service(v1).add_service(beta).add_service(health_service)
 }
 
 fn cannot_listen(address: &str, source: std::io::Error) -> ServeError {
@@ -269,15 +287,6 @@ async fn resolve(network: &str, address: &str) -> std::io::Result<Vec<SocketAddr
         _ => true,
     };
     Ok(found.into_iter().filter(wanted).collect())
-}
-
-async fn mutual_tls(dir: &Path) -> Result<ServerTlsConfig, ServeError> {
-    let read = async |name: &str| {
-        let path = dir.join(name);
-        tokio::fs::read(&path).await.map_err(|source| ServeError::Certificate { path, source })
-    };
-    let identity = Identity::from_pem(read("tls.crt").await?, read("tls.key").await?);
-    Ok(ServerTlsConfig::new().identity(identity).client_ca_root(Certificate::from_pem(read("ca.crt").await?)))
 }
 
 /// The name of the service in both versions of the protocol.

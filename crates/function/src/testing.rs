@@ -105,18 +105,18 @@ impl RequestBuilder {
 /// Runs a function until it requires nothing new, finding what it requires among the objects of `world`.
 ///
 /// # Panics
-/// When the call fails, or the requirements do not settle.
+/// When the call fails, or the requirements change with every response.
 pub async fn run(
     function: &impl Function,
     request: RunFunctionRequest,
     world: &[Value],
 ) -> RunFunctionResponse {
-    let (mut request, mut settled) = (request, None);
+    let (mut request, mut last_required) = (request, None);
     for _ in 0..=MAX_ITERATIONS {
         let response =
             answer(function, request.clone()).await.unwrap_or_else(|e| panic!("the call failed: {e}"));
         let required = response.requirements.clone();
-        if required.is_none() || required == settled || is_fatal(&response) {
+        if required.is_none() || required == last_required || is_fatal(&response) {
             return response;
         }
         request.required_resources = required
@@ -128,9 +128,9 @@ pub async fn run(
                 (name.clone(), Resources { items })
             })
             .collect();
-        settled = required;
+        last_required = required;
     }
-    panic!("the requirements did not settle in {MAX_ITERATIONS} iterations")
+    panic!("the requirements did not become stable in {MAX_ITERATIONS} iterations")
 }
 
 /// A function that is a closure.
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requirements_settle() {
+    async fn a_function_is_called_until_its_requirements_are_stable() {
         let response = run(&Greedy(2), RequestBuilder::new(json!({})).build(), &[]).await;
         assert_eq!(response.requirements.unwrap().resources.len(), 3);
     }
 
     #[tokio::test]
-    #[should_panic(expected = "did not settle")]
+    #[should_panic(expected = "did not become stable")]
     async fn requirements_that_grow_do_not() {
         run(&Greedy(usize::MAX), RequestBuilder::new(json!({})).build(), &[]).await;
     }

@@ -1,5 +1,6 @@
 //! A real server on the loopback: both versions, the fallback between them, limits, mutual TLS, health, stopping.
 
+use prost::Message;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -10,7 +11,7 @@ use transom_function::client::FunctionClient;
 use transom_function::error_chain::chain;
 use transom_function::testing::{RequestBuilder, Served, serve_v1beta1, serve_with};
 use transom_function::{
-    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
+    Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, Struct, async_trait,
 };
 
 /// Notified when the server has received a call that takes a while.
@@ -31,7 +32,16 @@ impl Function for Echo {
                 tokio::time::sleep(std::time::Duration::from_millis(300)).await;
                 Ok(request.start_response())
             }
-            _ => Ok(request.start_response()),
+            Some(text) => {
+                // A number: how many bytes the response is to have.
+                let bytes = text.parse::<usize>();
+                let mut response = request.start_response();
+                if let Ok(bytes) = bytes {
+                    pad(&mut response, bytes, |response| &mut response.context);
+                }
+                Ok(response)
+            }
+            None => Ok(request.start_response()),
         }
     }
 }
@@ -66,6 +76,43 @@ async fn calls_are_answered() {
     let status = client.run(&request("panic")).await.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::Internal, "the function panicked: as told"));
     assert!(client.run(&request("echo")).await.is_ok(), "a panic ends one call only");
+}
+
+/// Makes a message exactly as long as it is to be, by its context.
+fn pad<M: Message>(message: &mut M, bytes: usize, context: impl Fn(&mut M) -> &mut Option<Struct>) {
+    let mut filler = bytes;
+    while message.encoded_len() != bytes {
+        let text = "x".repeat(filler);
+        context(message).get_or_insert_default().fields_mut().insert("filler".to_owned(), text.into());
+        filler = filler + bytes - message.encoded_len();
+    }
+}
+
+/// What every function and every control plane must at least accept, in bytes.
+const LARGE: usize = 64 << 20;
+
+#[tokio::test]
+async fn messages_of_64_mebibytes_are_accepted_and_larger_ones_refused() {
+    let running = start(insecure()).await;
+    let client = FunctionClient::new(channel(running.address).await);
+    let mut exact = request("echo");
+    pad(&mut exact, LARGE, |request| &mut request.context);
+    assert_eq!(exact.encoded_len(), LARGE);
+    // The tag and the TTL that the response has and the request has not are shorter than the input that it has not.
+    assert_eq!(client.run(&exact).await.unwrap().context, exact.context, "a request, and nearly a response");
+    let answered = client.run(&request(&LARGE.to_string())).await.unwrap();
+    assert_eq!(answered.encoded_len(), LARGE, "a response");
+    let limits = |status: &tonic::Status| {
+        let message = status.message();
+        message.contains(&(LARGE + 1).to_string()) && message.contains(&format!("limit is: {LARGE}"))
+    };
+    let mut longer = request("echo");
+    pad(&mut longer, LARGE + 1, |request| &mut request.context);
+    let status = client.run(&longer).await.unwrap_err();
+    assert!(status.code() == Code::OutOfRange && limits(&status), "{status}");
+    let status = client.run(&request(&(LARGE + 1).to_string())).await.unwrap_err();
+    assert!(status.code() == Code::OutOfRange && limits(&status), "{status}");
+    assert!(client.run(&request("echo")).await.is_ok(), "the connection still works");
 }
 
 #[tokio::test]
@@ -213,8 +260,59 @@ async fn callers_and_the_server_prove_who_they_are() {
 }
 
 #[tokio::test]
+async fn certificates_that_were_replaced_are_used_without_a_restart() {
+    let (dir, first, second) = (tempfile::tempdir().unwrap(), Authority::new(), Authority::new());
+    write_certificates(dir.path(), &first);
+    let options = ServeOptions { tls_certs_dir: Some(dir.path().to_owned()), ..ServeOptions::default() };
+    let running = start(options).await;
+    let call = async |authority: &Authority| {
+        let (certificate, key) = authority.issue("caller.test");
+        let tls = ClientTlsConfig::new()
+            .ca_certificate(Certificate::from_pem(authority.issuer.pem()))
+            .identity(Identity::from_pem(certificate, key))
+            .domain_name("function.test");
+        call_over_tls(running.address, tls).await
+    };
+    call(&first).await.unwrap();
+    // In the middle of a replacement: the key is not yet that of the certificate, and then there is none.
+    let (certificate, key) = second.issue("function.test");
+    std::fs::write(dir.path().join("tls.crt"), certificate).unwrap();
+    call(&first).await.unwrap();
+    std::fs::remove_file(dir.path().join("tls.key")).unwrap();
+    call(&first).await.unwrap();
+    std::fs::write(dir.path().join("tls.key"), key).unwrap();
+    assert!(call(&first).await.is_err(), "the certificate is that of the second authority");
+    assert!(call(&second).await.is_err(), "whose clients are not known yet");
+    std::fs::write(dir.path().join("ca.crt"), second.issuer.pem()).unwrap();
+    call(&second).await.unwrap();
+    assert!(call(&first).await.is_err());
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_keep_no_other_waiting() {
+    let (dir, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+    write_certificates(dir.path(), &authority);
+    let options = ServeOptions { tls_certs_dir: Some(dir.path().to_owned()), ..ServeOptions::default() };
+    let running = start(options).await;
+    let mut silent = Vec::new();
+    for _ in 0..32 {
+        silent.push(tokio::net::TcpStream::connect(running.address).await.unwrap());
+    }
+    let (certificate, key) = authority.issue("caller.test");
+    let tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(authority.issuer.pem()))
+        .identity(Identity::from_pem(certificate, key))
+        .domain_name("function.test");
+    call_over_tls(running.address, tls).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_server_says_what_it_lacks() {
     let dir = tempfile::tempdir().unwrap();
+    let mixed = tempfile::tempdir().unwrap();
+    write_certificates(mixed.path(), &Authority::new());
+    std::fs::write(mixed.path().join("tls.key"), KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    let mixed = ServeOptions { tls_certs_dir: Some(mixed.path().to_owned()), ..ServeOptions::default() };
     let without = ServeOptions::default();
     let empty = ServeOptions { tls_certs_dir: Some(dir.path().to_owned()), ..ServeOptions::default() };
     let network = ServeOptions { network: "carrier-pigeon".to_owned(), ..insecure() };
@@ -222,6 +320,7 @@ async fn a_server_says_what_it_lacks() {
     for (options, expected) in [
         (without, "no TLS certificates"),
         (empty, "tls.crt: No such file"),
+        (mixed, "cannot be used: "),
         (network, "unknown network \"carrier-pigeon\""),
         (address, "cannot listen on :http: invalid digit"),
     ] {

@@ -10,24 +10,40 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
+/// `hex.DecodeString`: digits of either case; `None` if the text is anything else.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
+    digits.chunks(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).ok()).collect()
+}
+
 /// `base64.StdEncoding.EncodeToString`.
 pub fn base64_encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
 /// Where a decoder gave up, as Go reports it.
-fn illegal(kind: &str, at: usize) -> String {
-    format!("illegal {kind} data at input byte {at}")
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("illegal {encoding} data at input byte {at}")]
+pub struct DecodeError {
+    /// `base64` or `base32`.
+    pub encoding: &'static str,
+    /// The position of the byte.
+    pub at: usize,
+}
+
+fn illegal(encoding: &'static str, at: usize) -> DecodeError {
+    DecodeError { encoding, at }
 }
 
 /// `base64.StdEncoding.DecodeString`: newlines are skipped, padding is required. The error is worded as Go's.
-pub fn base64_decode(text: &[u8]) -> Result<Vec<u8>, String> {
+pub fn base64_decode(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let (bytes, problem) = base64_prefix(text);
     problem.map_or(Ok(bytes), Err)
 }
 
 /// What can be decoded of a base64 text, up to the first group of four that is broken, and what is wrong with it.
-pub fn base64_prefix(text: &[u8]) -> (Vec<u8>, Option<String>) {
+pub fn base64_prefix(text: &[u8]) -> (Vec<u8>, Option<DecodeError>) {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
         b'a'..=b'z' => Some(byte - b'a' + 26),
@@ -42,7 +58,7 @@ pub fn base64_prefix(text: &[u8]) -> (Vec<u8>, Option<String>) {
 }
 
 /// `base32.StdEncoding.DecodeString`.
-pub fn base32_decode(text: &[u8]) -> Result<Vec<u8>, String> {
+pub fn base32_decode(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
         b'2'..=b'7' => Some(byte - b'2' + 26),
@@ -59,9 +75,9 @@ pub fn base32_decode(text: &[u8]) -> Result<Vec<u8>, String> {
 fn decode(
     out: &mut Vec<u8>,
     text: &[u8],
-    (size, bits, kind): (usize, u32, &str),
+    (size, bits, kind): (usize, u32, &'static str),
     value: impl Fn(u8) -> Option<u8>,
-) -> Result<(), String> {
+) -> Result<(), DecodeError> {
     let mut input = text.iter().copied().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'));
     loop {
         let (mut buffer, mut count) = (0u64, 0usize);
@@ -96,8 +112,8 @@ fn padding(
     input: &mut impl Iterator<Item = (usize, u8)>,
     size: usize,
     count: usize,
-    (at, kind, length): (usize, &str, usize),
-) -> Result<(), String> {
+    (at, kind, length): (usize, &'static str, usize),
+) -> Result<(), DecodeError> {
     let base32 = size == 8;
     let after = length - at - 1;
     if count < 2 || base32 && after >= size {
@@ -157,11 +173,17 @@ mod tests {
         assert_eq!(base64_decode(b"YW\nJj").as_deref(), Ok(b"abc".as_slice()));
         assert_eq!(base64_decode(b"YR==").as_deref(), Ok(b"a".as_slice()));
         for (text, at) in [("Y", 0), ("YWJ", 0), ("YW?j", 2), ("YWJj=", 4)] {
-            assert_eq!(
-                base64_decode(text.as_bytes()),
-                Err(format!("illegal base64 data at input byte {at}")),
-                "{text}"
-            );
+            let error = base64_decode(text.as_bytes()).unwrap_err();
+            assert_eq!(error.to_string(), format!("illegal base64 data at input byte {at}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn hexadecimal_digits_are_read_in_pairs() {
+        assert_eq!(unhex("00fFa5"), Some(vec![0, 255, 165]));
+        assert_eq!(unhex(&hex(&[1, 2, 254])), Some(vec![1, 2, 254]));
+        for refused in ["0", "0g", "+1", "é0"] {
+            assert_eq!(unhex(refused), None, "{refused}");
         }
     }
 }

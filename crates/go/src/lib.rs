@@ -4,6 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`encoding`] | base64, base32, hexadecimal |
+//! | [`fmt`] | formatting by verbs, for any type that implements `Operand` |
 //! | [`gzip`] | compress/gzip at its fastest level, byte for byte |
 //! | [`json`] | how encoding/json writes numbers and strings |
 //! | [`regexp`] | regular expressions (RE2's syntax), on the `regex` crate |
@@ -17,6 +18,7 @@
 #![warn(missing_docs)]
 
 pub mod encoding;
+pub mod fmt;
 pub mod gzip;
 pub mod json;
 pub mod regexp;

@@ -36,7 +36,7 @@ fn respond(functions: &Functions, question: &serde_json::Value) -> Result<String
     let mut options =
         Options { functions: functions.names().map(str::to_owned).collect(), ..Options::default() };
     if let Some(option) = question["option"].as_str().filter(|option| !option.is_empty()) {
-        options.set(option)?;
+        options.set(option).map_err(|error| error.to_string())?;
     }
     let text = question["template"].as_str().unwrap_or_default();
     let template = Template::parse("manifests", text, &options).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Go's text/template with sprig and fmt, exact and bounded. Knows nothing of Kubernetes.
+//! Go's text/template with sprig, exact and bounded. Knows nothing of Kubernetes.
 //!
 //! ```
 //! use transom_gotemplate::{Functions, Limits, Options, Template, Value};
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The path of a template: `parse` (lexer, then parser) makes trees; `exec` walks them over `value`s, calling
-//! `functions` (the language's own), `sprig` and `yaml`; `fmt` prints. The Go packages those rest on are `transom_go`.
+//! `functions` (the language's own), `sprig` and `yaml`. The Go packages those rest on, `fmt` among them, are `transom_go`.
 //! `limits` bound every execution, `context` brings the clock and randomness in.
 
 #![warn(missing_docs)]
@@ -18,7 +18,6 @@
 mod context;
 mod error;
 mod exec;
-pub mod fmt;
 mod functions;
 mod limits;
 mod parse;
@@ -32,7 +31,7 @@ pub use context::{Context, Reproducible, System};
 pub use error::{Cause, Error, Failure};
 pub use functions::{CallError, Env, Functions, Type, native_names};
 pub use limits::{Exceeded, Limits};
-pub use template::{MissingKey, Options, Template};
+pub use template::{MissingKey, OptionError, Options, Template};
 pub use value::{
     Form, IntKind, Key, Kind, List, ListType, Map, MapType, Named, NestedTooDeeply, Str, Struct, UintKind,
     Value,

@@ -37,15 +37,27 @@ pub struct Options {
     pub plain: bool,
 }
 
+/// An option that does not exist, worded as Go words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// The option is empty.
+    #[error("empty option string")]
+    Empty,
+    /// It has another name or value than those that exist.
+    #[error("unrecognized option: {0}")]
+    Unrecognized(String),
+}
+
 impl Options {
     /// Applies an option in Go's spelling, such as `missingkey=error`.
-    pub fn set(&mut self, option: &str) -> Result<(), String> {
+    pub fn set(&mut self, option: &str) -> Result<(), OptionError> {
         self.missing_key = match option {
             "missingkey=default" | "missingkey=invalid" => MissingKey::Invalid,
             "missingkey=zero" => MissingKey::Zero,
             "missingkey=error" => MissingKey::Error,
-            "" => return Err("empty option string".to_owned()),
-            _ => return Err(format!("unrecognized option: {option}")),
+            "" => return Err(OptionError::Empty),
+            _ => return Err(OptionError::Unrecognized(option.to_owned())),
         };
         Ok(())
     }

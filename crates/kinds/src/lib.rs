@@ -15,6 +15,7 @@
 //! | `schema` | [`schema()`]: the schema tree for server-side apply and strategic merge patch |
 //! | `defaults` | [`default`]: what kube-apiserver fills in |
 //! | [`validate`](mod@validate) | what kube-apiserver refuses |
+//! | [`pkcs10`] | the request in a CertificateSigningRequest, and its signature |
 //! | [`openapi`] | the published schemas; descriptions are loaded only for them |
 //! | [`printer`] | the columns and cells of `kubectl get` |
 //!
@@ -24,6 +25,7 @@
 
 mod defaults;
 pub mod openapi;
+pub mod pkcs10;
 pub mod printer;
 mod protobuf;
 mod scalars;
@@ -39,6 +41,9 @@ pub use typed::{TypeError, normalize};
 pub use validate::{validate, validate_status};
 
 use table::types;
+
+/// The minor version of Kubernetes whose kinds these are.
+pub const KUBERNETES_MINOR: u32 = 36;
 
 /// The name of a kind's type; empty for a kind that is not in the table.
 pub fn type_of(gvk: &transom_object::GroupVersionKind) -> &'static str {

@@ -20,7 +20,8 @@ pub(crate) fn round_up_to_milli(text: &str) -> Option<String> {
 
 /// A `metav1.Time`, or with `micro` a `metav1.MicroTime`, as Go writes it again.
 pub(crate) fn time(text: &str, micro: bool) -> Result<Value, String> {
-    let parsed = if micro { time::parse_micro(text)? } else { time::parse(text)? };
+    let parsed = if micro { time::parse_micro(text) } else { time::parse(text) };
+    let parsed = parsed.map_err(|e| e.to_string())?;
     Ok(moment(parsed, micro))
 }
 

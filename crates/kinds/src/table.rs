@@ -308,10 +308,24 @@ fn parse_type(s: &'static str, by_name: &HashMap<&'static str, usize>) -> Result
     match rest.strip_prefix('=') {
         None => Ok((Ty { shape, go: None }, rest)),
         Some(named) => {
-            let end = named.find([']', ')', '}']).unwrap_or(named.len());
+            let end = name_end(named);
             Ok((Ty { shape, go: Some(&named[..end]) }, &named[end..]))
         }
     }
+}
+
+/// Where a Go name ends, which may contain brackets of its own: `map[v1.ResourceName]resource.Quantity`.
+fn name_end(named: &str) -> usize {
+    let mut open = 0_usize;
+    for (at, c) in named.char_indices() {
+        match c {
+            '[' => open += 1,
+            ']' if open > 0 => open -= 1,
+            ']' | ')' | '}' => return at,
+            _ => {}
+        }
+    }
+    named.len()
 }
 
 fn parse_word(word: &str, by_name: &HashMap<&'static str, usize>) -> Result<Shape, String> {

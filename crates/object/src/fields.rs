@@ -5,6 +5,26 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// Why a text is no field selector, worded as upstream words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectorError {
+    /// A term has no operator.
+    #[error("invalid selector: '{selector}'; can't understand '{term}'")]
+    Term {
+        /// The whole selector.
+        selector: String,
+        /// The term.
+        term: String,
+    },
+    /// A backslash before a character that needs none.
+    #[error("invalid field selector: invalid escape sequence: \\{0}")]
+    Escape(String),
+    /// A special character without a backslash. Upstream prints it as a number.
+    #[error("invalid field selector: unescaped character in value: {}", u32::from(*.0))]
+    Unescaped(char),
+}
+
 /// One term. `==` and `=` mean the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
@@ -32,13 +52,15 @@ impl Selector {
     }
 
     /// Reads a selector; the error is worded as upstream's.
-    pub fn parse(selector: &str) -> Result<Self, String> {
+    pub fn parse(selector: &str) -> Result<Self, SelectorError> {
         let mut terms = split_terms(selector);
         terms.sort_unstable();
         let mut requirements = Vec::new();
         for term in terms.into_iter().filter(|t| !t.is_empty()) {
-            let (field, operator, value) = split_term(term)
-                .ok_or_else(|| format!("invalid selector: '{selector}'; can't understand '{term}'"))?;
+            let (field, operator, value) = split_term(term).ok_or_else(|| SelectorError::Term {
+                selector: selector.to_owned(),
+                term: term.to_owned(),
+            })?;
             requirements.push(Requirement {
                 field: field.to_owned(),
                 negated: operator == "!=",
@@ -128,7 +150,7 @@ pub fn escape(value: &str) -> Cow<'_, str> {
 }
 
 /// The inverse of [`escape`]; an error for a special character without a backslash.
-pub fn unescape(value: &str) -> Result<Cow<'_, str>, String> {
+pub fn unescape(value: &str) -> Result<Cow<'_, str>, SelectorError> {
     if !value.contains(['\\', ',', '=']) {
         return Ok(value.into());
     }
@@ -140,16 +162,10 @@ pub fn unescape(value: &str) -> Result<Cow<'_, str>, String> {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
                 other => {
                     let c = other.map_or_else(String::new, String::from);
-                    return Err(format!("invalid field selector: invalid escape sequence: \\{c}"));
+                    return Err(SelectorError::Escape(c));
                 }
             },
-            // Upstream prints the character as a number.
-            ',' | '=' => {
-                return Err(format!(
-                    "invalid field selector: unescaped character in value: {}",
-                    u32::from(c)
-                ));
-            }
+            ',' | '=' => return Err(SelectorError::Unescaped(c)),
             c => out.push(c),
         }
     }

@@ -127,7 +127,7 @@ impl GroupVersionKind {
         Some(Self::new(group, version, kind))
     }
 
-    /// The kind, whatever its version.
+    /// The kind in any version.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&*self.group, &*self.kind)
     }
@@ -151,7 +151,7 @@ impl GroupVersionResource {
         GroupVersion::new(&*self.group, &*self.version)
     }
 
-    /// The resource, whatever its version.
+    /// The resource in any version.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(&*self.group, &*self.resource)
     }

@@ -37,19 +37,11 @@ impl IntOrString {
         }
     }
 
-    /// The number, or the number a text reads as, or 0.
-    pub fn int_value(&self) -> i64 {
-        match self {
-            Self::Int(n) => i64::from(*n),
-            Self::String(s) => atoi(s).unwrap_or_default(),
-        }
-    }
-
     /// The number itself, or the percentage of `total`; a text that is not a percentage is an error.
-    pub fn scaled(&self, total: i64, round_up: bool) -> Result<i64, String> {
+    pub fn scaled(&self, total: i64, round_up: bool) -> Result<i64, PercentageError> {
         let percent = match self {
             Self::Int(n) => return Ok(i64::from(*n)),
-            Self::String(s) => percentage(s).map_err(|e| format!("invalid value for IntOrString: {e}"))?,
+            Self::String(s) => percentage(s)?,
         };
         // Through floats, as upstream: the casts saturate.
         #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream")]
@@ -60,20 +52,36 @@ impl IntOrString {
     }
 }
 
-fn percentage(s: &str) -> Result<i64, String> {
-    let digits = s.strip_suffix('%').ok_or("invalid type: string is not a percentage")?;
-    atoi(digits).map_err(|e| format!("invalid value {}: {e}", quote(s)))
+/// Why a text is no percentage, worded as upstream words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PercentageError {
+    /// It does not end in `%`.
+    #[error("invalid value for IntOrString: invalid type: string is not a percentage")]
+    NoPercentSign,
+    /// What stands before `%` is no number, as `strconv.Atoi` words it.
+    #[error(
+        "invalid value for IntOrString: invalid value {}: strconv.Atoi: parsing {}: {why}",
+        quote(&format!("{digits}%")),
+        quote(.digits)
+    )]
+    Number {
+        /// What stands before `%`.
+        digits: String,
+        /// What is wrong with the number.
+        why: &'static str,
+    },
 }
 
-/// Go's `strconv.Atoi`.
-fn atoi(s: &str) -> Result<i64, String> {
-    s.parse().map_err(|e: std::num::ParseIntError| {
+fn percentage(s: &str) -> Result<i64, PercentageError> {
+    let digits = s.strip_suffix('%').ok_or(PercentageError::NoPercentSign)?;
+    digits.parse().map_err(|e: std::num::ParseIntError| {
         use std::num::IntErrorKind::{NegOverflow, PosOverflow};
         let why = match e.kind() {
             PosOverflow | NegOverflow => "value out of range",
             _ => "invalid syntax",
         };
-        format!("strconv.Atoi: parsing {}: {why}", quote(s))
+        PercentageError::Number { digits: digits.to_owned(), why }
     })
 }
 
@@ -107,12 +115,12 @@ mod tests {
         assert_eq!(s("33%").scaled(10, false), Ok(3));
         assert_eq!(IntOrString::Int(7).scaled(10, false), Ok(7));
         assert_eq!(
-            s("x%").scaled(1, true),
-            Err(r#"invalid value for IntOrString: invalid value "x%": strconv.Atoi: parsing "x": invalid syntax"#.into())
+            s("x%").scaled(1, true).unwrap_err().to_string(),
+            r#"invalid value for IntOrString: invalid value "x%": strconv.Atoi: parsing "x": invalid syntax"#
         );
         assert_eq!(
-            s("5").scaled(1, true),
-            Err("invalid value for IntOrString: invalid type: string is not a percentage".into())
+            s("5").scaled(1, true).unwrap_err().to_string(),
+            "invalid value for IntOrString: invalid type: string is not a percentage"
         );
     }
 }

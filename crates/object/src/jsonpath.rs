@@ -42,6 +42,11 @@ struct Slice {
     step: Option<i64>,
 }
 
+/// Why a template cannot be read, or not be evaluated on a value; worded as upstream words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct JsonPathError(String);
+
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
@@ -51,12 +56,13 @@ pub struct Template {
 
 impl Template {
     /// Reads a template; the error is worded as upstream's.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        Ok(Self { nodes: parse::parse(text)?, allow_missing_keys: false })
+    pub fn parse(text: &str) -> Result<Self, JsonPathError> {
+        let nodes = parse::parse(text).map_err(JsonPathError)?;
+        Ok(Self { nodes, allow_missing_keys: false })
     }
 
     /// Parses a bare path such as `.spec.replicas`, for which missing fields yield nothing.
-    pub fn parse_path(path: &str) -> Result<Self, String> {
+    pub fn parse_path(path: &str) -> Result<Self, JsonPathError> {
         Ok(Self::parse(&format!("{{{path}}}"))?.allow_missing_keys(true))
     }
 
@@ -68,8 +74,8 @@ impl Template {
     }
 
     /// The results of each action (and of each text between) in turn.
-    pub fn find<'a>(&'a self, data: &'a Value) -> Result<Vec<Vec<&'a Value>>, String> {
-        eval::find(&self.nodes, self.allow_missing_keys, data)
+    pub fn find<'a>(&'a self, data: &'a Value) -> Result<Vec<Vec<&'a Value>>, JsonPathError> {
+        eval::find(&self.nodes, self.allow_missing_keys, data).map_err(JsonPathError)
     }
 
     /// The first result, which is what a printer column or a selectable field shows.
@@ -78,7 +84,7 @@ impl Template {
     }
 
     /// The results as `kubectl -o jsonpath` prints them.
-    pub fn print(&self, data: &Value) -> Result<String, String> {
+    pub fn print(&self, data: &Value) -> Result<String, JsonPathError> {
         Ok(self.find(data)?.iter().map(|results| print_results(results)).collect())
     }
 }
@@ -110,7 +116,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn print(template: &str, data: &Value) -> Result<String, String> {
+    fn print(template: &str, data: &Value) -> Result<String, JsonPathError> {
         Template::parse(template)?.print(data)
     }
 
@@ -170,7 +176,7 @@ mod tests {
             ("{.l[?(@==1)]}", "incompatible types for comparison"),
             ("{.l[?(@<>1)]}", "unrecognized filter operator <>"),
         ] {
-            assert_eq!(print(template, &data), Err(want.to_owned()), "{template}");
+            assert_eq!(print(template, &data).unwrap_err().to_string(), want, "{template}");
         }
     }
 

@@ -202,6 +202,11 @@ pub enum Selector {
     All(Vec<Requirement>),
 }
 
+/// Why a text or an object is no label selector, worded as upstream words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SelectorError(String);
+
 impl Default for Selector {
     fn default() -> Self {
         Self::everything()
@@ -221,8 +226,8 @@ impl Selector {
     }
 
     /// Reads `a=b,c in (d,e),!f`; the error is worded as upstream words it.
-    pub fn parse(selector: &str) -> Result<Self, String> {
-        parse::parse(selector).map(Self::new)
+    pub fn parse(selector: &str) -> Result<Self, SelectorError> {
+        parse::parse(selector).map(Self::new).map_err(SelectorError)
     }
 
     /// Objects that carry all of these labels.
@@ -233,7 +238,7 @@ impl Selector {
     }
 
     /// Reads a `LabelSelector` object. `null` selects nothing, `{}` everything.
-    pub fn from_label_selector(selector: &Value) -> Result<Self, String> {
+    pub fn from_label_selector(selector: &Value) -> Result<Self, SelectorError> {
         if selector.is_null() {
             return Ok(Self::Nothing);
         }
@@ -241,13 +246,14 @@ impl Selector {
         let mut requirements = Vec::new();
         for (key, value) in fields.match_labels {
             let one = Requirement::new(key, Operator::Equals, vec![value.to_owned()]);
-            requirements.push(one.map_err(|e| field::aggregate(&e))?);
+            requirements.push(one.map_err(|e| aggregate(&e))?);
         }
         for e in fields.match_expressions {
-            let operator = Operator::from_expression(e.operator)
-                .ok_or_else(|| format!("{} is not a valid label selector operator", quote(e.operator)))?;
+            let operator = Operator::from_expression(e.operator).ok_or_else(|| {
+                SelectorError(format!("{} is not a valid label selector operator", quote(e.operator)))
+            })?;
             let values = e.values.into_iter().map(str::to_owned).collect();
-            requirements.push(Requirement::new(e.key, operator, values).map_err(|e| field::aggregate(&e))?);
+            requirements.push(Requirement::new(e.key, operator, values).map_err(|e| aggregate(&e))?);
         }
         Ok(Self::new(requirements))
     }
@@ -320,8 +326,8 @@ struct Expression<'a> {
 }
 
 impl<'a> LabelSelector<'a> {
-    fn decode(value: &'a Value) -> Result<Self, String> {
-        let wrong = |what: &str| format!("invalid label selector: {what}");
+    fn decode(value: &'a Value) -> Result<Self, SelectorError> {
+        let wrong = |what: &str| SelectorError(format!("invalid label selector: {what}"));
         let fields = value.as_object().ok_or_else(|| wrong("must be an object"))?;
         let present = |name: &str| fields.get(name).filter(|v| !v.is_null());
         let mut out = Self { match_labels: Vec::new(), match_expressions: Vec::new() };
@@ -353,6 +359,10 @@ impl<'a> Expression<'a> {
     }
 }
 
+fn aggregate(errors: &[Error]) -> SelectorError {
+    SelectorError(field::aggregate(errors))
+}
+
 /// As Go decodes a string field: absent and null mean empty.
 fn string(value: Option<&Value>) -> Option<&str> {
     match value {
@@ -362,7 +372,7 @@ fn string(value: Option<&Value>) -> Option<&str> {
 }
 
 /// The labels that a selector without real set operators pins down; an error names the operator that does not.
-pub fn label_selector_as_labels(selector: &Value) -> Result<Labels, String> {
+pub fn label_selector_as_labels(selector: &Value) -> Result<Labels, SelectorError> {
     if selector.is_null() {
         return Ok(Labels::new());
     }
@@ -374,16 +384,16 @@ pub fn label_selector_as_labels(selector: &Value) -> Result<Labels, String> {
         match (Operator::from_expression(e.operator), e.values.as_slice()) {
             (Some(Operator::In), [only]) => out.insert(e.key.to_owned(), (*only).to_owned()),
             (Some(Operator::In), _) => {
-                return Err(format!(
+                return Err(SelectorError(format!(
                     "operator {operator} without a single value cannot be converted into the old label selector format"
-                ));
+                )));
             }
             (Some(_), _) => {
-                return Err(format!(
+                return Err(SelectorError(format!(
                     "operator {operator} cannot be converted into the old label selector format"
-                ));
+                )));
             }
-            (None, _) => return Err(format!("{operator} is not a valid selector operator")),
+            (None, _) => return Err(SelectorError(format!("{operator} is not a valid selector operator"))),
         };
     }
     Ok(out)
@@ -396,7 +406,7 @@ pub fn validate_label_selector(selector: &Value, path: &Path) -> Vec<Error> {
     }
     let fields = match LabelSelector::decode(selector) {
         Ok(fields) => fields,
-        Err(why) => return vec![Error::type_invalid(path, selector.clone(), why)],
+        Err(why) => return vec![Error::type_invalid(path, selector.clone(), why.to_string())],
     };
     let mut errors = Vec::new();
     for (key, value) in fields.match_labels {

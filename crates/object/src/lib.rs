@@ -24,6 +24,7 @@ pub mod shorten;
 pub mod status;
 pub mod suggest;
 pub mod time;
+pub mod wildcard;
 pub mod yaml;
 
 pub use event::EventType;

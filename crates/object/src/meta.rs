@@ -6,7 +6,7 @@ mod coerce;
 pub mod options;
 mod validate;
 
-pub use coerce::{CoerceOptions, Coerced, coerce, coerce_metadata};
+pub use coerce::{CoerceError, CoerceOptions, Coerced, coerce, coerce_metadata};
 pub use validate::{
     NameRule, validate_annotations, validate_embedded_resource, validate_finalizers, validate_labels,
     validate_managed_fields, validate_object_meta, validate_object_meta_update, validate_owner_references,

@@ -1,7 +1,7 @@
 //! What may be a name: DNS labels and subdomains, label keys and values, port names and their kin.
 //!
 //! A check returns one message per rule broken, with the text of Kubernetes; no message means valid. Names are
-//! ASCII by rule, so everything here looks at bytes; lengths are in bytes too, whatever a message says.
+//! ASCII by rule, so everything here looks at bytes; lengths are in bytes, too, also where a message speaks of characters.
 
 pub mod ip;
 

@@ -231,13 +231,13 @@ impl Quantity {
         let (value, exponent) = match &self.amount {
             #[expect(clippy::cast_precision_loss, reason = "rounded to the nearest, as Go does")]
             Amount::Small { value, exponent } => (*value as f64, *exponent),
-            // The parser rounds correctly, whatever the size of the number.
+            // The parser rounds numbers of any size correctly.
             Amount::Big { value, exponent } => (value.to_string().parse().unwrap_or(f64::NAN), *exponent),
         };
         if exponent == 0 { value } else { value * power_of_ten(exponent) }
     }
 
-    /// The canonical number and suffix, whatever text the quantity was read from.
+    /// The canonical number and suffix, which may differ from the text that the quantity was read from.
     pub fn canonical(&self) -> String {
         if self.is_zero() {
             return "0".to_owned();

@@ -4,6 +4,7 @@ use crate::field;
 use crate::ids::{GroupKind, GroupResource};
 use crate::quote::quote;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::fmt;
 
 /// A failed request. Rendered as a `v1` `Status` object by [`Status::to_value`].
@@ -12,8 +13,8 @@ pub struct Status {
     /// The HTTP status code.
     pub code: u16,
     /// Empty where upstream leaves it out.
-    pub reason: &'static str,
-    /// The sentence for people.
+    pub reason: Cow<'static, str>,
+    /// The human-readable message.
     pub message: String,
     /// What the error is about.
     pub details: Option<Box<Details>>,
@@ -43,7 +44,7 @@ pub struct Details {
 pub struct Cause {
     /// Such as `FieldValueInvalid`.
     pub reason: String,
-    /// The sentence for people.
+    /// The human-readable message.
     pub message: String,
     /// The path of the field.
     pub field: String,
@@ -51,8 +52,8 @@ pub struct Cause {
 
 impl Status {
     /// A status of any kind.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None }
+    pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: None, continue_token: None }
     }
 
     /// The same with details.
@@ -194,7 +195,7 @@ impl Status {
             "code": self.code,
         });
         if !self.reason.is_empty() {
-            v["reason"] = self.reason.into();
+            v["reason"] = (*self.reason).into();
         }
         if let Some(d) = &self.details {
             v["details"] = d.to_value();

@@ -1,6 +1,6 @@
 //! The name that a misspelt one was probably meant to be.
 
-/// The known name nearest to a word, whatever its case, unless all of them are too different to be meant.
+/// The known name nearest to a word, ignoring case, unless all of them are too different.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let near = known.into_iter().filter_map(|name| {

@@ -24,6 +24,11 @@ pub(crate) fn unavailable(subject: impl Display, problem: impl Display) -> Regis
     failure(RegistryErrorKind::Unavailable, subject, problem)
 }
 
+/// The certificate of the registry is not trusted.
+pub(crate) fn untrusted(subject: impl Display, problem: impl Display) -> RegistryError {
+    failure(RegistryErrorKind::Untrusted, subject, problem)
+}
+
 /// The content is not what it must be.
 pub(crate) fn invalid(subject: impl Display, problem: impl Display) -> RegistryError {
     failure(RegistryErrorKind::Invalid, subject, problem)

@@ -148,36 +148,53 @@ pub enum Document {
     Index(Index),
 }
 
+/// Why bytes are neither a manifest nor an index. The texts follow the name of what was read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// They are not JSON.
+    #[error("is not a manifest in JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// They say that they are something else.
+    #[error("has the media type {0:?}, which is neither a manifest nor an index")]
+    MediaType(String),
+    /// They have the schema of an older tool.
+    #[error("does not have schemaVersion 2; push the image again with a current tool")]
+    SchemaVersion,
+    /// A field has a wrong value.
+    #[error("is malformed")]
+    Malformed(#[source] serde_json::Error),
+    /// They have the fields of both.
+    #[error("is both a manifest and an index, which is ambiguous")]
+    Ambiguous,
+    /// They have the fields of neither.
+    #[error("has the media type {0:?} but not the fields of one")]
+    NoFields(String),
+}
+
 impl Document {
     /// Reads a manifest or an index. What it says of itself must agree with its shape, so that no two readers can take
     /// the same bytes for different things.
-    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let shape: Shape =
-            serde_json::from_slice(bytes).map_err(|error| format!("is not a manifest in JSON: {error}"))?;
+    pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let shape: Shape = serde_json::from_slice(bytes).map_err(ManifestError::NotJson)?;
         let declared = shape.media_type.as_deref().unwrap_or_default();
         let declared_index = match declared {
             "" => None,
             media_type::OCI_INDEX | media_type::DOCKER_INDEX => Some(true),
             media_type::OCI_MANIFEST | media_type::DOCKER_MANIFEST => Some(false),
-            other => {
-                return Err(format!(
-                    "has the media type {other:?}, which is neither a manifest nor an index"
-                ));
-            }
+            other => return Err(ManifestError::MediaType(other.to_owned())),
         };
-        let malformed = |error: serde_json::Error| format!("is malformed: {error}");
+        let malformed = ManifestError::Malformed;
         match (shape.manifests, shape.layers.or(shape.config), declared_index) {
-            _ if shape.schema_version != Some(2) => {
-                Err("does not have schemaVersion 2; push the image again with a current tool".to_owned())
-            }
+            _ if shape.schema_version != Some(2) => Err(ManifestError::SchemaVersion),
             (Some(_), None, None | Some(true)) => {
                 serde_json::from_slice(bytes).map(Self::Index).map_err(malformed)
             }
             (None, Some(_), None | Some(false)) => {
                 serde_json::from_slice(bytes).map(Self::Manifest).map_err(malformed)
             }
-            (Some(_), Some(_), _) => Err("is both a manifest and an index, which is ambiguous".to_owned()),
-            _ => Err(format!("has the media type {declared:?} but not the fields of one")),
+            (Some(_), Some(_), _) => Err(ManifestError::Ambiguous),
+            _ => Err(ManifestError::NoFields(declared.to_owned())),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! An image as its parts: what is pushed to a registry or written to a bundle.
 
 use crate::failure::invalid;
-use crate::image::{Descriptor, Document, ImageConfig, ImagePlatform, Index, MANIFEST_BYTES_MAX, media_type};
+use crate::image::{
+    Descriptor, Document, ImageConfig, ImagePlatform, Index, MANIFEST_BYTES_MAX, ManifestError, media_type,
+};
 use crate::source::{Blob, ImageSource, Part, RawManifest};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -58,7 +60,7 @@ pub fn index_of(images: &[(ImageParts, ImageConfig)], annotations: BTreeMap<Stri
     }
 }
 
-/// One image as a source, whatever reference is asked for.
+/// A source that returns one image for every reference.
 #[async_trait]
 impl ImageSource for ImageParts {
     async fn manifest(&self, reference: &Reference, _: &[Credentials]) -> Result<RawManifest, RegistryError> {
@@ -87,7 +89,7 @@ impl ImageSource for ImageParts {
 }
 
 /// Everything that a manifest or index refers to, from the lowest: the blobs of an image, or the manifests of an index.
-pub fn references(manifest: &[u8]) -> Result<Vec<Descriptor>, String> {
+pub fn references(manifest: &[u8]) -> Result<Vec<Descriptor>, ManifestError> {
     Ok(match Document::parse(manifest)? {
         Document::Manifest(manifest) => std::iter::once(manifest.config).chain(manifest.layers).collect(),
         Document::Index(index) => index.manifests,

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | [`remote`] | registries over HTTP: pulling, pushing, tags, authentication |
 //! | [`layout`] | OCI layouts, folders of `*.xpkg` files and bundle files in place of registries |
-//! | [`mounts`] | registries, of which folders and files stand in for some or all |
+//! | [`mounts`] | folders and files mounted in place of registries |
 //! | [`tarball`] | `docker save` archives: what `xpkg build` writes and `xpkg push` reads |
+//! | [`daemon`] | images of a Docker daemon, as `docker save` archives |
 //! | [`cache`] | packages on disk by digest |
 //! | [`credentials`] | pull secrets, Docker's configuration, credential helpers |
 //! | [`signature`] | signatures and attestations of cosign |
-//! | [`package`] | from a reference to `package.yaml`, whatever the source |
+//! | [`package`] | from a reference to `package.yaml`, from any source |
 //! | [`image`] | manifests, indexes, descriptors |
 //! | [`layer`] | one layer, searched as it streams by |
 //! | `rootfs` | the layers of an image, unpacked into a folder; on Linux |
@@ -22,6 +23,7 @@
 
 pub mod cache;
 pub mod credentials;
+pub mod daemon;
 mod failure;
 pub mod image;
 mod image_parts;

@@ -1,10 +1,10 @@
-//! Registries, of which folders and files stand in for some or all. A folder or file that stands in for a registry is
-//! asked instead of it: for what it stands in for there is no network.
+//! Folders and files mounted in place of registries. A reference below a mounted prefix is read from the folder or file;
+//! no request is sent to a registry for it.
 //!
-//! A place with a prefix answers for the references below that prefix, whatever registries the packages in it are from:
+//! A mount with a prefix has the references below that prefix, regardless of the registries that its packages are from:
 //! with `mirror.example.org` as its prefix, `mirror.example.org/acme/platform:v1` is `acme/platform:v1` of any registry,
 //! and `mirror.example.org/xpkg.example.org/acme/platform:v1` is that of `xpkg.example.org`. ImageConfigs that rewrite
-//! to the prefix then lead to the place.
+//! to the prefix then lead to the mount.
 
 use crate::failure::not_found;
 use crate::image::Descriptor;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 
-/// Registries, of which folders and files stand in for some or all.
+/// Folders and files mounted in place of registries, and the registries for all other references.
 #[derive(Default)]
 pub struct Mounts {
     mounts: Vec<Mount>,
@@ -26,7 +26,7 @@ pub struct Mounts {
 }
 
 struct Mount {
-    /// Without one it answers for all references.
+    /// Without a prefix, all references are read from the mount.
     prefix: Option<String>,
     local: Arc<LocalRegistry>,
     /// The registries that its packages are from.
@@ -39,14 +39,14 @@ impl Mounts {
         Self::default()
     }
 
-    /// Registries answer for what no folder or file stands in for.
+    /// References without a mount are read from registries.
     #[must_use]
     pub fn over(mut self, remote: Arc<RemoteRegistry>) -> Self {
         self.remote = Some(remote);
         self
     }
 
-    /// Lets a folder or file stand in for the references below a prefix (`REGISTRY` or `REGISTRY/PATH`), or for all.
+    /// Mounts a folder or file for the references below a prefix (`REGISTRY` or `REGISTRY/PATH`), or for all.
     pub fn add(&mut self, prefix: Option<&str>, local: Arc<LocalRegistry>) {
         let known = local.packages().into_iter().filter_map(|package| package.reference);
         let registries = known.map(|reference| reference.registry).collect();
@@ -54,17 +54,17 @@ impl Mounts {
         self.mounts.push(Mount { prefix, local, registries });
     }
 
-    /// The places that answer for a reference: those with the longest prefix, else those for all references.
-    fn places(&self, reference: &Reference) -> Vec<&Mount> {
+    /// The mounts of a reference: those with the longest prefix, else those for all references.
+    fn mounts_of(&self, reference: &Reference) -> Vec<&Mount> {
         let source = reference.source();
         let longest = self.mounts.iter().filter_map(|mount| mount.covers(&source)).max();
         self.mounts.iter().filter(|mount| longest.is_some() && mount.covers(&source) == longest).collect()
     }
 
-    /// The registry that answers for a reference, if no folder or file does.
+    /// The registries, if a reference has no mount.
     fn remote_for(&self, reference: &Reference) -> Option<&RemoteRegistry> {
-        let stands_in = !self.places(reference).is_empty();
-        self.remote.as_deref().filter(|_| !stands_in)
+        let is_mounted = !self.mounts_of(reference).is_empty();
+        self.remote.as_deref().filter(|_| !is_mounted)
     }
 }
 
@@ -100,7 +100,10 @@ fn is_not_found(error: &RegistryError) -> bool {
 }
 
 fn nowhere(reference: &Reference) -> RegistryError {
-    not_found(reference, "no registry may be asked, and no folder or file stands in for it")
+    not_found(
+        reference,
+        "it is in none of the folders and files given by --packages or --package-source, and registries are not used",
+    )
 }
 
 #[async_trait]
@@ -114,9 +117,9 @@ impl ImageSource for Mounts {
             return remote.manifest(reference, with).await;
         }
         let mut first = None;
-        for place in self.places(reference) {
-            for name in place.names(reference) {
-                match place.local.manifest(&name, with).await {
+        for mount in self.mounts_of(reference) {
+            for name in mount.names(reference) {
+                match mount.local.manifest(&name, with).await {
                     Err(error) if is_not_found(&error) => {
                         first.get_or_insert(error);
                     }
@@ -137,8 +140,8 @@ impl ImageSource for Mounts {
             return remote.blob(reference, descriptor, with).await;
         }
         let mut first = None;
-        for place in self.places(reference) {
-            match place.local.blob(reference, descriptor, with).await {
+        for mount in self.mounts_of(reference) {
+            match mount.local.blob(reference, descriptor, with).await {
                 Err(error) if is_not_found(&error) => {
                     first.get_or_insert(error);
                 }
@@ -158,6 +161,10 @@ impl ImageSource for Mounts {
             Some(remote) => remote.referrers(reference, digest, with).await,
             None => tagged_referrers(self, reference, digest, with).await,
         }
+    }
+
+    fn is_local(&self, reference: &Reference) -> bool {
+        self.remote_for(reference).is_none()
     }
 }
 
@@ -197,9 +204,9 @@ impl Registry for Mounts {
             return remote.tags(reference, with).await;
         }
         let (mut tags, mut first) = (BTreeSet::new(), None);
-        for place in self.places(reference) {
-            for name in place.names(reference) {
-                match place.local.tags(&name, with).await {
+        for mount in self.mounts_of(reference) {
+            for name in mount.names(reference) {
+                match mount.local.tags(&name, with).await {
                     Ok(found) => tags.extend(found),
                     Err(error) if is_not_found(&error) => {
                         first.get_or_insert(error);

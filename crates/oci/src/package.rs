@@ -1,9 +1,9 @@
 //! From a reference to `package.yaml`: the manifest or index, the platform, the layer.
 
-use crate::failure::invalid;
+use crate::failure::{chain, invalid};
 use crate::image::{
     BASE_LAYER, CONFIG_BYTES_MAX, Descriptor, Document, ImageConfig, Index, LAYER_ANNOTATION, Manifest,
-    media_type,
+    ManifestError, media_type,
 };
 use crate::layer::{self, Hidden, LayerLimits, LayerRole, Searched};
 use crate::source::{Blob, ImageSource};
@@ -28,7 +28,7 @@ pub async fn fetch(
     limits: LayerLimits,
 ) -> Result<Fetched, RegistryError> {
     let (digest, manifest) = image(source, reference, with).await?;
-    let place = Place { source, reference, with, limits };
+    let place = LayerSource { source, reference, with, limits };
     let content = match base_layer(&place, &manifest).await? {
         Some(layer) => place.search(layer, LayerRole::Base, Hidden::default()).await?.package,
         None => scan(&place, &manifest).await?,
@@ -56,7 +56,9 @@ pub(crate) async fn image_for(
     architecture: &str,
 ) -> Result<(transom_packages::Digest, Manifest), RegistryError> {
     let raw = source.manifest(reference, with).await?;
-    let wrong = |problem: String| invalid(reference, format_args!("the manifest {} {problem}", raw.digest));
+    let wrong = |problem: ManifestError| {
+        invalid(reference, format_args!("the manifest {} {}", raw.digest, chain(&problem)))
+    };
     let index = match Document::parse(&raw.bytes).map_err(wrong)? {
         Document::Manifest(manifest) => return Ok((raw.digest, manifest)),
         Document::Index(index) => index,
@@ -65,9 +67,9 @@ pub(crate) async fn image_for(
     let image = source.manifest(&reference.at(chosen.digest.clone()), with).await?;
     let wrong = |problem: &str| invalid(reference, format_args!("the manifest {} {problem}", image.digest));
     if image.bytes.len() as u64 != chosen.size {
-        return Err(wrong(&format!("has {} bytes; the index says {}", image.bytes.len(), chosen.size)));
+        return Err(wrong(&format!("has {} bytes; the index has {}", image.bytes.len(), chosen.size)));
     }
-    match Document::parse(&image.bytes).map_err(|problem| wrong(&problem))? {
+    match Document::parse(&image.bytes).map_err(|problem| wrong(&chain(&problem)))? {
         Document::Manifest(manifest) => Ok((raw.digest, manifest)),
         Document::Index(_) => Err(wrong("is an index within an index, which is refused")),
     }
@@ -104,7 +106,7 @@ pub(crate) fn choose<'i>(index: &'i Index, architecture: &str) -> Result<&'i Des
 /// The layer that is marked as the package's: by its annotation, or, if a tool dropped annotations, by a label of the
 /// configuration.
 async fn base_layer<'m>(
-    place: &Place<'_>,
+    place: &LayerSource<'_>,
     manifest: &'m Manifest,
 ) -> Result<Option<&'m Descriptor>, RegistryError> {
     let annotated =
@@ -120,7 +122,7 @@ async fn base_layer<'m>(
 }
 
 /// Searches all layers from the highest, whose files hide those below.
-async fn scan(place: &Place<'_>, manifest: &Manifest) -> Result<Option<Vec<u8>>, RegistryError> {
+async fn scan(place: &LayerSource<'_>, manifest: &Manifest) -> Result<Option<Vec<u8>>, RegistryError> {
     if manifest.layers.len() > LAYERS_MAX {
         let problem = format!("has {} layers; at most {LAYERS_MAX} are searched", manifest.layers.len());
         return Err(invalid(place.reference, problem));
@@ -138,14 +140,14 @@ async fn scan(place: &Place<'_>, manifest: &Manifest) -> Result<Option<Vec<u8>>,
 }
 
 /// Where the layers of a package come from.
-pub(crate) struct Place<'a> {
+pub(crate) struct LayerSource<'a> {
     pub(crate) source: &'a dyn ImageSource,
     pub(crate) reference: &'a Reference,
     pub(crate) with: &'a [Credentials],
     pub(crate) limits: LayerLimits,
 }
 
-impl Place<'_> {
+impl LayerSource<'_> {
     pub(crate) async fn config(&self, descriptor: &Descriptor) -> Result<ImageConfig, RegistryError> {
         let mut attempt = 1;
         let bytes = loop {

@@ -1,7 +1,7 @@
 //! What a place with images can do: return manifests, blobs and tags. `package` finds packages through this, whether
 //! the place is a registry, a folder or a file.
 
-use crate::failure::{invalid, unavailable};
+use crate::failure::{chain, invalid, unavailable};
 use crate::image::{Descriptor, Document};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -38,6 +38,11 @@ pub trait ImageSource: Send + Sync + 'static {
     ) -> Result<Vec<Descriptor>, RegistryError> {
         tagged_referrers(self, reference, digest, with).await
     }
+
+    /// Whether a reference is read from this machine, so that reading it asks no registry.
+    fn is_local(&self, _reference: &Reference) -> bool {
+        false
+    }
 }
 
 /// The manifests that refer to a digest, from the list at the tag that is made of the digest.
@@ -53,7 +58,7 @@ pub(crate) async fn tagged_referrers<S: ImageSource + ?Sized>(
         Err(error) if error.kind == RegistryErrorKind::NotFound => return Ok(Vec::new()),
         result => result?,
     };
-    match Document::parse(&raw.bytes).map_err(|problem| invalid(&list, problem))? {
+    match Document::parse(&raw.bytes).map_err(|problem| invalid(&list, chain(&problem)))? {
         Document::Index(index) => Ok(index.manifests),
         Document::Manifest(_) => Ok(Vec::new()),
     }

@@ -25,10 +25,11 @@ async fn basic_authentication() {
 
     let error = registry.resolve(&server.reference("v1"), &[]).await.unwrap_err();
     assert_eq!(error.kind, RegistryErrorKind::Unauthorized);
-    assert!(error.message.contains("pull secret"), "{error}");
+    assert!(error.message.ends_with("; no credentials were given"), "the remedy is the caller's: {error}");
     let wrong = [server.credentials("user", "wrong")];
     let error = registry.resolve(&server.reference("v1"), &wrong).await.unwrap_err();
     assert_eq!(error.kind, RegistryErrorKind::Unauthorized);
+    assert!(error.message.ends_with("; the given credentials are not sufficient"), "{error}");
     contains_no_secret(&error);
     // Each is tried in turn.
     let both = [server.credentials("user", "wrong"), server.credentials("user", "password")];

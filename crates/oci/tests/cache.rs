@@ -115,7 +115,7 @@ async fn the_least_recently_used_entries_go_first() {
     assert_eq!(cache.get(&digest(3)).await.unwrap().unwrap(), content(3));
 }
 
-/// A registry that waits until it is let go.
+/// A registry that does not respond until the test opens it.
 struct Gate {
     fetches: AtomicU32,
     open: Semaphore,

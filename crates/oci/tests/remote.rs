@@ -138,7 +138,7 @@ async fn an_overloaded_registry_is_given_up() {
     let error = registry.resolve(&server.reference("v1"), &[]).await.unwrap_err();
     assert_eq!((error.kind, registry.requests()), (RegistryErrorKind::Unavailable, 3));
 
-    // It asks for more time than an attempt waits: the caller is told instead.
+    // It asks for more time than an attempt waits: the error is returned instead.
     let server = Server::start().await;
     server.fault("HEAD", Fault::Status(429, vec![("retry-after", "3600".to_owned())]), None);
     let registry = client();

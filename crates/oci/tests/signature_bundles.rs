@@ -233,7 +233,7 @@ async fn bundles_that_are_not_right_are_refused() {
     let edited = |edit: fn(&mut Value)| Recipe { edit, ..proven() };
     let wrong_proof = "the proof that the transparency log contains the entry is wrong";
     let cases = [
-        ("no time", Recipe { promise: false, proof: true, ..Recipe::default() }, "nothing says when"),
+        ("no time", Recipe { promise: false, proof: true, ..Recipe::default() }, "no trusted time"),
         ("neither", Recipe { promise: false, ..Recipe::default() }, "neither a promise nor a proof"),
         ("no entries", edited(|b| b["verificationMaterial"]["tlogEntries"] = json!([])), "no entry"),
         ("index", edited(|b| set(b, "/inclusionProof/logIndex", "1".into())), wrong_proof),

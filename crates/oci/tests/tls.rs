@@ -49,7 +49,7 @@ async fn an_extra_authority_is_trusted() {
     let registry = client();
     let error = registry.resolve(&server.reference("v1"), &[]).await.unwrap_err();
     assert!(error.message.contains("is not trusted") && error.message.contains("CA bundle"), "{error}");
-    assert_eq!((error.kind, registry.requests()), (RegistryErrorKind::Unavailable, 1), "not sent again");
+    assert_eq!((error.kind, registry.requests()), (RegistryErrorKind::Untrusted, 1), "not sent again");
     let (_, other) = authority();
     assert!(trusting(&other).resolve(&server.reference("v1"), &[]).await.is_err());
 

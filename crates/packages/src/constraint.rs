@@ -1,7 +1,8 @@
-//! Versions that a package asks for, and the choice among those there are.
+//! Constraints on versions, and the choice among existing versions.
 
 use crate::digest::Digest;
-use transom_go::semver::{Constraint, Version};
+use std::fmt::{self, Write};
+use transom_go::semver::{Constraint, SemverError, Version};
 
 /// What a dependency asks for: exactly one digest, or a range of versions.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct ConstraintError {
     /// The text.
     pub text: String,
     /// What is wrong with it.
-    pub problem: String,
+    pub problem: SemverError,
 }
 
 impl VersionConstraint {
@@ -61,12 +62,23 @@ impl VersionConstraint {
 pub fn versions<S: AsRef<str>>(tags: &[S]) -> Vec<Version> {
     let complete = |tag: &S| {
         let version = Version::parse(tag.as_ref()).ok()?;
-        let spelled = version.original.strip_prefix('v').unwrap_or(&version.original);
-        (spelled == version.to_string()).then_some(version)
+        let mut rest = Unmatched(version.original.strip_prefix('v').unwrap_or(&version.original));
+        (write!(rest, "{version}").is_ok() && rest.0.is_empty()).then_some(version)
     };
     let mut versions: Vec<Version> = tags.iter().filter_map(complete).collect();
     versions.sort_by(|a, b| a.precedence(b).then_with(|| a.original.cmp(&b.original)));
     versions
+}
+
+/// What is left of a text after what was written, which must be how it begins. Repositories have thousands of tags: none of
+/// them is written to a text of its own.
+struct Unmatched<'t>(&'t str);
+
+impl fmt::Write for Unmatched<'_> {
+    fn write_str(&mut self, written: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(written).ok_or(fmt::Error)?;
+        Ok(())
+    }
 }
 
 /// The complete versions that a constraint names, as tags: what there is of a package that no registry has to be asked for.
@@ -114,7 +126,7 @@ pub enum CoreError {
         /// The constraint.
         text: String,
         /// What is wrong with it.
-        problem: String,
+        problem: SemverError,
     },
     /// The version is out of range.
     #[error(

@@ -1,4 +1,4 @@
-//! What is written when a revision establishes its objects, or lets go of them. Each function takes an object as it is and
+//! What is written when a revision establishes its objects, or releases them. Each function takes an object as it is and
 //! returns it as it should be written, or `None` when nothing has to be written.
 //!
 //! An active revision controls its objects; the package owns them too, so that they outlive the revision. Control moves
@@ -14,7 +14,7 @@ mod webhooks;
 
 pub use activation::{active_definitions, runtime_activity};
 pub use objects::{managed_definition, objects};
-pub use webhooks::{NoServer, WebhookServer, with_webhooks};
+pub use webhooks::{NoServer, WEBHOOK_PORT, WebhookServer, wants_server, with_webhooks};
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -121,8 +121,8 @@ pub fn updated(
     Ok(Some(object))
 }
 
-/// The existing object as an inactive revision writes it: the revision and the package are owners, and whoever controls
-/// the object keeps control. An inactive revision creates nothing.
+/// The existing object as an inactive revision writes it: the revision and the package are owners, and the current
+/// controller stays the controller. An inactive revision creates nothing.
 pub fn owned(current: &Value, owners: &Owners) -> Option<Value> {
     let released = released(current, owners);
     let is_owned =
@@ -222,8 +222,7 @@ fn marks<'o>(object: &'o Value, field: &str) -> Option<&'o Map<String, Value>> {
     Some(marks).filter(|marks| !marks.is_empty())
 }
 
-/// Whether a label or annotation is that of somebody else than the package: the control plane's own, or not set by updates of
-/// the package alone.
+/// Whether a label or annotation is not set by the package: it is the control plane's own, or another client wrote it.
 fn is_of_others(current: &Value, field: &str, key: &str) -> bool {
     if key.split_once('/').is_some_and(|(domain, _)| domain.ends_with("crossplane.io")) {
         return true;

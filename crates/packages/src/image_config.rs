@@ -61,7 +61,7 @@ pub struct ImagePlan {
     pub applied: Vec<AppliedImageConfig>,
     /// The Secret with credentials for its registry.
     pub pull_secret: Option<String>,
-    /// Who must have signed it; one of them is enough. Empty in a config means nobody, and verification fails.
+    /// The authorities of which one must have signed it. With an empty list verification fails.
     pub verification: Option<Vec<CosignAuthority>>,
     /// The runtime config that replaces the package's.
     pub runtime_config: Option<RuntimeConfigReference>,
@@ -90,7 +90,7 @@ pub enum ImageConfigError {
         /// Its name.
         name: String,
     },
-    /// What it rewrites to is no reference.
+    /// It rewrites an image to something that is not a valid reference.
     #[error("ImageConfig {name:?} rewrites {original} to an invalid reference: {error}")]
     InvalidRewrite {
         /// Its name.
@@ -154,10 +154,10 @@ pub fn mirrors<'s>(configs: &[ImageConfig], sources: impl IntoIterator<Item = &'
 }
 
 /// Whether a change of a config can change what is pulled for an image, or whether it may be used: it rewrites, has a pull
-/// secret or asks for verification, and its prefix matches the original or resolved reference.
+/// secret, asks for verification or chooses how it runs, and its prefix matches the original or resolved reference.
 pub fn concerns(config: &ImageConfig, original: &str, resolved: Option<&str>) -> bool {
     let matches = |image: &str| config.spec.match_images.iter().any(|m| image.starts_with(&m.prefix));
-    let purposes = [Purpose::Rewrite, Purpose::PullSecret, Purpose::Verify];
+    let purposes = [Purpose::Rewrite, Purpose::PullSecret, Purpose::Verify, Purpose::Runtime];
     let relevant = purposes.into_iter().any(|purpose| purpose.is_of(&config.spec));
     relevant && (matches(original) || resolved.is_some_and(matches))
 }
@@ -295,7 +295,7 @@ mod tests {
         let verify = config("v", &["r.io/"], json!({"verification": {"provider": "Cosign"}}));
         assert!(concerns(&verify, "r.io/x:v1", None));
         let run = config("r", &["r.io/"], json!({"runtime": {"configRef": {"name": "special"}}}));
-        assert!(!concerns(&run, "r.io/x:v1", None));
+        assert!(concerns(&run, "r.io/x:v1", None));
         assert!(concerns(&secret("s", &["r.io/"]), "r.io/x:v1", None));
         assert!(concerns(&rewrite("s", &["m.io/"], "n.io/"), "r.io/x:v1", Some("m.io/x:v1")));
         assert!(!concerns(&secret("s", &["m.io/"]), "r.io/x:v1", None));

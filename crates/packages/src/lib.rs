@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`digest`](Digest), [`reference`](Reference) | what identifies a package |
 //! | [`names`] | names of revisions and of packages that are dependencies; lists in messages |
-//! | [`meta`] | what a package says about itself |
+//! | [`meta`] | the meta object of a package |
 //! | [`stream`], [`content`], [`lint`] | what a package consists of, and what it may consist of |
 //! | [`constraint`] | which versions are acceptable, and which of them is chosen |
 //! | [`lock`] | what depends on what, and whether all of it is there |

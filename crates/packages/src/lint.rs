@@ -4,7 +4,7 @@
 use crate::constraint::{CoreError, VersionConstraint, check_core};
 use crate::content::{allowed, allowed_kinds};
 use crate::reference::Reference;
-use crate::stream::{Package, Place};
+use crate::stream::{DocumentPosition, Package};
 use std::fmt;
 use transom_object::meta;
 use transom_xapi::PackageKind;
@@ -13,7 +13,7 @@ use transom_xapi::PackageKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The object, unless it is the meta object.
-    pub at: Option<Place>,
+    pub at: Option<DocumentPosition>,
     /// What is wrong, and what is allowed.
     pub problem: String,
 }

@@ -1,4 +1,4 @@
-//! The meta object of a package: what `crossplane.yaml` says about it.
+//! The meta object of a package, from `crossplane.yaml`.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

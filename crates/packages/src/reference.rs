@@ -5,9 +5,9 @@ use crate::names::to_dns_label;
 use std::fmt;
 
 /// The most bytes of host and repository together, by the distribution specification.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 /// The most bytes of a tag, by the distribution specification.
-const LONGEST_TAG: usize = 128;
+const MAX_TAG_BYTES: usize = 128;
 
 /// A reference to a package: registry, repository, and a tag, a digest or both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,7 +134,7 @@ fn problem(text: &str, problem: &str) -> ReferenceError {
     ReferenceError { text: text.to_owned(), problem: problem.to_owned() }
 }
 
-/// A first segment that could also be part of a repository is no host: it has a dot, a port, or is `localhost`.
+/// The first segment is a host if it has a dot or a port, or is `localhost`. Any other could be part of a repository.
 fn check_registry(registry: &str) -> Result<(), &'static str> {
     const EXPECTED: &str =
         "it must begin with the host of a registry, such as xpkg.example.org or localhost:5000";
@@ -170,7 +170,7 @@ fn check_port(port: Option<&str>) -> Result<(), &'static str> {
 }
 
 fn check_repository(registry: &str, repository: &str) -> Result<(), &'static str> {
-    if registry.len() + 1 + repository.len() > LONGEST_NAME {
+    if registry.len() + 1 + repository.len() > MAX_NAME_BYTES {
         return Err("its host and repository must have at most 255 bytes");
     }
     if repository.split('/').all(is_component) {
@@ -193,7 +193,7 @@ fn is_component(component: &str) -> bool {
 fn check_tag(tag: &str) -> Result<(), &'static str> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
     let first = tag.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_');
-    if first && tag.len() <= LONGEST_TAG && tag.bytes().all(inner) {
+    if first && tag.len() <= MAX_TAG_BYTES && tag.bytes().all(inner) {
         return Ok(());
     }
     Err(

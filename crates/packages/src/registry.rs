@@ -16,8 +16,8 @@ pub trait Registry: Send + Sync + 'static {
     /// The content of the package at a reference with a digest, verified against that digest.
     async fn fetch(&self, reference: &Reference, with: &[Credentials]) -> Result<Fetched, RegistryError>;
 
-    /// The content of the package at a reference with a digest if it is at hand, verified against that digest. Nobody is
-    /// asked over a network.
+    /// The content of the package at a reference with a digest if it is at hand, verified against that digest. No
+    /// request is sent.
     async fn at_hand(&self, _reference: &Reference) -> Result<Option<Fetched>, RegistryError> {
         Ok(None)
     }
@@ -75,11 +75,11 @@ pub struct RegistryError {
     pub kind: RegistryErrorKind,
     /// For users: the reference or layer, what is wrong, and where possible what to do about it. No credentials.
     pub message: String,
-    /// How long the registry asks to wait.
+    /// The time in the header `Retry-After`.
     pub retry_after: Option<Duration>,
 }
 
-/// Why a registry did not return what was asked for, for programs.
+/// The machine-readable reason why a request to a registry failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegistryErrorKind {
@@ -89,6 +89,8 @@ pub enum RegistryErrorKind {
     Unauthorized,
     /// The registry cannot be reached, does not respond in time, or is overloaded: another attempt may succeed.
     Unavailable,
+    /// The certificate of the registry is not trusted: another attempt does not change that.
+    Untrusted,
     /// The content is not what it must be: a wrong digest or length, a malformed manifest, a package without
     /// `package.yaml`, or more than is allowed.
     Invalid,

@@ -247,8 +247,8 @@ mod tests {
     fn the_highest_numbers_are_active_up_to_the_limit() {
         let package = function(Automatic, 4, 2);
         let both = [existing(1, 1, Active), existing(2, 2, Active)];
-        let settled = plan(&package, &both, &digest(2));
-        assert_eq!((settled.current.number, settled.activate, settled.deactivate), (2, vec![], vec![]));
+        let repeated = plan(&package, &both, &digest(2));
+        assert_eq!((repeated.current.number, repeated.activate, repeated.deactivate), (2, vec![], vec![]));
         // A third one deactivates the one with the lowest number, once it is healthy.
         let new = plan(&package, &both, &digest(3));
         assert_eq!(new.current, current(3, 3, Active, false));

@@ -1,6 +1,6 @@
 //! Which packages are to be installed or changed so that dependencies are satisfied.
 //!
-//! In two steps, because the tags of a repository are asked for in between: [`next_step`] lists every need that can be met
+//! In two steps, because the tags of a repository are listed in between: [`next_step`] lists every need that can be met
 //! now, [`choose`] meets one of them. After the choices are written, new packages join the Lock with dependencies of their
 //! own, and the next step follows.
 //!

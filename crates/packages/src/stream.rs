@@ -69,19 +69,19 @@ pub struct PackageObject {
     /// The object.
     pub value: Value,
     /// Where it stands in the stream.
-    pub at: Place,
+    pub at: DocumentPosition,
 }
 
 /// Where a document stands in a stream. Both count from one; empty documents do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct DocumentPosition {
     /// The number of the document.
     pub document: usize,
     /// The line of the stream on which its content begins.
     pub line: usize,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for DocumentPosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "document {} (line {})", self.document, self.line)
     }
@@ -108,7 +108,7 @@ pub enum StreamError {
     #[error("package.yaml, {at}: it has {bytes} bytes; at most {limit} are allowed for one object")]
     DocumentTooLarge {
         /// The document.
-        at: Place,
+        at: DocumentPosition,
         /// Its size.
         bytes: usize,
         /// The limit.
@@ -120,7 +120,7 @@ pub enum StreamError {
     )]
     TooManyValues {
         /// The document.
-        at: Place,
+        at: DocumentPosition,
         /// The limit.
         limit: usize,
     },
@@ -134,7 +134,7 @@ pub enum StreamError {
     #[error("package.yaml, {at}: line {line}, column {column}: {problem}")]
     Malformed {
         /// The document.
-        at: Place,
+        at: DocumentPosition,
         /// The line of the stream.
         line: usize,
         /// The column.
@@ -146,7 +146,7 @@ pub enum StreamError {
     #[error("package.yaml, {at}: it has no {field}; every document of a package is an object")]
     NotAnObject {
         /// The document.
-        at: Place,
+        at: DocumentPosition,
         /// What is missing.
         field: &'static str,
     },
@@ -154,7 +154,7 @@ pub enum StreamError {
     #[error("package.yaml, {at}: packages cannot hold {kind} of {api_version}{remedy}")]
     UnknownKind {
         /// The document.
-        at: Place,
+        at: DocumentPosition,
         /// Its group and version.
         api_version: String,
         /// Its kind.
@@ -172,15 +172,15 @@ pub enum StreamError {
     #[error("package.yaml: not exactly one package meta type: {first} and {second} are; a package has one")]
     TwoMetas {
         /// The first.
-        first: Place,
+        first: DocumentPosition,
         /// The second.
-        second: Place,
+        second: DocumentPosition,
     },
     /// A meta object with wrong fields.
     #[error("package.yaml, {at}: {error}")]
     Meta {
         /// The document, or the line in it where the field is.
-        at: Place,
+        at: DocumentPosition,
         /// What is wrong.
         error: MetaError,
     },
@@ -214,7 +214,7 @@ pub fn parse_within(bytes: &[u8], limits: Limits) -> Result<Package, StreamError
     let mut content = Content::default();
     let mut memory = 0_usize;
     for (lines_before, chunk) in chunks(text) {
-        let at = Place { document: content.documents + 1, line: lines_before + 1 };
+        let at = DocumentPosition { document: content.documents + 1, line: lines_before + 1 };
         if chunk.len() > limits.document_bytes {
             let (bytes, limit) = (chunk.len(), limits.document_bytes);
             return Err(StreamError::DocumentTooLarge { at, bytes, limit });
@@ -268,7 +268,7 @@ fn is_empty_line(line: &str) -> bool {
     line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
 }
 
-fn read_chunk(chunk: &str, at: Place, lines_before: usize) -> Result<Vec<Document>, StreamError> {
+fn read_chunk(chunk: &str, at: DocumentPosition, lines_before: usize) -> Result<Vec<Document>, StreamError> {
     yaml::read_documents(chunk).map_err(|error| {
         let line = lines_before + error.line;
         StreamError::Malformed { at, line, column: error.column, problem: error.message }
@@ -289,13 +289,13 @@ fn memory_bytes(value: &Value) -> usize {
 #[derive(Default)]
 struct Content {
     documents: usize,
-    meta: Option<(Place, Meta, Value)>,
+    meta: Option<(DocumentPosition, Meta, Value)>,
     objects: Vec<PackageObject>,
 }
 
 impl Content {
     fn add(&mut self, document: Document, lines_before: usize) -> Result<(), StreamError> {
-        let at = Place { document: self.documents, line: lines_before + document.line };
+        let at = DocumentPosition { document: self.documents, line: lines_before + document.line };
         let gvk = gvk(&document.value, at)?;
         if let Some(read) = Meta::read(&document.value) {
             let read = read.map_err(|error| {
@@ -306,7 +306,7 @@ impl Content {
                     MetaError::TooManyDependencies { .. } | MetaError::Malformed { .. } => "spec".to_owned(),
                 };
                 let line = document.span_of_field(&field).map_or(at.line, |span| lines_before + span.line);
-                StreamError::Meta { at: Place { line, ..at }, error }
+                StreamError::Meta { at: DocumentPosition { line, ..at }, error }
             })?;
             if let Some((first, _, _)) = &self.meta {
                 return Err(StreamError::TwoMetas { first: *first, second: at });
@@ -323,7 +323,7 @@ impl Content {
     }
 }
 
-fn gvk(value: &Value, at: Place) -> Result<GroupVersionKind, StreamError> {
+fn gvk(value: &Value, at: DocumentPosition) -> Result<GroupVersionKind, StreamError> {
     for (field, text) in [("apiVersion", meta::api_version(value)), ("kind", meta::kind(value))] {
         if text.is_empty() {
             return Err(StreamError::NotAnObject { at, field });

@@ -12,7 +12,7 @@ use serde_json::Value;
 use transom_go::regexp::{self, Limits};
 use transom_xapi::image_config::{Attestation, CosignAuthority, CosignIdentity};
 
-pub use policy::{Authority, Policy, ReadKey, SignatureVerifier, is_record_of, key_secrets};
+pub use policy::{Authority, KeyMissing, Policy, ReadKey, SignatureVerifier, is_record_of, key_secrets};
 
 /// The predicate type of a signature that is a statement, as in Sigstore's bundles.
 pub const SIGNATURE_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
@@ -74,7 +74,7 @@ pub struct Signer {
 
 /// An image is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no authority of ImageConfig {image_config:?} vouches for {image}: {}", reasons.join("; "))]
+#[error("no authority of ImageConfig {image_config:?} accepts {image}: {}", reasons.join("; "))]
 pub struct Untrusted {
     /// The ImageConfig that has the authorities.
     pub image_config: String,
@@ -84,13 +84,13 @@ pub struct Untrusted {
     pub reasons: Vec<String>,
 }
 
-/// Whether one of the authorities of a policy vouches for an image: the name of the first that does. `evidence` has an
+/// Whether one of the authorities of a policy accepts an image: the name of the first that does. `evidence` has an
 /// entry for each authority, in the same order.
 pub fn decide<'a>(policy: &'a Policy, evidence: &[Evidence], image: &Digest) -> Result<&'a str, Untrusted> {
     let mut reasons = Vec::new();
     let missing = Evidence::Unknown("signatures were not looked for".to_owned());
     for (i, Authority { config, .. }) in policy.authorities.iter().enumerate() {
-        match vouches(config, evidence.get(i).unwrap_or(&missing), image) {
+        match check_authority(config, evidence.get(i).unwrap_or(&missing), image) {
             Ok(()) => return Ok(&config.name),
             Err(reason) => reasons.push(format!("authority {:?}: {reason}", config.name)),
         }
@@ -101,7 +101,7 @@ pub fn decide<'a>(policy: &'a Policy, evidence: &[Evidence], image: &Digest) -> 
     Err(Untrusted { image_config: policy.image_config.clone(), image: image.clone(), reasons })
 }
 
-fn vouches(authority: &CosignAuthority, evidence: &Evidence, image: &Digest) -> Result<(), String> {
+fn check_authority(authority: &CosignAuthority, evidence: &Evidence, image: &Digest) -> Result<(), String> {
     let (verified, refused) = match evidence {
         Evidence::Found { verified, refused } => (verified, refused),
         Evidence::Unknown(problem) => return Err(format!("signature verification failed with {problem}")),
@@ -130,7 +130,7 @@ fn vouches(authority: &CosignAuthority, evidence: &Evidence, image: &Digest) -> 
     Err(format!("{}{more}", problems.join(", ")))
 }
 
-/// A key vouches for itself; a certificate only for whom it was issued to.
+/// A signature by a key needs no further check of the signer; one by a certificate must match an accepted identity.
 fn check_signer(authority: &CosignAuthority, signer: Option<&Signer>) -> Result<(), String> {
     let (None, Some(keyless)) = (&authority.key, &authority.keyless) else { return Ok(()) };
     let signer = signer.ok_or("a signature has no certificate")?;

@@ -1,4 +1,4 @@
-//! Generated Locks: cycles and duplicates are found, named, and affect nobody else.
+//! Generated Locks: cycles and duplicates are found, named, and affect no other entries.
 
 use proptest::prelude::*;
 use transom_packages::lock::graph::{Graph, Mirrors};

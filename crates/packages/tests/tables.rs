@@ -4,6 +4,7 @@ use serde_json::Value;
 use transom_packages::establish::managed_definition;
 use transom_packages::lock::graph::{Graph, Mirrors};
 use transom_packages::lock::{LockDependency, LockPackage};
+use transom_packages::stream;
 use transom_testkit::tables;
 
 const CONVERTER: &str = "crossplane/core/internal_converter/custom_to_managed";
@@ -71,5 +72,17 @@ fn cycles_are_those_of_upstream() {
         let graph = Graph::new(&lock, &none);
         let is_cyclic = (0..lock.len()).any(|i| graph.cycle(i).is_some());
         if is_cyclic == (case.expected["sortErr"] == true) { Ok(()) } else { Err(format!("{is_cyclic}")) }
+    });
+}
+
+#[test]
+fn documents_without_content_are_those_of_upstream() {
+    tables::run("crossplane/runtime/xpkg_parser/parser/TestCleanYAML.json", "", |case| {
+        let meta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: a}\n";
+        let text = format!("{meta}---\n{}", case.inputs["in"].as_str().unwrap_or_default());
+        let parsed = stream::parse(text.as_bytes());
+        // A document with content that is not an object of a package is an error.
+        let is_skipped = parsed.as_ref().is_ok_and(|package| package.objects.is_empty());
+        if is_skipped == (case.expected["out"] == true) { Ok(()) } else { Err(format!("{parsed:?}")) }
     });
 }

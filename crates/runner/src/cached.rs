@@ -27,9 +27,9 @@ const MIN_REPORTED_TTL: Duration = Duration::from_secs(1);
 /// The limits of a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheOptions {
-    /// The longest that a response is cached, whatever its TTL; zero for no limit.
+    /// The longest time that a response is cached, even if its TTL is longer; zero for no limit.
     pub max_ttl: Duration,
-    /// The most memory that all responses together take, in bytes. Those that expire soonest are evicted.
+    /// The memory limit of all responses together, in bytes. Those that expire soonest are evicted.
     pub max_bytes: usize,
 }
 
@@ -225,6 +225,10 @@ impl State {
 #[async_trait]
 impl FunctionRunner for Cached {
     async fn run(&self, step: StepRef<'_>, mut request: RunFunctionRequest) -> Result<Answer, RunError> {
+        if step.inline.is_some() {
+            // Their responses have no TTL.
+            return self.router.run(step, request).await;
+        }
         let started = Instant::now();
         let function = step.function;
         let chosen = self.router.choose(step)?;

@@ -1,7 +1,9 @@
 //! The address of a function that a server runs, and how to connect to it.
 
+use crate::balance::{self, Lookup, SystemLookup};
 use hyper_util::rt::TokioIo;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -29,6 +31,7 @@ pub struct Endpoint {
     address: String,
     tls: Option<Tls>,
     dial: Option<Arc<dyn Dial>>,
+    lookup: Option<Arc<dyn Lookup>>,
 }
 
 impl PartialEq for Endpoint {
@@ -66,6 +69,19 @@ impl std::fmt::Debug for Tls {
         f.write_str("Tls { .. }")
     }
 }
+
+/// Why the certificates for mutual TLS cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct ReadTlsError {
+    /// Which file cannot be read, and what to do about it.
+    pub what: String,
+    /// Why, if another error says it.
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Reads the certificates for mutual TLS as they are now.
+pub type ReadTls = Arc<dyn Fn() -> Result<Tls, ReadTlsError> + Send + Sync>;
 
 /// Why an address cannot be called.
 #[derive(Debug, thiserror::Error)]
@@ -121,17 +137,23 @@ pub(crate) fn connection_causes(error: &(dyn std::error::Error + 'static)) -> St
 impl Endpoint {
     /// An endpoint without TLS, as of functions that are served with `--insecure`.
     pub fn plaintext(address: impl Into<String>) -> Self {
-        Self { address: address.into(), tls: None, dial: None }
+        Self { address: address.into(), tls: None, dial: None, lookup: None }
     }
 
     /// An endpoint with mutual TLS. The server's certificate must be for the host in the address.
     pub fn mutual_tls(address: impl Into<String>, tls: Tls) -> Self {
-        Self { address: address.into(), tls: Some(tls), dial: None }
+        Self { address: address.into(), tls: Some(tls), dial: None, lookup: None }
     }
 
     /// An endpoint without TLS whose connections are made by `dial`. The name takes the place of an address in messages.
     pub fn dialled(name: impl Into<String>, dial: Arc<dyn Dial>) -> Self {
-        Self { address: name.into(), tls: None, dial: Some(dial) }
+        Self { address: name.into(), tls: None, dial: Some(dial), lookup: None }
+    }
+
+    /// Finds the addresses of the endpoint in another way than by the system's resolver. Calls are spread over them.
+    #[must_use]
+    pub fn found_by(self, lookup: Arc<dyn Lookup>) -> Self {
+        Self { lookup: Some(lookup), ..self }
     }
 
     /// The address, as it was given.
@@ -142,10 +164,26 @@ impl Endpoint {
     /// A channel that connects when it is first used, and again whenever it has to.
     pub(crate) fn channel(&self) -> Result<Channel, EndpointError> {
         let transport = self.transport()?;
-        Ok(match &self.dial {
-            Some(dial) => transport.connect_with_connector_lazy(connector(dial.clone())),
+        if let Some(dial) = &self.dial {
+            return Ok(transport.connect_with_connector_lazy(connector(dial.clone())));
+        }
+        let is_name = self.address.starts_with("dns:");
+        let by_system =
+            || is_name.then(|| Arc::new(SystemLookup(self.target().to_owned())) as Arc<dyn Lookup>);
+        Ok(match self.lookup.clone().or_else(by_system) {
+            Some(lookup) => {
+                let endpoint = self.clone();
+                let connect = move |address| endpoint.transport_to(address).ok();
+                balance::channel(Box::new(connect), lookup)
+            }
             None => transport.connect_lazy(),
         })
+    }
+
+    /// The address without the scheme of a resolver.
+    fn target(&self) -> &str {
+        let schemes = ["dns:///", "passthrough:///", "dns:", "passthrough:"];
+        schemes.iter().find_map(|scheme| self.address.strip_prefix(scheme)).unwrap_or(&self.address)
     }
 
     /// Checks that something listens there, with the certificates that are expected.
@@ -165,12 +203,14 @@ impl Endpoint {
     }
 
     fn transport(&self) -> Result<transport::Endpoint, EndpointError> {
+        self.transport_to(None)
+    }
+
+    /// How connections are made: to one of the addresses that the endpoint has, or to whichever its name leads to.
+    fn transport_to(&self, address: Option<SocketAddr>) -> Result<transport::Endpoint, EndpointError> {
         let failed = |source: EndpointProblem| EndpointError { address: self.address.clone(), source };
-        let target = ["dns:///", "passthrough:///", "dns:", "passthrough:"]
-            .iter()
-            .find_map(|scheme| self.address.strip_prefix(scheme))
-            .unwrap_or(&self.address);
-        // With connections that are made elsewhere, the address is what the function is told that it was called by.
+        let target = self.target();
+        // With connections that are made elsewhere, the address is only the authority in the requests to the function.
         let target = if self.dial.is_some() { "localhost:9443" } else { target };
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let url = match target {
@@ -185,6 +225,14 @@ impl Endpoint {
         if !target.starts_with("unix:") && (host.is_empty() || endpoint.uri().port().is_none()) {
             return Err(failed(EndpointProblem::HostAndPort));
         }
+        let endpoint = match address {
+            Some(address) => {
+                let named = endpoint.uri().clone();
+                let found = transport::Endpoint::from_shared(format!("{scheme}://{address}"));
+                found.map_err(|e| failed(e.into()))?.origin(named)
+            }
+            None => endpoint,
+        };
         let mut endpoint = endpoint
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)

@@ -37,7 +37,7 @@ impl Health {
                 _ => Ok(()),
             },
             Ok(Err(status)) if status.code() == Code::Unavailable => {
-                not_ready(format!("it cannot be asked for its health: {}", status.message()))
+                not_ready(format!("its health check failed: {}", status.message()))
             }
             Ok(Err(_)) | Err(_) => Ok(()),
         }

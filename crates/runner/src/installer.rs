@@ -64,8 +64,13 @@ impl Installer {
     pub async fn retire(&self, id: &RevisionId) {
         let turn = self.turn(&id.function);
         let _turn = turn.lock().await;
-        self.router.retire(id);
-        self.release_superseded(&id.function).await;
+        if self.router.revisions(&id.function).contains(id) {
+            self.router.retire(id);
+            self.release_superseded(&id.function).await;
+        } else {
+            // What a process before this one ran, and did not get to release.
+            self.runtime.release(id).await;
+        }
     }
 
     /// Ends a revision, even if it is called.
@@ -90,6 +95,11 @@ impl Installer {
         }
     }
 
+    /// What users should know about how a revision ended that does not run any more.
+    pub fn remark(&self, id: &RevisionId) -> Option<String> {
+        self.runtime.remark(id)
+    }
+
     /// Says why a function that is installed cannot be called, for as long as it cannot.
     pub fn explain(&self, function: &str, reason: &str) {
         self.router.explain(function, reason);
@@ -107,7 +117,7 @@ impl Installer {
         self.router.on_reroute(Arc::new(rerouted));
     }
 
-    /// Kept for names that were ever used: whoever waits for a turn must not miss one that begins meanwhile.
+    /// The lock of a function. Locks are never removed: a waiting task and a new one must use the same lock.
     fn turn(&self, function: &str) -> Arc<Turn<()>> {
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         functions.entry(function.to_owned()).or_default().clone()

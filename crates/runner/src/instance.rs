@@ -7,7 +7,7 @@ use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, answer
 
 /// A function that can be called: in this process, over gRPC, in a container.
 ///
-/// A call ends in a response or in a gRPC status, whatever the function does; limits on its time are the caller's.
+/// Every call ends in a response or in a gRPC status; the caller limits its time.
 #[async_trait]
 pub trait Instance: Send + Sync + 'static {
     /// Calls the function once.
@@ -22,7 +22,7 @@ pub trait Instance: Send + Sync + 'static {
     /// Where the function runs, for messages: `in this process`, `at localhost:9443`.
     fn location(&self) -> String;
 
-    /// What users should know about the function, in the words of a condition: how it runs, and what it equals. Empty
+    /// What users should know about the function, as the message of a condition: how it runs, and what it equals. Empty
     /// when there is nothing to say.
     fn note(&self) -> String {
         String::new()

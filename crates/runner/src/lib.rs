@@ -5,23 +5,33 @@
 //! | `source` | [`Resolver`]: from a Function or FunctionRevision to where its implementation comes from; pure |
 //! | `revision` | [`RevisionSpec`]: one version of a function, the unit that is run and called |
 //! | `runtime` | [`FunctionRuntime`]: starts and stops revisions; [`LocalRuntime`] needs no containers |
+//! | `provider` | [`ProviderRuntime`]: starts and stops the programs of Providers, which are not called |
 //! | `instance` | [`Instance`]: what a runtime returns, something that can be called |
+//! | `balance` | calls spread over the addresses of a name |
 //! | `routes` | the instances by function and revision, and the choice between them; pure |
 //! | `router` | [`Router`]: calls the revision that a step wants |
+//! | `failure` | what a gRPC status of a function means; pure |
+//! | `first_version` | [`FirstVersionFunctions`]: what runs Compositions of Crossplane v1 |
+//! | `inline` | [`InlineRunner`]: runs the inline functions of steps |
 //! | `installer` | [`Installer`]: resolver, runtime and router together; swaps revisions without a gap |
 //! | `cached` | [`Cached`]: in front of a router, returns responses again within their TTL |
 //!
-//! Whatever a function does, a call ends in a response or in an error that names the function. Nothing here reads or
+//! Every call ends in a response or in an error that names the function. Nothing here reads or
 //! writes Kubernetes objects: the controllers of packages do, and call the installer.
 
 #![warn(missing_docs)]
 
 mod account;
+mod balance;
 mod cached;
 mod endpoint;
+mod failure;
+mod first_version;
 mod health;
+mod inline;
 mod installer;
 mod instance;
+mod provider;
 mod remote;
 mod revision;
 mod router;
@@ -30,10 +40,14 @@ mod runtime;
 mod source;
 
 pub use account::Account;
+pub use balance::Lookup;
 pub use cached::{CacheOptions, Cached};
-pub use endpoint::{Dial, Endpoint, EndpointError, Tls, UnreachableError};
+pub use endpoint::{Dial, Endpoint, EndpointError, ReadTls, ReadTlsError, Tls, UnreachableError};
+pub use first_version::FirstVersionFunctions;
+pub use inline::{InlineCall, InlineRunner};
 pub use installer::Installer;
 pub use instance::{InProcess, Instance};
+pub use provider::{ProviderChanged, ProviderRuntime, ProviderSpec, ProviderState, WithoutProviders};
 pub use remote::Remote;
 pub use revision::{PackageImage, RevisionId, RevisionSpec};
 pub use router::{Callable, Options, Router};

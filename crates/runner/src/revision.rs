@@ -2,10 +2,12 @@
 
 use crate::source::{Resolver, Source};
 use std::fmt;
+use std::sync::Arc;
 use transom_xapi::Function;
 use transom_xapi::constants::annotation;
 use transom_xapi::function::{FunctionRevision, RevisionTraits};
-use transom_xapi::package::Installation;
+use transom_xapi::package::{Installation, PullPolicy};
+use transom_xapi::runtime_config::DeploymentRuntimeConfigSpec;
 
 /// The identity of a revision.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +24,7 @@ impl RevisionId {
         Self { function: function.into(), revision: String::new() }
     }
 
-    /// Whether the function has no FunctionRevision objects. It answers whatever revision a step wants.
+    /// Whether the function has no FunctionRevision objects. It is called for every revision that a step names.
     pub fn is_sole(&self) -> bool {
         self.revision.is_empty()
     }
@@ -48,6 +50,8 @@ pub struct PackageImage {
     pub digest: Option<String>,
     /// The names of the Secrets that it may be pulled with.
     pub pull_secrets: Vec<String>,
+    /// Whether it must not be pulled: it runs only if it is on this machine.
+    pub never_pulled: bool,
 }
 
 /// A revision, and everything a runtime needs to run it.
@@ -65,6 +69,8 @@ pub struct RevisionSpec {
     pub traits: RevisionTraits,
     /// The image of its package. Only a runtime of packages needs it.
     pub image: PackageImage,
+    /// How it is to run. Only a runtime of packages needs it.
+    pub config: Arc<DeploymentRuntimeConfigSpec>,
 }
 
 impl RevisionSpec {
@@ -83,7 +89,9 @@ impl RevisionSpec {
                 },
                 digest: revision.metadata.annotation(annotation::IMAGE_DIGEST).map(str::to_owned),
                 pull_secrets: names(&revision.spec.installation),
+                never_pulled: revision.spec.installation.pull_policy() == PullPolicy::Never,
             },
+            config: Arc::default(),
         }
     }
 
@@ -99,7 +107,10 @@ impl RevisionSpec {
                 reference: function.spec.package.clone(),
                 digest: None,
                 pull_secrets: names(&function.spec.installation),
+                // The policy is one of control planes: `crossplane render` does not look at it either.
+                never_pulled: false,
             },
+            config: Arc::default(),
         }
     }
 }

@@ -4,7 +4,9 @@
 //! [`Options::deadline`]. The router does not start or stop anything, and does not know how an instance runs.
 
 use crate::account::{Account, severity};
-use crate::endpoint::{Endpoint, EndpointError, connection_causes};
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::failure::{failed, grpc_code};
+use crate::inline::{InlineCall, InlineRunner};
 use crate::instance::{InProcess, Instance};
 use crate::remote::Remote;
 use crate::revision::{PackageImage, RevisionId, RevisionSpec};
@@ -15,11 +17,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use tonic::{Code, Status};
-use transom_compose::{Answer, FunctionRunner, GrpcCode, RunError, StepRef, WantedRevision};
+use tonic::Code;
+use transom_compose::{Answer, FunctionRunner, RunError, StepRef, WantedRevision};
 use transom_function::client::DEFAULT_MAX_MESSAGE_SIZE;
 use transom_function::{Function, RunFunctionRequest, RunFunctionResponse, async_trait};
 use transom_object::suggest::nearest;
+use transom_xapi::InlineFunction;
 use transom_xapi::function::RevisionTraits;
 
 /// Limits for every call.
@@ -56,6 +59,7 @@ pub struct Router {
     packages: BTreeMap<String, String>,
     changed: RwLock<Option<Changed>>,
     rerouted: RwLock<Option<Rerouted>>,
+    inline: Option<Arc<dyn InlineRunner>>,
 }
 
 /// Whether a revision can be called.
@@ -103,7 +107,15 @@ impl Router {
             packages: BTreeMap::new(),
             changed: RwLock::default(),
             rerouted: RwLock::default(),
+            inline: None,
         }
+    }
+
+    /// Runs the inline functions of steps.
+    #[must_use]
+    pub fn with_inline(mut self, runner: Arc<dyn InlineRunner>) -> Self {
+        self.inline = Some(runner);
+        self
     }
 
     /// Counts the calls of functions that are added from now on, how they end and how long they take.
@@ -160,7 +172,7 @@ impl Router {
         }
     }
 
-    /// Takes a revision out of the active ones. It is called in place of those that are not ready.
+    /// Marks a revision as inactive. It is still called while no active revision is ready.
     pub(crate) fn retire(&self, id: &RevisionId) {
         let mut routes = self.write();
         let Some(route) = routes.get(id).map(|route| Route { active: false, ..(**route).clone() }) else {
@@ -241,6 +253,7 @@ impl Router {
             source,
             traits,
             image: PackageImage::default(),
+            config: Arc::default(),
         };
         self.set(&revision, Callable::Ready(instance));
     }
@@ -348,7 +361,12 @@ impl Router {
     ) -> Result<RunFunctionResponse, RunError> {
         let (started, Target { instance, calls, .. }) = (Instant::now(), &chosen.target);
         calls.sent();
-        let outcome = self.within_deadline(instance.call(request)).await;
+        let attributes = || {
+            let RevisionId { function, revision } = chosen.route.id.clone();
+            vec![("step", step.name.to_owned()), ("function", function), ("revision", revision)]
+        };
+        let calling = self.within_deadline(instance.call(request));
+        let outcome = transom_telemetry::traced("call", attributes, calling).await;
         let (code, severity) = match &outcome {
             Ok(Ok(response)) => (Code::Ok, severity(response)),
             Ok(Err(status)) => (status.code(), "Normal"),
@@ -371,6 +389,40 @@ impl Router {
     }
 }
 
+impl Router {
+    /// Calls the inline function of a step.
+    async fn run_inline(
+        &self,
+        step: StepRef<'_>,
+        function: &InlineFunction,
+        request: RunFunctionRequest,
+    ) -> Result<Answer, RunError> {
+        let name = step.function.to_owned();
+        let Some(runner) = &self.inline else {
+            let reason = "inline functions are not supported here".to_owned();
+            return Err(RunError::Unknown { function: name, reason });
+        };
+        let (started, calls) = (Instant::now(), self.account.calls(step.name, step.function, "inline"));
+        calls.sent();
+        let call = InlineCall { step: step.name, function };
+        let outcome = self.within_deadline(runner.call(call, request)).await;
+        let (code, severity) = match &outcome {
+            Ok(Ok(response)) => (Code::Ok, severity(response)),
+            Ok(Err(status)) => (status.code(), "Normal"),
+            Err(_) => (Code::DeadlineExceeded, "Normal"),
+        };
+        calls.ended(code, severity, started.elapsed());
+        match outcome {
+            Ok(Ok(response)) => Ok(response.into()),
+            Ok(Err(status)) => {
+                let (code, message) = (grpc_code(status.code()), status.message().to_owned());
+                Err(RunError::Failed { function: name, code, message })
+            }
+            Err(after) => Err(RunError::Deadline { function: name, after }),
+        }
+    }
+}
+
 /// Logs the results of a function.
 fn log(chosen: &Chosen, step: StepRef<'_>, response: &RunFunctionResponse) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
@@ -388,39 +440,11 @@ fn log(chosen: &Chosen, step: StepRef<'_>, response: &RunFunctionResponse) {
 #[async_trait]
 impl FunctionRunner for Router {
     async fn run(&self, step: StepRef<'_>, request: RunFunctionRequest) -> Result<Answer, RunError> {
+        if let Some(function) = step.inline {
+            return self.run_inline(step, function, request).await;
+        }
         let chosen = self.choose(step)?;
         let response = self.call(&chosen, step, request).await?;
         Ok(Answer { response, revision: chosen.revision() })
-    }
-}
-
-fn failed(function: String, location: &str, status: &Status) -> RunError {
-    // A status with a source was made from it in this process: its message is the text of one of the sources.
-    let why = match std::error::Error::source(status) {
-        Some(source) => connection_causes(source),
-        None => status.message().to_owned(),
-    };
-    RunError::Failed { function, code: grpc_code(status.code()), message: format!("{why} ({location})") }
-}
-
-/// The code of a call that failed. A status that is an error although its code is `Ok` has no known code.
-fn grpc_code(code: Code) -> GrpcCode {
-    match code {
-        Code::Ok | Code::Unknown => GrpcCode::Unknown,
-        Code::Cancelled => GrpcCode::Cancelled,
-        Code::InvalidArgument => GrpcCode::InvalidArgument,
-        Code::DeadlineExceeded => GrpcCode::DeadlineExceeded,
-        Code::NotFound => GrpcCode::NotFound,
-        Code::AlreadyExists => GrpcCode::AlreadyExists,
-        Code::PermissionDenied => GrpcCode::PermissionDenied,
-        Code::ResourceExhausted => GrpcCode::ResourceExhausted,
-        Code::FailedPrecondition => GrpcCode::FailedPrecondition,
-        Code::Aborted => GrpcCode::Aborted,
-        Code::OutOfRange => GrpcCode::OutOfRange,
-        Code::Unimplemented => GrpcCode::Unimplemented,
-        Code::Internal => GrpcCode::Internal,
-        Code::Unavailable => GrpcCode::Unavailable,
-        Code::DataLoss => GrpcCode::DataLoss,
-        Code::Unauthenticated => GrpcCode::Unauthenticated,
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Route {
     pub traits: RevisionTraits,
     /// The package that the revision comes from.
     pub package: String,
-    /// Whether it is to be called. One that is not is called in place of those that are not ready.
+    /// Whether the revision is active. An inactive but ready revision is called only while no active one is ready.
     pub active: bool,
     /// Whether it is known to answer.
     pub ready: bool,
@@ -39,8 +39,7 @@ pub(crate) struct Target {
 }
 
 impl Route {
-    /// How well it can answer: those that are called with the highest preference come first. `None` if it is not to be
-    /// called.
+    /// Revisions with the highest preference are called first. `None`: never called.
     fn preference(&self) -> Option<u8> {
         match (self.active, self.ready) {
             (true, true) => Some(3),
@@ -170,7 +169,7 @@ impl Routes {
             ),
             WantedRevision::Labelled(labels) => (
                 format!(
-                    "it has no active revision with the labels {}, which functionRevisionSelector asks for",
+                    "it has no active revision with the labels {}, which functionRevisionSelector requires",
                     listed(labels)
                 ),
                 "label the Function, or a FunctionRevision that is active",

@@ -3,7 +3,7 @@
 //! A [`FunctionRuntime`] makes a revision runnable and returns the [`Instance`] to call. It does not route calls: see
 //! [`Router`](crate::Router) and [`Installer`](crate::Installer). [`LocalRuntime`] runs what needs no container.
 
-use crate::endpoint::{Endpoint, Tls};
+use crate::endpoint::{Endpoint, ReadTls};
 use crate::instance::{InProcess, Instance};
 use crate::remote::Remote;
 use crate::revision::{RevisionId, RevisionSpec};
@@ -24,6 +24,12 @@ pub trait FunctionRuntime: Send + Sync + 'static {
 
     /// Stops a revision and frees what it holds. Calls under way may finish. Unknown revisions are ignored.
     async fn release(&self, revision: &RevisionId);
+
+    /// What users should know about how a revision ended that was released, such as that it had to be killed. A change of it
+    /// is reported as one of its state.
+    fn remark(&self, _revision: &RevisionId) -> Option<String> {
+        None
+    }
 
     /// Has `changed` called with a revision whose state has changed by itself. A runtime whose revisions change by calls
     /// alone need not.
@@ -100,7 +106,7 @@ impl Problem {
     }
 }
 
-/// Why a revision is not ready, for programs.
+/// The machine-readable reason why a revision is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -122,6 +128,10 @@ pub enum Reason {
     Starting,
     /// The function's container has ended, and is started again later.
     Ended,
+    /// The Deployment has no pod that is available.
+    Unavailable,
+    /// The objects that run it on a cluster cannot be written.
+    NotDeployed,
 }
 
 impl Reason {
@@ -137,6 +147,8 @@ impl Reason {
             Self::InvalidImage => "InvalidImage",
             Self::Starting => "Starting",
             Self::Ended => "Ended",
+            Self::Unavailable => "Unavailable",
+            Self::NotDeployed => "NotDeployed",
         }
     }
 }
@@ -151,9 +163,9 @@ pub type FindVersion = fn(&str) -> Option<&'static str>;
 pub struct LocalRuntime {
     builtins: FindBuiltin,
     versions: FindVersion,
-    tls: Option<Tls>,
+    tls: Option<ReadTls>,
     options: Options,
-    /// Why functions are not run from their packages.
+    /// Why packages are not run.
     without_packages: String,
     instances: Mutex<BTreeMap<RevisionId, Kept>>,
 }
@@ -162,7 +174,7 @@ pub struct LocalRuntime {
 #[derive(Clone)]
 enum Kept {
     InProcess { function: Arc<dyn Function>, instance: Arc<dyn Instance> },
-    Remote { endpoint: Endpoint, instance: Arc<dyn Instance> },
+    Remote { address: String, instance: Arc<dyn Instance> },
 }
 
 impl LocalRuntime {
@@ -176,7 +188,7 @@ impl LocalRuntime {
             versions: |_| None,
             tls: None,
             options,
-            without_packages: "functions are not run from their packages here".to_owned(),
+            without_packages: "this runtime does not run packages".to_owned(),
             instances: Mutex::default(),
         }
     }
@@ -188,14 +200,15 @@ impl LocalRuntime {
         self
     }
 
-    /// Calls functions at endpoints with mutual TLS.
+    /// Calls functions at endpoints with mutual TLS. The certificates are read when a function is first called, and again
+    /// after it could not be reached with them.
     #[must_use]
-    pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
+    pub fn with_tls(mut self, tls: Option<ReadTls>) -> Self {
         self.tls = tls;
         self
     }
 
-    /// Says why functions are not run from their packages.
+    /// Sets the reason why packages are not run.
     #[must_use]
     pub fn without_packages(mut self, why: impl Into<String>) -> Self {
         self.without_packages = why.into();
@@ -232,21 +245,24 @@ impl LocalRuntime {
 
     /// The kept instance of an endpoint, or a new one.
     fn connect(&self, id: &RevisionId, address: &str) -> Result<Arc<dyn Instance>, Problem> {
-        let endpoint = match &self.tls {
-            Some(tls) => Endpoint::mutual_tls(address, tls.clone()),
-            None => Endpoint::plaintext(address),
-        };
         let mut instances = self.lock();
-        if let Some(Kept::Remote { endpoint: kept, instance }) = instances.get(id)
-            && *kept == endpoint
+        if let Some(Kept::Remote { address: kept, instance }) = instances.get(id)
+            && kept == address
         {
             return Ok(instance.clone());
         }
-        let instance: Arc<dyn Instance> = match Remote::new(endpoint.clone(), &self.options) {
-            Ok(remote) => Arc::new(remote),
-            Err(error) => return Err(Problem::new(Reason::InvalidEndpoint, chain(&error))),
+        let invalid = |message: String| Problem::new(Reason::InvalidEndpoint, message);
+        let endpoint = match &self.tls {
+            Some(read) => Endpoint::mutual_tls(address, read().map_err(|error| invalid(chain(&error)))?),
+            None => Endpoint::plaintext(address),
         };
-        instances.insert(id.clone(), Kept::Remote { endpoint, instance: instance.clone() });
+        let mut remote = Remote::new(endpoint, &self.options).map_err(|error| invalid(chain(&error)))?;
+        if let Some(read) = &self.tls {
+            remote = remote.with_certificates(read.clone());
+        }
+        let instance: Arc<dyn Instance> = Arc::new(remote);
+        instances
+            .insert(id.clone(), Kept::Remote { address: address.to_owned(), instance: instance.clone() });
         Ok(instance)
     }
 }

@@ -97,7 +97,7 @@ async fn an_answer_is_given_again_while_it_holds() {
     assert_eq!(bench.call(request("b", json!({"ttl": 60}))).await, 2, "another request");
     tokio::time::advance(Duration::from_millis(19_900)).await;
     let last = bench.answer(minute()).await;
-    assert_eq!(last.meta.unwrap().ttl.unwrap().seconds, 1, "nobody waits in ever smaller steps");
+    assert_eq!(last.meta.unwrap().ttl.unwrap().seconds, 1, "a remaining TTL below a second is rounded up");
     tokio::time::advance(Duration::from_millis(100)).await;
     assert_eq!(bench.call(minute()).await, 3, "it no longer holds");
     for (name, expected) in [
@@ -187,6 +187,7 @@ async fn a_changed_function_is_asked_itself() {
             source,
             traits,
             image: Default::default(),
+            config: Default::default(),
         };
         bench.functions.set(&spec, Callable::Ready(instance.clone()));
     };

@@ -13,7 +13,7 @@ use transom_function::testing::{RequestBuilder, serve, serve_v1beta1, serve_with
 use transom_function::{
     Error, Function, RunFunctionRequest, RunFunctionResponse, ServeOptions, Server, async_trait,
 };
-use transom_runner::{Endpoint, Options, Reason, Router, Tls};
+use transom_runner::{Endpoint, Instance, Options, Reason, Remote, Router, Tls};
 
 /// Does what its input says.
 pub(crate) struct Actor;
@@ -48,7 +48,8 @@ pub(crate) fn step(function: &str) -> StepRef<'_> {
 
 pub(crate) fn options() -> Options {
     Options {
-        deadline: Some(Duration::from_millis(500)),
+        // More than any call takes that ends at all, on a busy machine.
+        deadline: Some(Duration::from_secs(60)),
         wait_for_start: Duration::from_millis(100),
         max_message_size: 1 << 19,
     }
@@ -68,17 +69,16 @@ fn at(address: SocketAddr, options: Options) -> Router {
 #[tokio::test]
 async fn functions_run_in_this_process_and_elsewhere() {
     let address = serve(Actor).await;
-    // A panic prints a backtrace first, which takes a busy machine a while.
-    let patient = at(address, Options { deadline: Some(Duration::from_secs(20)), ..options() });
     let functions = at(address, options());
-    patient.run_in_process("local", Arc::new(Actor));
+    let hasty = at(address, Options { deadline: Some(Duration::from_millis(500)), ..options() });
+    hasty.run_in_process("local", Arc::new(Actor));
     functions.run_in_process("local", Arc::new(Actor));
     for name in ["f", "local"] {
         let response = functions.run(step(name), request("echo")).await.unwrap().response;
         assert_eq!(response.desired, request("echo").desired);
-        let error = patient.run(step(name), request("panic")).await.unwrap_err().to_string();
+        let error = functions.run(step(name), request("panic")).await.unwrap_err().to_string();
         assert!(error.contains(name) && error.contains("the function panicked: as told"), "{error}");
-        let error = functions.run(step(name), request("hang")).await.unwrap_err();
+        let error = hasty.run(step(name), request("hang")).await.unwrap_err();
         assert!(matches!(error, RunError::Deadline { .. }), "{error}");
         assert!(functions.run(step(name), request("echo")).await.is_ok(), "one bad call ends one call only");
     }
@@ -141,11 +141,7 @@ async fn a_function_may_start_late_but_not_never() {
     let once = |text: &str| error.matches(text).count() == 1;
     assert!(once("tcp connect error") && once("Connection refused"), "no cause is printed twice: {error}");
     assert!(!error.contains("transport error"), "{error}");
-    let patient = Options {
-        wait_for_start: Duration::from_secs(5),
-        deadline: Some(Duration::from_secs(5)),
-        ..options()
-    };
+    let patient = Options { wait_for_start: Duration::from_secs(60), ..options() };
     let functions = at(address, patient);
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -256,4 +252,23 @@ async fn functions_that_become_reachable_or_unreachable_are_reported_once() {
     assert_eq!(remote.probe().await, Ok(()));
     functions.run(step("remote"), request("")).await.unwrap();
     assert_eq!(reported.lock().unwrap().len(), 1, "the probe found it out already");
+}
+
+#[tokio::test]
+async fn a_function_that_reports_not_serving_is_not_ready() {
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+    tokio::spawn(tonic::transport::Server::builder().add_service(health).serve_with_incoming(incoming));
+    let remote = Remote::new(Endpoint::plaintext(address.to_string()), &options()).unwrap();
+    let problem = remote.probe().await.unwrap_err();
+    assert_eq!(problem.reason, Reason::NotServing);
+    assert!(problem.message.contains("its health is NOT_SERVING"), "{}", problem.message);
+    reporter.set_service_status("", tonic_health::ServingStatus::Serving).await;
+    assert_eq!(remote.probe().await, Ok(()));
+    // One that does not offer the protocol is ready when it can be reached.
+    let without = Remote::new(Endpoint::plaintext(serve_v1beta1().await.to_string()), &options()).unwrap();
+    assert_eq!(without.probe().await, Ok(()));
 }

@@ -186,7 +186,7 @@ async fn what_cannot_be_run_says_why_and_leaves_what_runs() {
         (
             function("example.org/other:v1", None),
             Reason::UnsupportedPackage,
-            "\"other\" is not built in: functions are not run from their packages here; or say where the function \
+            "\"other\" is not built in: this runtime does not run packages; or say where the function \
              listens with the annotation transom.io/endpoint",
         ),
         (
@@ -249,6 +249,19 @@ async fn a_revision_that_is_never_ready_or_flaps_does_not_interrupt_calls() {
     let log = runtime.log.lock().unwrap().clone();
     let released: Vec<_> = log.iter().filter(|line| line.starts_with("release")).collect();
     assert_eq!((released.len(), log.last().map(String::as_str)), (1, Some("release f")), "{log:?}");
+}
+
+#[tokio::test]
+async fn what_a_killed_process_did_not_release_is_released_when_it_is_retired() {
+    let (runtime, router) = (Arc::new(Hostile::default()), Arc::new(Router::new(options())));
+    let installer = Installer::new(Resolver::default(), runtime.clone(), router.clone());
+    let ready = RuntimeState::Ready(Arc::new(InProcess::new(Arc::new(word("two")))));
+    runtime.states.lock().unwrap().insert("v2".to_owned(), ready);
+    installer.install(&numbered(1, "v2", None)).await;
+    // It was deactivated by the process before, which ended then.
+    installer.retire(&function("v1", None).id).await;
+    assert_eq!(*runtime.log.lock().unwrap(), ["ensure v2", "release f"]);
+    assert_eq!(called(&router).await.as_deref(), Some("two"));
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ mod watch;
 
 pub use disk::{Disk, DiskFile, SystemDisk};
 pub use log::check::{Report, repair, verify};
+pub use log::copy::copy;
 pub use model::{
     Committed, Compacted, Durability, Entry, Event, Expect, Key, MAX_BODY_BYTES, ObjectKey, Put, Snapshot,
     Write, WriteError, WriteOp,

@@ -123,7 +123,7 @@ pub enum WriteError {
     /// The disk refused the write. Nothing was changed; reads continue.
     #[error("the store cannot write: {0}")]
     Unavailable(String),
-    /// The write is malformed, whatever the key holds.
+    /// The write is malformed, regardless of the value of the key.
     #[error("invalid write: {0}")]
     Invalid(&'static str),
 }

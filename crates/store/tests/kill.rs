@@ -160,7 +160,7 @@ fn open(dir: &Path) -> Store {
     loop {
         match Store::open(dir, options()) {
             Ok(store) => return store,
-            // The system takes a moment to let go of a killed process's lock.
+            // The system takes a moment to release the lock of a killed process.
             Err(OpenError::Locked { .. }) => std::thread::sleep(Duration::from_millis(2)),
             Err(other) => panic!("{other}"),
         }

@@ -12,6 +12,12 @@ pub async fn server() -> Server {
     server_with(&Store::in_memory(transom_store::Options::default()), Options::default()).await
 }
 
+/// A server on an empty store that evaluates RBAC.
+pub async fn rbac_server() -> Server {
+    let store = Store::in_memory(transom_store::Options::default());
+    server_with(&store, Options { rbac: true, ..Options::default() }).await
+}
+
 /// A server on this store.
 pub async fn server_with(store: &Store, options: Options) -> Server {
     Server::start(store.clone(), options).await.expect("the server starts")
@@ -26,6 +32,12 @@ pub fn kube_client(server: &Server, identity: Identity) -> kube::Client {
         request
     });
     kube::Client::new(service, "default")
+}
+
+/// A client for controllers with the rights of an administrator.
+#[cfg(feature = "kube")]
+pub fn admin_kube_client(server: &Server) -> kube::Client {
+    kube_client(server, Identity::admin("test"))
 }
 
 /// A client with the rights of an administrator, unless it is given another identity.
@@ -52,7 +64,7 @@ impl Reply {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; fails the test if it is none.
+    /// The body as JSON; fails the test if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
     }

@@ -1,19 +1,23 @@
 //! The command line: which commands there are. The flags of a command are beside the command.
 
+use crate::controller::Controller;
 use crate::db::Db;
-use crate::failure::Failure;
 use crate::former;
 use crate::function::Function;
+use crate::install::{Install, Uninstall};
+use crate::moving::{Adopt, Export, Import};
+use crate::provider::ProviderCommand;
 use crate::render::Render;
-use crate::rollout::Rollout;
 use crate::up::Up;
+use crate::user::User;
+use crate::xfn::Xfn;
 use crate::xpkg::Xpkg;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
+use transom_console::{Failure, print};
+use transom_rollout::Rollout;
 
 /// A Crossplane-compatible composition control plane in one binary.
 #[derive(Parser)]
@@ -24,10 +28,13 @@ use std::time::Duration;
     after_help = "\
 Examples:
   transom up                                run a control plane, to be used with kubectl
+  transom controller                        run the controllers against a Kubernetes cluster
   transom render xr.yaml composition.yaml   print the resources that a Composition composes
   transom function list                     list the built-in functions
+  transom provider list                     list the providers that come with the binary
   transom xpkg build                        make a package of the files in this folder
-  transom rollout start apps                move composite resources to a new revision, in waves"
+  transom rollout start apps                move composite resources to a new revision, in waves
+  transom user add jane --role view         print a kubeconfig that may only read"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -37,13 +44,24 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Up(Box<Up>),
+    Controller(Box<Controller>),
+    Install(Box<Install>),
+    Uninstall(Box<Uninstall>),
+    Adopt(Box<Adopt>),
+    Export(Export),
+    Import(Import),
     Render(Box<Render>),
     #[command(subcommand)]
     Function(Function),
     #[command(subcommand)]
+    Provider(ProviderCommand),
+    #[command(subcommand)]
+    Xfn(Xfn),
     Xpkg(Xpkg),
     #[command(subcommand)]
     Rollout(Box<Rollout>),
+    #[command(subcommand)]
+    User(Box<User>),
     #[command(subcommand)]
     Db(Db),
     /// Print a script that completes commands and flags in a shell
@@ -91,23 +109,6 @@ pub(crate) fn complete(shell: Shell) -> Result<ExitCode, Failure> {
 
 pub(crate) fn print_version() -> Result<ExitCode, Failure> {
     print(Cli::command().render_version().as_bytes())
-}
-
-/// Prints the result of a command. A reader that closes the pipe early, such as `head`, is not a failure.
-pub(crate) fn print(text: &[u8]) -> Result<ExitCode, Failure> {
-    match std::io::stdout().lock().write_all(text) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write to stdout: {e}")))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// Go's durations, which Kubernetes users write: `90s`, `5m`, `1h30m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let nanos = transom_object::time::parse_duration(text)
-        .map_err(|_| format!("{text:?} is not a duration; write it like 90s, 5m or 1h30m"))?;
-    u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
 #[cfg(test)]
@@ -169,10 +170,17 @@ mod tests {
         }
     }
 
+    /// Flags that `up` has as well are in docs/flags.md.
     #[test]
-    fn durations_are_go_durations() {
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        assert!(duration("5 minutes").is_err());
-        assert!(duration("-5s").is_err());
+    fn every_flag_of_the_controller_is_documented() {
+        let pages = [include_str!("../../../docs/cluster.md"), include_str!("../../../docs/flags.md")];
+        let command = Cli::command();
+        let controller = command.find_subcommand("controller").unwrap();
+        for argument in controller.get_arguments().filter(|argument| !argument.is_hide_set()) {
+            let Some(flag) = argument.get_long() else { continue };
+            let texts = [format!("`--{flag}`"), format!("`--{flag} "), format!("`--{flag}[")];
+            let is_named = |page: &str| texts.iter().any(|text| page.contains(text.as_str()));
+            assert!(pages.into_iter().any(is_named), "--{flag} is in no document");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Former and other names of commands: every path that a command of Crossplane's command line ever had leads to the
 //! command here, with a notice on stderr, or to an error that says what there is instead.
 
-use crate::failure::Failure;
 use std::ffi::OsString;
+use transom_console::Failure;
 
-/// What became of a path.
+/// The replacement of a path.
 enum Now {
     /// It is another name of this command in the original's command line of today.
     Same(&'static [&'static str]),
@@ -18,6 +18,7 @@ use Now::{Absent, Renamed, Same};
 
 const NO_DOCKER_LOGIN: &str = "credentials are those of `docker login`, in ~/.docker/config.json or the folder that DOCKER_CONFIG names";
 const NOT_YET: &str = "Transom does not have it; use Crossplane's own command line for it";
+const NO_VALIDATE: &str = "`transom render --include-full-xr … | kubectl create --dry-run=server -f -` has a control plane check what is rendered; or use Crossplane's own command line";
 const NO_PROJECTS: &str = "Transom has no projects; `transom xpkg build` makes a package of a folder";
 
 /// Paths of the original's command line. The longest that fits counts.
@@ -37,16 +38,21 @@ const PATHS: &[(&[&str], Now)] = &[
     (&["push", "configuration"], Renamed(&["xpkg", "push"])),
     (&["push", "provider"], Renamed(&["xpkg", "push"])),
     (&["push", "function"], Renamed(&["xpkg", "push"])),
-    (&["install"], Renamed(&["xpkg", "install"])),
+    // `transom install` alone installs the controllers on a cluster.
+    (&["install", "configuration"], Renamed(&["xpkg", "install", "configuration"])),
+    (&["install", "provider"], Renamed(&["xpkg", "install", "provider"])),
+    (&["install", "function"], Renamed(&["xpkg", "install", "function"])),
     (&["update"], Renamed(&["xpkg", "update"])),
     (&["beta", "xpkg"], Renamed(&["xpkg"])),
     (&["alpha", "xpkg"], Renamed(&["xpkg"])),
     (&["xpkg", "login"], Absent(NO_DOCKER_LOGIN)),
     (&["xpkg", "logout"], Absent(NO_DOCKER_LOGIN)),
     (&["completions"], Renamed(&["completion"])),
-    (&["core"], Absent("`transom up` is the control plane, with the packages of `core init` as its flags")),
-    (&["rbac"], Absent("`transom up` is the whole control plane")),
+    (&["core"], Absent("`transom controller` runs the controllers on a cluster; `transom up` needs none")),
+    (&["rbac"], Absent("`transom controller --enable-rbac-manager` keeps the roles of definitions")),
     (&["resource"], Absent(NOT_YET)),
+    (&["resource", "validate"], Absent(NO_VALIDATE)),
+    (&["beta", "validate"], Absent(NO_VALIDATE)),
     (
         &["cluster"],
         Absent("there are no Pods; `kubectl get --raw /metrics` shows what the control plane does"),
@@ -121,7 +127,7 @@ mod tests {
             ),
             (
                 "install provider a.b/c:v1 x",
-                "xpkg install provider a.b/c:v1 x (`transom install` is now `transom xpkg install`)",
+                "xpkg install provider a.b/c:v1 x (`transom install provider` is now `transom xpkg install provider`)",
             ),
             ("beta xpkg init a b", "xpkg init a b (`transom beta xpkg` is now `transom xpkg`)"),
             ("function list", "function list"),
@@ -136,7 +142,9 @@ mod tests {
     fn commands_that_there_are_not_are_named_with_a_remedy() {
         for (given, path, remedy) in [
             ("beta trace x", "transom beta trace", "Crossplane's own"),
-            ("resource validate a b", "transom resource validate", "Crossplane's own"),
+            ("resource validate a b", "transom resource validate", "kubectl create --dry-run=server"),
+            ("beta validate a b", "transom beta validate", "kubectl create --dry-run=server"),
+            ("resource trace a b", "transom resource trace", "Crossplane's own"),
             ("cluster top", "transom cluster top", "metrics"),
             ("alpha render op x", "transom alpha render op", "Crossplane's own"),
             ("xpkg login -u me", "transom xpkg login", "docker login"),

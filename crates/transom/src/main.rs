@@ -4,15 +4,18 @@
 
 mod cli;
 mod containers;
+mod controller;
 mod db;
-mod failure;
 mod former;
 mod function;
-mod logging;
+mod install;
+mod moving;
 mod plane;
+mod provider;
 mod render;
-mod rollout;
 mod up;
+mod user;
+mod xfn;
 mod xpkg;
 
 use std::process::ExitCode;
@@ -32,11 +35,20 @@ fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         cli::Command::Up(options) => up::run(&options),
+        cli::Command::Controller(options) => controller::run(&options),
+        cli::Command::Install(options) => install::install(&options),
+        cli::Command::Uninstall(options) => install::uninstall(&options),
+        cli::Command::Adopt(options) => moving::adopt(&options),
+        cli::Command::Export(options) => moving::export(&options),
+        cli::Command::Import(options) => moving::import(&options),
         cli::Command::Db(command) => db::run(command),
         cli::Command::Render(options) => render::run(*options),
         cli::Command::Function(command) => function::run(command),
+        cli::Command::Provider(command) => provider::run(command),
+        cli::Command::Xfn(command) => xfn::run(command),
         cli::Command::Xpkg(command) => xpkg::run(command),
-        cli::Command::Rollout(command) => rollout::run(*command),
+        cli::Command::Rollout(command) => transom_rollout::run(*command),
+        cli::Command::User(command) => user::run(*command),
         cli::Command::Completion { shell } => cli::complete(shell),
         cli::Command::Version => cli::print_version(),
     };

@@ -1,6 +1,6 @@
 //! The crate graph is the architecture. These tests compare it with the tables below and with ARCHITECTURE.md, in both
 //! directions: an edge that is not listed fails, and so does a listed edge that does not exist. The modules check
-//! dependencies on crates of others, budgets for sizes, and the use of upstream's test tables.
+//! dependencies on crates of others, budgets for sizes, the types of errors, and the use of upstream's test tables.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
 #[path = "architecture/bans.rs"]
@@ -11,6 +11,12 @@ mod budgets;
 mod conformance_coverage;
 #[path = "architecture/dependencies.rs"]
 mod dependencies;
+#[path = "architecture/designs.rs"]
+mod designs;
+#[path = "architecture/documents.rs"]
+mod documents;
+#[path = "architecture/errors.rs"]
+mod errors;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,38 +33,119 @@ const EDGES: &[(&str, &[&str])] = &[
     ("transom-gotemplate", &["transom-go"]),
     ("transom-cel", &["transom-go", "transom-object"]),
     ("transom-schema", &["transom-cel", "transom-go", "transom-object"]),
+    ("transom-admission", &["transom-cel", "transom-go", "transom-object", "transom-schema"]),
     ("transom-kinds", &["transom-cel", "transom-go", "transom-object", "transom-schema"]),
+    ("transom-crd", &["transom-cel", "transom-kinds", "transom-object", "transom-schema"]),
+    ("transom-openapi", &["transom-kinds", "transom-object"]),
     ("transom-store", &["transom-object"]),
-    ("transom-function", &["transom-metrics", "transom-object"]),
+    ("transom-function", &["transom-metrics", "transom-object", "transom-telemetry"]),
     (
         "transom-apiserver",
         &[
-            "transom-cel",
+            "transom-admission",
+            "transom-audit",
+            "transom-crd",
             "transom-kinds",
             "transom-metrics",
             "transom-object",
+            "transom-openapi",
+            "transom-rbac",
             "transom-schema",
             "transom-store",
         ],
     ),
+    ("transom-conversion", &["transom-cel", "transom-object", "transom-schema"]),
+    ("transom-rbac", &["transom-object"]),
+    ("transom-audit", &["transom-object"]),
+    ("transom-oidc", &["transom-cel", "transom-object"]),
     ("transom-xapi", &["transom-object"]),
     (
         "transom-builtins",
         &["transom-cel", "transom-function", "transom-go", "transom-gotemplate", "transom-object"],
     ),
-    ("transom-compose", &["transom-function", "transom-go", "transom-object", "transom-xapi"]),
+    (
+        "transom-compose",
+        &["transom-function", "transom-go", "transom-object", "transom-telemetry", "transom-xapi"],
+    ),
     (
         "transom-runner",
-        &["transom-compose", "transom-function", "transom-metrics", "transom-object", "transom-xapi"],
+        &[
+            "transom-compose",
+            "transom-function",
+            "transom-metrics",
+            "transom-object",
+            "transom-telemetry",
+            "transom-xapi",
+        ],
     ),
-    ("transom-engine", &["transom-metrics", "transom-object"]),
+    ("transom-engine", &["transom-metrics", "transom-object", "transom-telemetry"]),
+    ("transom-provider", &["transom-engine", "transom-object", "transom-xapi"]),
+    (
+        "transom-providers",
+        &[
+            "transom-cel",
+            "transom-engine",
+            "transom-hosting",
+            "transom-https",
+            "transom-object",
+            "transom-provider",
+        ],
+    ),
+    ("transom-hosting", &["transom-engine", "transom-object"]),
+    ("transom-console", &["transom-engine", "transom-hosting", "transom-object"]),
+    (
+        "transom-rollout",
+        &[
+            "transom-builtins",
+            "transom-compose",
+            "transom-console",
+            "transom-engine",
+            "transom-object",
+            "transom-runner",
+            "transom-xapi",
+        ],
+    ),
+    ("transom-chart", &["transom-gotemplate", "transom-object"]),
+    ("transom-migrate", &["transom-engine", "transom-object", "transom-xapi"]),
     ("transom-packages", &["transom-go", "transom-object", "transom-xapi"]),
-    ("transom-oci", &["transom-go", "transom-packages"]),
+    ("transom-oci", &["transom-go", "transom-https", "transom-packages"]),
+    ("transom-authoring", &[]),
+    ("transom-https", &[]),
     ("transom-container", &[]),
+    ("transom-telemetry", &[]),
+    ("transom-deploy", &["transom-engine", "transom-object", "transom-runner", "transom-xapi"]),
+    (
+        "transom-xfn",
+        &[
+            "transom-container",
+            "transom-function",
+            "transom-https",
+            "transom-object",
+            "transom-packages",
+            "transom-runner",
+            "transom-xapi",
+        ],
+    ),
+    (
+        "transom-machine",
+        &[
+            "transom-container",
+            "transom-deploy",
+            "transom-engine",
+            "transom-function",
+            "transom-object",
+            "transom-oci",
+            "transom-packages",
+            "transom-runner",
+            "transom-xapi",
+            "transom-xfn",
+        ],
+    ),
     (
         "transom-controllers",
         &[
             "transom-compose",
+            "transom-conversion",
             "transom-engine",
             "transom-object",
             "transom-packages",
@@ -81,22 +168,37 @@ const EDGES: &[(&str, &[&str])] = &[
         "transom",
         &[
             "transom-apiserver",
+            "transom-audit",
+            "transom-authoring",
             "transom-builtins",
+            "transom-chart",
             "transom-compose",
+            "transom-console",
             "transom-container",
             "transom-controllers",
+            "transom-deploy",
             "transom-engine",
             "transom-function",
             "transom-go",
             "transom-gotemplate",
+            "transom-hosting",
+            "transom-https",
+            "transom-machine",
             "transom-metrics",
+            "transom-migrate",
             "transom-object",
             "transom-oci",
+            "transom-oidc",
             "transom-packages",
+            "transom-provider",
+            "transom-providers",
+            "transom-rollout",
             "transom-runner",
             "transom-schema",
             "transom-store",
+            "transom-telemetry",
             "transom-xapi",
+            "transom-xfn",
         ],
     ),
 ];
@@ -105,8 +207,21 @@ const EDGES: &[(&str, &[&str])] = &[
 /// the real server. `transom-testkit` may be used by all.
 const TEST_EDGES: &[(&str, &[&str])] = &[
     ("transom", &["transom-bench", "transom-cel"]),
+    ("transom-authoring", &["transom-object"]),
     ("transom-builtins", &["transom-schema"]),
-    ("transom-controllers", &["transom-apiserver", "transom-builtins", "transom-function", "transom-store"]),
+    ("transom-deploy", &["transom-apiserver", "transom-function"]),
+    ("transom-rollout", &["transom-apiserver", "transom-store"]),
+    (
+        "transom-controllers",
+        &[
+            "transom-apiserver",
+            "transom-builtins",
+            "transom-function",
+            "transom-provider",
+            "transom-providers",
+            "transom-store",
+        ],
+    ),
 ];
 
 fn root() -> PathBuf {
@@ -171,7 +286,6 @@ fn tests_use_exactly_what_the_table_allows() {
     assert_eq!(found, table(TEST_EDGES), "left: Cargo.toml; right: the table TEST_EDGES");
 }
 
-/// A line of the map in ARCHITECTURE.md: `2  name   what it is → a, b`, where `everything` stands for all other crates.
 #[test]
 fn a_plain_cargo_run_runs_transom() {
     // The README's first command is `cargo run --release -- up`, which cargo refuses if it has a choice of binaries.
@@ -183,11 +297,13 @@ fn a_plain_cargo_run_runs_transom() {
     assert_eq!(binaries.collect::<Vec<_>>(), ["transom"]);
 }
 
+/// A line of the map in ARCHITECTURE.md: `2  name   what it is → a, b`.
 #[test]
 fn the_map_in_the_documentation_is_true() {
     let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let map = page.split("```").nth(1).unwrap();
     let mut documented: Edges<'_> = BTreeMap::new();
+    let (mut levels, mut level) = (BTreeMap::new(), 0);
     let prefixed = |name: &str| if name == "transom" { name.to_owned() } else { format!("transom-{name}") };
     let metadata = metadata();
     let found = edges(&metadata, false);
@@ -196,17 +312,28 @@ fn the_map_in_the_documentation_is_true() {
         let words = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
         let name = words.split_whitespace().next().unwrap_or_default();
         let name = known(name).unwrap_or_else(|| panic!("there is no crate {name}: {line}"));
+        level = line.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(level);
+        levels.insert(name, level);
         let on = words.rsplit_once('→').map_or("", |(_, on)| on);
-        let on = match on.trim() {
-            "everything" => found[name].clone(),
-            on => {
-                let each = on.split(',').map(str::trim).filter(|on| !on.is_empty());
-                each.map(|on| known(on).unwrap_or_else(|| panic!("there is no crate {on}: {line}"))).collect()
-            }
-        };
+        let each = on.split(',').map(str::trim).filter(|on| !on.is_empty());
+        let on =
+            each.map(|on| known(on).unwrap_or_else(|| panic!("there is no crate {on}: {line}"))).collect();
         documented.insert(name, on);
     }
     assert_eq!(documented, found, "left: the map in ARCHITECTURE.md; right: Cargo.toml");
+    for (name, level) in &levels {
+        let above = found[name].iter().map(|on| levels[on] + 1).max().unwrap_or(0);
+        assert_eq!(*level, above, "the level of {name} in the map: one above the highest that it depends on");
+    }
+}
+
+#[test]
+fn all_crates_have_the_lints_of_the_workspace() {
+    for package in packages(&metadata()) {
+        let manifest = std::fs::read_to_string(text(&package["manifest_path"])).unwrap();
+        let (_, lints) = manifest.split_once("[lints]\n").unwrap_or_default();
+        assert!(lints.starts_with("workspace = true"), "{}", text(&package["manifest_path"]));
+    }
 }
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {

@@ -1,4 +1,4 @@
-//! `examples/platform` on the real binary: what docs/getting-started.md tells a new user to do works, heals, survives
+//! `examples/platform` on the real binary: the steps of docs/getting-started.md work, heals, survives
 //! `kill -9`, and goes away again.
 
 #![allow(clippy::panic, reason = "a test that cannot go on has failed")]

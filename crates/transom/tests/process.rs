@@ -2,8 +2,10 @@
 //! Tests that kill planes at chosen writes are apart: `crash` and `crash_matrix`.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod authoring;
 mod bench;
 mod client;
+mod cluster;
 mod fuzz;
 mod hostile;
 mod platform;

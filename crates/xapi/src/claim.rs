@@ -85,7 +85,7 @@ pub fn is_bound(claim: &Value, xr: &Composite) -> bool {
     xr.claim_ref() == Some(TypedReference::to(claim))
 }
 
-/// What comes of a claim and its composite resource.
+/// The result of binding a claim to its composite resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
     /// The claim to write first; equal to the one given when there is nothing to write.

@@ -8,6 +8,7 @@
 
 use crate::conditions::Condition;
 use crate::function::WantedRevision;
+use crate::inline::{FunctionEntry, InlineFunction};
 use crate::metadata::Metadata;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -68,6 +69,9 @@ pub struct CompositionSpec {
     pub resources: Vec<Value>,
     #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
     pub patch_sets: Vec<Value>,
+    /// Run after the resource templates, in this order: alpha composition functions.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::list")]
+    pub functions: Vec<FunctionEntry>,
     /// The environment of Crossplane v1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
@@ -100,7 +104,8 @@ impl CompositionSpec {
     /// Whether the resource templates rather than the pipeline say what to compose. A Composition of Crossplane v1
     /// that names no mode means this one; the API server's default has then already written `Pipeline`.
     pub fn is_resources_mode(&self) -> bool {
-        self.mode == MODE_RESOURCES || (self.pipeline.is_empty() && !self.resources.is_empty())
+        let is_described = !self.resources.is_empty() || !self.functions.is_empty();
+        self.mode == MODE_RESOURCES || (self.pipeline.is_empty() && is_described)
     }
 
     /// The external secret store that connection details are to be published to. There are none, so it cannot work.
@@ -127,12 +132,23 @@ impl CompositionSpec {
         note(!self.patch_sets.is_empty(), "patchSets", MODE_PIPELINE, remedy);
         let patches = self.environment.as_ref().is_some_and(|e| !e.patches.is_empty());
         note(patches, "environment.patches", MODE_PIPELINE, remedy);
+        let remedy = "remove it, or make each a step of the pipeline with the field inline";
+        note(!self.functions.is_empty(), "functions", MODE_PIPELINE, remedy);
         ignored
     }
 
-    /// The functions that the steps of the pipeline name, in its order. Steps that pin an image name none.
+    /// Whether a step describes its function itself.
+    pub fn has_inline_functions(&self) -> bool {
+        if self.is_resources_mode() {
+            return !self.functions.is_empty();
+        }
+        self.pipeline.iter().any(|step| step.inline.is_some())
+    }
+
+    /// The functions that the steps of the pipeline name, in its order. Steps that pin an image or describe their function name
+    /// none.
     pub fn function_names(&self) -> impl Iterator<Item = &str> {
-        let named = self.pipeline.iter().filter(|step| step.function.is_none());
+        let named = self.pipeline.iter().filter(|step| step.function.is_none() && step.inline.is_none());
         named.map(|step| step.function_ref.name.as_str())
     }
 }
@@ -159,9 +175,12 @@ pub struct PipelineStep {
     /// The function to run; empty in a step that pins an image.
     #[serde(skip_serializing_if = "NameReference::is_empty")]
     pub function_ref: NameReference,
-    /// Runs the active revision with this image, `REPOSITORY@sha256:…`, whatever its Function is called.
+    /// Runs the active revision with this image, `REPOSITORY@sha256:…`, regardless of the name of its Function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// An inline function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inline: Option<InlineFunction>,
     /// Runs this very revision of the function instead of its newest active one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_revision_ref: Option<NameReference>,
@@ -180,14 +199,17 @@ pub struct PipelineStep {
     /// What the function may ask for. `None` allows everything; a list allows what it names and nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_extra_resources: Option<Vec<AllowedResource>>,
-    /// How often the function may change its mind about what it requires before the step fails.
+    /// How often the function may be called before what it requires must no longer change; -1 for any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<i64>,
 }
 
 impl PipelineStep {
-    /// What the step calls, for messages: the name of its function, or the image that it pins.
+    /// What the step calls, for messages: the name of its function, the image that it pins, or what it describes.
     pub fn function_name(&self) -> &str {
+        if let Some(inline) = &self.inline {
+            return inline.target();
+        }
         self.function.as_deref().unwrap_or(&self.function_ref.name)
     }
 
@@ -316,6 +338,9 @@ pub struct AllowedResource {
     pub match_name: Option<String>,
     #[serde(deserialize_with = "nullable", skip_serializing_if = "omit::map")]
     pub match_labels: BTreeMap<String, String>,
+    /// Without it, objects in all namespaces and without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_namespace: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -16,7 +16,7 @@ use transom_object::time::{self, Timestamp};
 
 /// The most bytes of a condition's message. What functions and servers report is unbounded, and a status that is too
 /// large cannot be written at all: of a longer message the middle is left out.
-pub const LONGEST_MESSAGE: usize = 16 << 10;
+pub const MAX_MESSAGE_BYTES: usize = 16 << 10;
 
 /// A condition of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -30,9 +30,9 @@ pub struct Condition {
     /// Empty until the condition is set.
     #[serde(deserialize_with = "nullable")]
     pub last_transition_time: String,
-    /// A word for programs.
+    /// A CamelCase reason for the status.
     pub reason: String,
-    /// A sentence for people.
+    /// A human-readable explanation.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The generation of the object that it is about.
@@ -49,6 +49,18 @@ impl Condition {
             reason: reason.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// `StorageMigrated`: all objects are stored in the referenceable version.
+    pub fn storage_migrated(version: &str) -> Self {
+        let message = format!("all objects are stored in {version}");
+        Self::new(condition::STORAGE_MIGRATED, "True", reason::ALL_STORED).with_message(message)
+    }
+
+    /// `StorageMigrated`: some objects may still be stored in another version.
+    pub fn storage_migrating(version: &str, written: usize, objects: usize) -> Self {
+        let message = format!("{written} of {objects} objects are stored in {version}");
+        Self::new(condition::STORAGE_MIGRATED, "False", reason::MIGRATING).with_message(message)
     }
 
     /// `Ready`: it is.
@@ -186,8 +198,8 @@ pub fn get(conditions: &[Condition], kind: &str) -> Condition {
 /// Sets a condition as of `now`, unless it has a time; returns whether anything changed. A message that is too
 /// long is shortened.
 pub fn set(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) -> bool {
-    if new.message.len() > LONGEST_MESSAGE {
-        new.message = shorten(&new.message, LONGEST_MESSAGE).into_owned();
+    if new.message.len() > MAX_MESSAGE_BYTES {
+        new.message = shorten(&new.message, MAX_MESSAGE_BYTES).into_owned();
     }
     if new.last_transition_time.is_empty() {
         new.last_transition_time = time::format(now);
@@ -282,7 +294,7 @@ mod tests {
         assert!(!set(&mut list, Condition::creating(), late));
         assert!(
             !set(&mut list, Condition::creating().with_generation(4), late),
-            "a generation alone is news to no one"
+            "a new generation alone is not a change"
         );
         assert_eq!(list[0].last_transition_time, "2024-01-01T00:00:00Z");
         assert!(set(&mut list, Condition::creating().with_message("m"), late));
@@ -297,7 +309,7 @@ mod tests {
         assert!(set(&mut list, long(), early));
         let message = &list[0].message;
         assert!(
-            message.len() <= LONGEST_MESSAGE && message.starts_with("first") && message.ends_with("last")
+            message.len() <= MAX_MESSAGE_BYTES && message.starts_with("first") && message.ends_with("last")
         );
         assert!(!set(&mut list, long(), late), "the same message is the same when it is shortened");
     }

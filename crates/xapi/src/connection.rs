@@ -55,6 +55,11 @@ pub fn details(secret: &Value) -> Details {
     data.into_iter().flat_map(Map::iter).filter_map(decode).collect()
 }
 
+/// Details as the data of a secret.
+pub fn encoded<'a>(details: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>) -> Map<String, Value> {
+    details.into_iter().map(|(key, bytes)| (key.clone(), STANDARD.encode(bytes).into())).collect()
+}
+
 /// Whether both secrets hold the same data.
 pub fn same_data(a: &Value, b: &Value) -> bool {
     details(a) == details(b)
@@ -65,9 +70,7 @@ pub fn same_data(a: &Value, b: &Value) -> bool {
 pub fn published(xr: &Composite, details: &Details, keys: &[String]) -> Option<Value> {
     let to = xr.connection_secret_ref()?;
     let mut secret = secret(&xr.object, &to.namespace, &to.name);
-    let allowed = details.iter().filter(|(key, _)| keys.is_empty() || keys.contains(key));
-    let data: Map<String, Value> =
-        allowed.map(|(key, bytes)| (key.clone(), STANDARD.encode(bytes).into())).collect();
+    let data = encoded(details.iter().filter(|(key, _)| keys.is_empty() || keys.contains(key)));
     if !data.is_empty() {
         secret["data"] = data.into();
     }

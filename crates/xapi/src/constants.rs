@@ -13,7 +13,6 @@ pub mod group {
     /// Of the object that describes a package, inside the package.
     pub const META_PKG: &str = "meta.pkg.crossplane.io";
     pub const PROTECTION: &str = "protection.crossplane.io";
-    pub const NOP: &str = "nop.crossplane.io";
 }
 
 /// `apiVersion` and `kind` of the fixed kinds, in the versions the controllers use.
@@ -98,6 +97,9 @@ pub mod annotation {
     pub const COPIED_LABELS: &str = "transom.io/copied-labels";
 }
 
+/// The Lease of the leading process. Crossplane and Transom use the same one, so that only one of them controls a cluster.
+pub const LEADER_LEASE: &str = "crossplane-leader-election-core";
+
 /// Field owners of server-side apply.
 pub mod owner {
     /// References and status of a composite resource.
@@ -147,6 +149,8 @@ pub mod condition {
     pub const RUNTIME_ACTIVE: &str = "RuntimeActive";
     /// Of the Lock.
     pub const RESOLVED: &str = "Resolved";
+    /// Of definitions whose versions are converted by rules.
+    pub const STORAGE_MIGRATED: &str = "StorageMigrated";
 }
 
 /// Reasons of conditions.
@@ -161,6 +165,9 @@ pub mod reason {
     pub const RECONCILE_PAUSED: &str = "ReconcilePaused";
     pub const WATCHING_COMPOSITE: &str = "WatchingCompositeResource";
     pub const WATCHING_CLAIM: &str = "WatchingCompositeResourceClaim";
+    pub const ALL_STORED: &str = "AllStored";
+    pub const MIGRATING: &str = "Migrating";
+    pub const NO_CONVERSION_WEBHOOK: &str = "NoConversionWebhook";
     pub const TERMINATING_COMPOSITE: &str = "TerminatingCompositeResource";
     pub const TERMINATING_CLAIM: &str = "TerminatingCompositeResourceClaim";
     /// Ours: Crossplane writes no condition for a definition that cannot work.

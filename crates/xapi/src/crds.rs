@@ -6,12 +6,12 @@
 mod composition;
 mod definition;
 mod image_config;
+mod inline;
 mod lock;
 mod managed;
-mod nop;
 mod package;
 mod runtime_config;
-mod schema;
+pub mod schema;
 mod usage;
 
 use crate::package::PackageKind;
@@ -39,7 +39,6 @@ pub fn crds() -> impl Iterator<Item = Value> {
         usage::usage(),
         usage::cluster_usage(),
         usage::legacy_usage(),
-        nop::nop_resource(),
     ]
     .into_iter()
 }
@@ -47,7 +46,7 @@ pub fn crds() -> impl Iterator<Item = Value> {
 fn environment_config() -> Value {
     let data = json!({
         "type": "object",
-        "description": "Whatever functions that ask for this object shall read.",
+        "description": "The data that functions and Compositions read.",
         "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
     });
     // Both versions have the same schema, so nothing needs converting.
@@ -78,7 +77,8 @@ fn conditioned_status() -> Value {
     object("What was observed.", &[], json!({"conditions": schema::conditions()}))
 }
 
-fn age_column() -> Value {
+/// The column with the age of objects.
+pub fn age_column() -> Value {
     column("AGE", "date", ".metadata.creationTimestamp")
 }
 

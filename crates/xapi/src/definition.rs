@@ -6,6 +6,7 @@
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
+use crate::account::AccountReference;
 use crate::composite::{Layout, UpdatePolicy};
 use crate::composition::{ConditionedStatus, LabelMatch, NameReference, TypeReference, nullable, omit};
 use crate::metadata::Metadata;
@@ -21,6 +22,9 @@ pub struct Definition {
     pub spec: DefinitionSpec,
     pub status: DefinitionStatus,
 }
+
+/// The strategy of a conversion by rules in the definition. Crossplane does not have it.
+pub const STRATEGY_DECLARATIVE: &str = "Declarative";
 
 /// Where composite resources live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -61,6 +65,7 @@ pub struct DefinitionSpec {
     pub versions: Vec<Version>,
     pub conversion: Option<Value>,
     pub metadata: Option<CrdMetadata>,
+    pub service_account_ref: Option<AccountReference>,
 }
 
 /// The names of a custom resource.
@@ -170,6 +175,11 @@ impl Definition {
         Some(format!("{}.{}", self.spec.claim_names.as_ref()?.plural, self.spec.group))
     }
 
+    /// The rules by which versions are converted into each other, if the definition has such rules.
+    pub fn conversion_rules(&self) -> Option<&Value> {
+        self.spec.conversion.as_ref().filter(|conversion| conversion["strategy"] == STRATEGY_DECLARATIVE)
+    }
+
     /// What makes the definition unusable although its own schema allows it: the API server would only find out when
     /// the CRD is written, or never.
     pub fn problems(&self) -> Vec<String> {
@@ -192,6 +202,7 @@ impl Definition {
         for version in self.spec.versions.iter().filter(without) {
             problems.push(format!("spec.versions[{}]: a schema.openAPIV3Schema is required", version.name));
         }
+        problems.extend(self.account_problem());
         if self.scope() != Scope::LegacyCluster && self.offers_claim() {
             problems
                 .push("spec.claimNames: Only LegacyCluster composite resources can offer claims".to_owned());

@@ -7,7 +7,9 @@
 mod machinery;
 mod typed;
 
-pub use machinery::{claim_only_fields, claim_status_fields, composite_spec_fields};
+pub use machinery::{
+    KEPT_FIELDS, claim_only_fields, claim_status_fields, composite_spec_fields, is_own_field,
+};
 
 use crate::constants::kind;
 use crate::definition::{Definition, Names, Scope, Version};
@@ -76,7 +78,8 @@ pub fn composite_crd(xrd: &Definition, extensions: Extensions) -> Result<Value, 
         columns: machinery::composite_columns(scope.layout()),
         spec: machinery::composite_spec(scope, xrd.spec.default_composition_update_policy.as_deref()),
         status: machinery::composite_status(scope.layout(), extensions),
-    };
+    }
+    .converted_by_rules_of(xrd);
     let names = with_category(&xrd.spec.names, CATEGORY_COMPOSITE);
     let crd_scope = if scope == Scope::Namespaced { "Namespaced" } else { "Cluster" };
     crd(xrd, &xrd.metadata.name, &names, crd_scope, &kind_of_crd)
@@ -91,7 +94,8 @@ pub fn claim_crd(xrd: &Definition) -> Result<Value, Error> {
         spec: machinery::claim_spec(xrd.spec.default_composite_delete_policy.as_deref()),
         // Claims have the field that lists the condition types for claims, too: so they do in Crossplane.
         status: machinery::composite_status(Scope::LegacyCluster.layout(), Extensions::default()),
-    };
+    }
+    .converted_by_rules_of(xrd);
     let name = format!("{}.{}", names.plural, xrd.spec.group);
     crd(xrd, &name, &with_category(names, CATEGORY_CLAIM), "Namespaced", &kind_of_crd)
 }
@@ -123,6 +127,14 @@ struct Kind {
     status: Map<String, Value>,
 }
 
+impl Kind {
+    /// What kinds with conversion rules have more.
+    fn converted_by_rules_of(mut self, xrd: &Definition) -> Self {
+        self.status.extend(xrd.conversion_rules().map(|_| machinery::kept_fields()));
+        self
+    }
+}
+
 fn crd(xrd: &Definition, name: &str, names: &Names, scope: &str, kind: &Kind) -> Result<Value, Error> {
     let versions: Result<Vec<Value>, SchemaError> =
         xrd.spec.versions.iter().map(|v| version(v, kind)).collect();
@@ -131,7 +143,8 @@ fn crd(xrd: &Definition, name: &str, names: &Names, scope: &str, kind: &Kind) ->
         Error::Version { what: kind.what, name, source }
     })?;
     let mut spec = json!({"group": xrd.spec.group, "names": names, "scope": scope, "versions": versions});
-    if let Some(conversion) = &xrd.spec.conversion {
+    // The rules of the definition are not for the API server: what applies the CRD knows which webhook follows them.
+    if let Some(conversion) = xrd.spec.conversion.as_ref().filter(|_| xrd.conversion_rules().is_none()) {
         spec["conversion"] = conversion.clone();
     }
     Ok(json!({
@@ -236,7 +249,8 @@ fn only(schema: &Map<String, Value>, fields: &[&str]) -> Map<String, Value> {
 }
 
 /// Whether writing the derived CRD over the live one would change anything. What others added to labels, annotations
-/// or owners counts as a change: the definition is the only authority.
+/// or owners counts as a change: the definition is the only authority. The words that describe Crossplane's own fields do
+/// not: Crossplane has others, and a CRD that it derived is as good.
 pub fn needs_update(live: &Value, derived: &Value) -> bool {
     let metadata = |crd: &Value, field: &str| {
         crd.get("metadata").and_then(|m| m.get(field)).filter(|v| !transom_object::json::is_empty(v)).cloned()
@@ -263,6 +277,7 @@ fn defaulted(crd: &Value) -> Value {
         }
         for version in spec.get_mut("versions").and_then(Value::as_array_mut).into_iter().flatten() {
             default_version(version);
+            version.pointer_mut("/schema/openAPIV3Schema").into_iter().for_each(machinery::without_words);
         }
     }
     spec

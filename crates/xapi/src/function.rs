@@ -13,6 +13,9 @@ use transom_object::quote::quote;
 pub const CAPABILITY_COMPOSITION: &str = "composition";
 /// What a function must be able to do to run in an Operation.
 pub const CAPABILITY_OPERATION: &str = "operation";
+/// The capability of functions that use certificates as soon as their files were replaced. Crossplane does not know it, and
+/// ignores it.
+pub const CAPABILITY_CERTIFICATE_RELOAD: &str = "certificate-reload";
 
 /// An installed function.
 pub type Function = Package;
@@ -40,7 +43,7 @@ pub fn repository_name(package: &str) -> &str {
     last.split(':').next().unwrap_or_default()
 }
 
-/// Whether a list of capabilities names this one, whatever its case and punctuation.
+/// Whether a list of capabilities contains this one, ignoring case and punctuation.
 pub fn is_capable(capabilities: &[String], of: &str) -> bool {
     let plain = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
@@ -76,7 +79,7 @@ pub enum WantedRevision<'a> {
     Named(&'a str),
     /// The one with the highest number among those with all of these labels.
     Labelled(&'a BTreeMap<String, String>),
-    /// The one with this image, `REPOSITORY@sha256:…`, whatever its Function is called.
+    /// The one with this image, `REPOSITORY@sha256:…`, regardless of the name of its Function.
     Image(&'a str),
 }
 
@@ -131,6 +134,9 @@ impl RevisionTraits {
 
 /// Whether an active revision may answer for a step.
 fn may_answer(step: &PipelineStep, revision: &FunctionRevision) -> bool {
+    if step.inline.is_some() {
+        return false;
+    }
     let of_function = step.function.is_some() || revision.package() == step.function_ref.name;
     let wanted = step.wanted_revision();
     of_function

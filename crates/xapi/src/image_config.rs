@@ -120,7 +120,7 @@ pub struct CosignKeyless {
     pub insecure_ignore_sct: Option<bool>,
 }
 
-/// An expression takes precedence over the text beside it.
+/// A signer. A regular expression takes precedence over the exact text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CosignIdentity {

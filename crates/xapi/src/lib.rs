@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+pub mod account;
 pub mod claim;
 pub mod composite;
 pub mod composition;
@@ -20,15 +21,18 @@ pub mod definition;
 pub mod derive;
 pub mod function;
 pub mod image_config;
+pub mod inline;
 pub mod lock;
 pub mod managed;
 pub mod metadata;
 pub mod package;
 pub mod revision;
+pub mod roles;
 pub mod runtime_config;
 pub mod selection;
 pub mod usage;
 
+pub use account::AccountReference;
 pub use composite::Composite;
 pub use composition::{Composition, CompositionRevision, CompositionSpec, PipelineStep};
 pub use conditions::Condition;
@@ -36,6 +40,7 @@ pub use crds::crds;
 pub use definition::Definition;
 pub use function::{Function, FunctionRevision};
 pub use image_config::ImageConfig;
+pub use inline::InlineFunction;
 pub use lock::Lock;
 pub use managed::{ManagedResourceActivationPolicy, ManagedResourceDefinition};
 pub use metadata::Metadata;

@@ -68,26 +68,42 @@ pub struct Installation {
     pub runtime_config_ref: Option<RuntimeConfigReference>,
 }
 
-/// When to pull an image.
+/// When an image is pulled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PullPolicy {
+    /// If it is not here. A reference by tag stands for what it was when it was last pulled.
     #[default]
     IfNotPresent,
+    /// Whenever the registry has another one.
     Always,
+    /// Never: it must be here.
     Never,
 }
 
-impl Installation {
-    /// The schema allows any text. What is none of the policies is the default, as in Crossplane.
-    pub fn pull_policy(&self) -> PullPolicy {
-        match self.package_pull_policy.as_deref() {
-            Some("Always") => PullPolicy::Always,
-            Some("Never") => PullPolicy::Never,
-            _ => PullPolicy::IfNotPresent,
+/// A text that is no policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is none of IfNotPresent, Always, Never")]
+pub struct PullPolicyError(pub String);
+
+impl PullPolicy {
+    /// Reads a policy as Kubernetes writes it.
+    pub fn parse(text: &str) -> Result<Self, PullPolicyError> {
+        match text {
+            "IfNotPresent" | "" => Ok(Self::IfNotPresent),
+            "Always" => Ok(Self::Always),
+            "Never" => Ok(Self::Never),
+            other => Err(PullPolicyError(other.to_owned())),
         }
     }
+}
 
-    /// Whether the package is installed whatever version of Crossplane it wants.
+impl Installation {
+    /// The schema allows any text. Any other text means the default, as in Crossplane.
+    pub fn pull_policy(&self) -> PullPolicy {
+        PullPolicy::parse(self.package_pull_policy.as_deref().unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Whether the package is installed even if it does not support this version of Crossplane.
     pub fn ignores_crossplane_constraints(&self) -> bool {
         self.ignore_crossplane_constraints == Some(true)
     }

@@ -1,4 +1,4 @@
-//! DeploymentRuntimeConfigs: how the Deployment, Service and ServiceAccount of a package differ from the usual ones.
+//! DeploymentRuntimeConfigs, which override fields of the Deployment, Service and ServiceAccount that run a package.
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 
@@ -15,7 +15,7 @@ pub struct DeploymentRuntimeConfig {
     pub spec: DeploymentRuntimeConfigSpec,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentRuntimeConfigSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct DeploymentRuntimeConfigSpec {
     pub service_account_template: Option<ObjectTemplate>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct DeploymentTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -46,7 +46,7 @@ impl Request<'_> {
     }
 
     /// The options object of `AdmissionReview`.
-    fn options(&self) -> Value {
+    pub(super) fn options_value(&self) -> Value {
         match self.options {
             Options::Delete(options) => options.to_value(),
             Options::Write(options) => options.to_value(if self.operation == Operation::Create {
@@ -57,7 +57,8 @@ impl Request<'_> {
         }
     }
 
-    fn dry_run(&self) -> bool {
+    /// Nothing will be stored.
+    pub(super) fn is_dry_run(&self) -> bool {
         match self.options {
             Options::Write(options) => options.dry_run,
             Options::Delete(options) => options.dry_run,
@@ -133,7 +134,7 @@ async fn ask(
     object: Option<&Value>,
     old_object: Option<&Value>,
 ) -> Result<Option<Value>, Status> {
-    let options = request.options();
+    let options = request.options_value();
     // A generated name is chosen after the mutating phase.
     let named = object.and_then(|o| o["metadata"]["name"].as_str()).filter(|_| request.name.is_empty());
     let review = Review {
@@ -146,7 +147,7 @@ async fn ask(
         old_object,
         options: &options,
         user: request.by.user,
-        dry_run: request.dry_run(),
+        dry_run: request.is_dry_run(),
     };
     let verdict = contained(plugin, &review).await;
     request.by.warn(verdict.warnings);

@@ -11,11 +11,15 @@
 //! When another write came first, an update starts over with the newer object, plugins included.
 //! Writes of the server's own upkeep pass through the same plugins. Guarantees: a plugin that does not review an
 //! endpoint costs nothing; a plugin that panics or exceeds `REVIEW_TIMEOUT` fails the reviewed write alone.
+//! After the plugins come webhooks, policies, limits and quotas, which objects configure: see `dynamic`.
 //! Plugins see objects as the requested version serves them. They must not assume that the write succeeds.
 
 mod chain;
+mod dynamic;
 pub(crate) mod lifecycle;
 mod review;
 
 pub(crate) use chain::{Chain, Options, Request};
+pub(crate) use dynamic::Dynamic;
+pub use dynamic::{WebhookCall, WebhookCallError, WebhookCaller};
 pub use review::{Admission, Endpoint, Operation, Phase, Review, Verdict};

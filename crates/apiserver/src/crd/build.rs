@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use transom_admission::webhook::ClientConfig;
 use transom_object::json::strings;
 use transom_object::jsonpath;
 use transom_schema::rules::Rules;
@@ -61,11 +62,16 @@ pub(super) fn resources(definition: &Value, revision: u64, before: &[Arc<Resourc
                 schemas: schemas.clone(),
                 strategy: Box::new(strategy),
                 durability: Durability::Strict,
-                terminating: super::has_condition(definition, "Terminating"),
+                terminating: transom_crd::has_condition(definition, "Terminating"),
+                conversion: conversion(&spec["conversion"]),
                 deprecation: deprecation(group, version, definition),
             })
         })
         .collect()
+}
+
+fn conversion(conversion: &Value) -> Option<ClientConfig> {
+    (conversion["strategy"] == "Webhook").then(|| ClientConfig::parse(&conversion["webhook"]["clientConfig"]))
 }
 
 fn schema_of(version: &Value) -> Arc<Schema> {

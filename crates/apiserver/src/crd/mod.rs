@@ -1,26 +1,19 @@
-//! CustomResourceDefinitions: from a definition to served resources, and its status.
+//! CustomResourceDefinitions: from a definition to served resources. What a definition must be, and its status, are
+//! decided by `transom_crd`.
 //!
 //! The status of a definition is decided as it is written: names accepted or refused, `Established`, stored versions. The
 //! registry serves it from just before the write is visible, so there is nothing to wait for.
 
 mod build;
-mod status;
-mod validate;
-
-pub(crate) use status::{
-    accept_names, add_stored_version, condition, mark_emptying, mark_terminating, set_condition,
-};
-pub(crate) use validate::{validate, warnings};
 
 use crate::resource::Resource;
 use crate::server::Inner;
 use serde_json::Value;
 use std::sync::Arc;
+use transom_crd::{TakenNames, has_condition};
 use transom_store::Key;
 
 pub(crate) const STORE_KEY: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// The finalizer that keeps a definition until its instances are removed.
-pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 pub(crate) fn is_definition(resource: &Resource) -> bool {
     &*resource.store_key == STORE_KEY
@@ -92,10 +85,16 @@ fn group_and_plural(definition: &Value) -> (&str, &str) {
     (spec["group"].as_str().unwrap_or_default(), spec["names"]["plural"].as_str().unwrap_or_default())
 }
 
-pub(crate) fn has_condition(value: &Value, ty: &str) -> bool {
-    value["status"]["conditions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .any(|c| c["type"] == ty && c["status"] == "True")
+/// The names that other definitions of this one's group have. They stay the same while the lock on definitions is held.
+pub(crate) fn taken_names(server: &Inner, definition: &Value) -> TakenNames {
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    let group = definition["spec"]["group"].as_str().unwrap_or_default();
+    let mut taken = TakenNames::default();
+    for entry in server.store.snapshot(STORE_KEY).objects.values() {
+        let of_group = entry.header.name.split_once('.').is_some_and(|(_, g)| g == group);
+        if of_group && entry.header.name != name {
+            taken.add(&entry.body);
+        }
+    }
+    taken
 }

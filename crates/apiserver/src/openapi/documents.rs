@@ -5,7 +5,7 @@
 //! requests, one at a time, and kept as compressed bytes with a hash of its content: the tree it was built as takes twenty
 //! times the memory, and nearly every client asks for gzip.
 
-use super::{protobuf, v2, v3};
+use super::describe;
 use crate::registry::Served;
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -13,11 +13,11 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use transom_object::json;
 
 /// Which document.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +25,6 @@ pub(super) enum Name {
     V2Json,
     V2Protobuf,
     V3 { group: String, version: String },
-}
-
-/// A document as built.
-pub(super) struct Built {
-    pub(super) document: Value,
-    /// It will not differ when it is built again from the same resources.
-    pub(super) current: bool,
 }
 
 #[derive(Clone)]
@@ -97,20 +90,19 @@ impl Name {
         }
     }
 
+    /// The document, and whether it will not differ when it is built again from the same resources.
     fn build(&self, server: &Inner, of: &[Arc<Resource>]) -> (Finished, bool) {
-        let built = match self {
-            Self::V3 { .. } => v3::document(server, of),
-            _ => v2::document(server, of),
-        };
+        let described = describe::all(server, of);
         let bytes = match self {
-            Self::V2Protobuf => protobuf::encode(&built.document),
-            _ => transom_object::json::encode(&built.document),
+            Self::V3 { .. } => json::encode(&transom_openapi::v3(&described.resources)),
+            Self::V2Json => json::encode(&transom_openapi::v2(&described.resources)),
+            Self::V2Protobuf => transom_openapi::v2_protobuf(&transom_openapi::v2(&described.resources)),
         };
         let hash: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02X}")).collect();
         let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
         // Writing to memory does not fail.
         let zipped = gz.write_all(&bytes).and_then(|()| gz.finish()).unwrap_or_default();
-        (Finished { hash: hash.into(), zipped: zipped.into() }, built.current)
+        (Finished { hash: hash.into(), zipped: zipped.into() }, described.current)
     }
 }
 

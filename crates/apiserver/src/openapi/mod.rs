@@ -1,21 +1,14 @@
-//! OpenAPI v2 and v3 of everything served.
+//! Serves the OpenAPI v2 and v3 documents of everything served.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `documents` | documents as bytes, built on request and kept while they are current |
-//! | `v2`, `v3` | the two kinds of documents |
-//! | `operations` | paths |
-//! | `custom` | the schemas of custom kinds; those of built-in kinds come from `transom_kinds` |
-//! | `protobuf` | v2 in protobuf |
+//! | `describe` | what `transom_openapi`, which makes the documents, needs of a resource |
 
-mod custom;
+mod describe;
 mod documents;
-mod operations;
-mod protobuf;
 #[cfg(test)]
 mod tests;
-mod v2;
-mod v3;
 
 pub(crate) use documents::Cache;
 
@@ -29,7 +22,7 @@ use crate::server::Inner;
 use documents::{Finished, Name};
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use std::sync::Arc;
 
 const JSON: &str = "application/json";
@@ -176,9 +169,4 @@ fn accepted(parts: &Parts, offered: &[(&str, &'static str)]) -> Option<&'static 
         let any = matches!(*media, "*/*" | "application/*");
         offered.iter().find(|(asked, _)| any || asked == media).map(|(_, answered)| *answered)
     })
-}
-
-/// A list in a document; empty when it is absent.
-fn selected<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -3,7 +3,7 @@
 use super::owners::{remove_finalizer, resource_of};
 use super::{Work, identity, ignore_superseded};
 use crate::change::{Edit, Existing};
-use crate::crd::{self, CLEANUP, STORE_KEY};
+use crate::crd::STORE_KEY;
 use crate::request::{DeleteOptions, Propagation, WriteOptions};
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -11,6 +11,7 @@ use crate::subresource::Subresource;
 use crate::write::{self, DeleteRequest};
 use serde_json::Value;
 use std::sync::Arc;
+use transom_crd::CLEANUP;
 use transom_object::Status;
 use transom_store::{Event, Key};
 
@@ -63,7 +64,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<(), Status>
     if server.store.snapshot(name).objects.is_empty() {
         remove_finalizer(server, &resource, &definition, CLEANUP).await
     } else {
-        rewrite_status(server, &resource, name, crd::mark_emptying).await
+        rewrite_status(server, &resource, name, transom_crd::mark_emptying).await
     }
 }
 

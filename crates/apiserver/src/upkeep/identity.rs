@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 static SERVER: LazyLock<Identity> = LazyLock::new(|| Identity::admin("system:apiserver"));
 static GARBAGE_COLLECTOR: LazyLock<Identity> = LazyLock::new(|| controller("generic-garbage-collector"));
+static AGGREGATION: LazyLock<Identity> = LazyLock::new(|| controller("clusterrole-aggregation-controller"));
+static CERTIFICATES: LazyLock<Identity> = LazyLock::new(|| controller("certificate-controller"));
 static NAMESPACES: LazyLock<Identity> = LazyLock::new(|| controller("namespace-controller"));
 
 fn controller(name: &str) -> Identity {
@@ -21,6 +23,16 @@ pub(crate) fn server() -> Requester<'static> {
 /// Deletes and releases objects by their owner references.
 pub(super) fn garbage_collector() -> Requester<'static> {
     Requester::server(&GARBAGE_COLLECTOR)
+}
+
+/// Collects the rules of aggregated ClusterRoles.
+pub(super) fn aggregation() -> Requester<'static> {
+    Requester::server(&AGGREGATION)
+}
+
+/// Signs approved certificate signing requests, and removes old ones.
+pub(super) fn certificates() -> Requester<'static> {
+    Requester::server(&CERTIFICATES)
 }
 
 /// Fills new namespaces and empties deleted ones.

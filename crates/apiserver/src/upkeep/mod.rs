@@ -1,9 +1,12 @@
 //! What the server does on its own: garbage collection by owner references, emptying of deleted namespaces and
-//! definitions, the initial content of new namespaces, expiry of events.
+//! definitions, the initial content of new namespaces, the rules of aggregated ClusterRoles, signatures of approved certificate requests,
+//! expiry of events.
 //!
 //! One task follows the store's log of changes and adds a key to a queue for each. The action for a key depends only on
 //! what is stored now, never on the event, so that it can be repeated.
 
+mod aggregation;
+mod certificates;
 mod definitions;
 mod expiry;
 pub(crate) mod identity;
@@ -12,6 +15,7 @@ mod owners;
 
 use crate::crd;
 use crate::server::{Inner, Server};
+use aggregation::AggregatedRoles;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use owners::OwnerIndex;
@@ -30,6 +34,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// When no write under an old schema can be under way any more: longer than any request may take.
 const SERVE_VERBATIM_AFTER: Duration = Duration::from_secs(65);
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(15);
+const CLEANING_INTERVAL: Duration = Duration::from_secs(300);
 
 /// A key of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +45,15 @@ enum Work {
     /// A namespace that should have its service account and root certificate.
     Fill(Arc<str>),
     Definition(Arc<str>),
+    /// A certificate signing request that may be approved.
+    Certificate(Arc<str>),
+    /// All certificate signing requests that are out of date, as one action: it may take a while, and leaves the other
+    /// actions at a time to other keys.
+    OldCertificates,
+    /// An aggregated ClusterRole.
+    Aggregate(Arc<str>),
+    /// A namespace whose quotas may be charged with more than is used.
+    Quotas(Arc<str>),
     /// A definition that changed a while ago.
     ServeVerbatim(Arc<str>),
 }
@@ -133,16 +147,24 @@ impl Server {
 /// The index is shared with running actions, which look up dependents.
 type SharedIndex = Arc<Mutex<OwnerIndex>>;
 
+/// What is remembered of changes, besides owners.
+#[derive(Default)]
+struct Notes {
+    expiry: expiry::Expiry,
+    aggregated: AggregatedRoles,
+}
+
 async fn upkeep(server: &Arc<Inner>) {
     loop {
         let mut queue = Queue::default();
         let index: SharedIndex = Arc::default();
-        let mut expiry = expiry::Expiry::default();
+        let mut notes = Notes::default();
         let start = server.store.revision();
-        load(server, &index, &mut expiry, &mut queue);
+        load(server, &index, &mut notes, &mut queue);
         let Ok(mut changes) = server.store.watch_all(start) else { continue };
         let mut running = FuturesUnordered::new();
         let mut expire = tokio::time::interval(EXPIRY_INTERVAL);
+        let mut clean = tokio::time::interval(CLEANING_INTERVAL);
         loop {
             while running.len() < MAX_RUNNING_ACTIONS {
                 let Some(work) = queue.take() else { break };
@@ -167,9 +189,10 @@ async fn upkeep(server: &Arc<Inner>) {
                     }
                 }
                 () = sleep_until(next_later), if next_later.is_some() => queue.advance(),
-                _ = expire.tick() => expiry.expire(server).await,
+                _ = expire.tick() => notes.expiry.expire(server).await,
+                _ = clean.tick() => queue.add(Work::OldCertificates),
                 change = changes.next() => match change {
-                    Some(event) => note(server, &index, &mut expiry, &mut queue, &event),
+                    Some(event) => note(server, &index, &mut notes, &mut queue, &event),
                     // The watch fell out of the history: start over from what is stored.
                     None => break,
                 },
@@ -185,25 +208,32 @@ async fn sleep_until(at: Option<Instant>) {
 }
 
 /// Everything that is stored, as if it had just changed.
-fn load(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue: &mut Queue) {
+fn load(server: &Inner, index: &SharedIndex, notes: &mut Notes, queue: &mut Queue) {
     for resource in server.store.resources() {
         for (object, entry) in &server.store.snapshot(&resource).objects {
             let key = Key { resource: resource.clone(), object: object.clone() };
             let event = Event { revision: entry.revision, at: 0, key, old: None, new: Some(entry.clone()) };
-            note(server, index, expiry, queue, &event);
+            note(server, index, notes, queue, &event);
         }
     }
 }
 
 /// The keys that a change adds.
-fn note(server: &Inner, index: &SharedIndex, expiry: &mut expiry::Expiry, queue: &mut Queue, event: &Event) {
+fn note(server: &Inner, index: &SharedIndex, notes: &mut Notes, queue: &mut Queue, event: &Event) {
     index.lock().unwrap_or_else(PoisonError::into_inner).note(event, |key| queue.add(Work::Owned(key)));
     namespaces::note(server, event, |work, delay| queue.add_after(work, delay));
     definitions::note(server, event, |work| queue.add(work));
+    certificates::note(server, event, |work| queue.add(work));
     if definitions::changed(event) {
         queue.add_later(Work::ServeVerbatim(event.key.object.name.clone()), SERVE_VERBATIM_AFTER);
     }
-    expiry.note(event);
+    // A new object is charged when it is created.
+    let freed = event.new.is_none() || event.old.is_some() || &*event.key.resource == "resourcequotas";
+    if freed && server.has_quotas(&event.key.object.namespace) {
+        queue.add(Work::Quotas(event.key.object.namespace.clone()));
+    }
+    notes.aggregated.note(event, |work| queue.add(work));
+    notes.expiry.note(event);
 }
 
 async fn look_at(server: &Arc<Inner>, index: &SharedIndex, work: &Work) -> Result<(), Status> {
@@ -212,6 +242,13 @@ async fn look_at(server: &Arc<Inner>, index: &SharedIndex, work: &Work) -> Resul
         Work::Namespace(name) => namespaces::empty(server, name).await,
         Work::Fill(name) => namespaces::fill(server, name).await,
         Work::Definition(name) => definitions::empty(server, name).await,
+        Work::Certificate(name) => certificates::sign(server, name).await,
+        Work::OldCertificates => {
+            certificates::clean(server).await;
+            Ok(())
+        }
+        Work::Aggregate(name) => aggregation::aggregate(server, name).await,
+        Work::Quotas(namespace) => server.count_quotas(namespace).await,
         Work::ServeVerbatim(name) => {
             crd::serve_verbatim(server, name).await;
             Ok(())

@@ -2,7 +2,6 @@
 
 use super::{Work, identity, ignore_superseded};
 use crate::change::{Edit, Existing};
-use crate::crd::{condition, set_condition};
 use crate::request::{DeleteOptions, Preconditions, Propagation, WriteOptions};
 use crate::resource::NAMESPACES;
 use crate::resource::Resource;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use transom_crd::{condition, set_condition};
 use transom_object::{GroupVersionResource, Status};
 use transom_store::{Entry, Event, Key, ObjectKey};
 

@@ -19,5 +19,5 @@ pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     };
     let (outcome, warnings) = write::create(&call.server, &call.resource, request).await?;
     call.warn(warnings);
-    written(call, &outcome)
+    written(call, &outcome).await
 }

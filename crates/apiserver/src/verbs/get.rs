@@ -17,5 +17,6 @@ pub(super) async fn get(call: &Call) -> Result<Answer, Status> {
         .store
         .get(&key)
         .ok_or_else(|| Status::not_found(&call.resource.group_resource(), &call.target.name))?;
+    let entry = call.server.one_in_version(&call.resource, &entry).await?;
     Ok(Answer::ok(view(call)?.entry(&entry)?))
 }

@@ -52,7 +52,8 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Status> {
     } else if !call.resource.strategy.is_typed() && call.accept.representation == Representation::Object {
         metadata.insert("continue".into(), "".into());
     }
-    let entries: Vec<&Entry> = page.entries.iter().map(Arc::as_ref).collect();
+    let entries = call.server.in_version(&call.resource, page.entries).await?;
+    let entries: Vec<&Entry> = entries.iter().map(Arc::as_ref).collect();
     let parts = view(call)?.list(&entries, &Value::Object(metadata))?;
     Ok(Answer::ok(Payload::Json(parts.into())))
 }

@@ -35,7 +35,9 @@ pub(crate) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status>
     }
     match Subresource::parse(&call.target.subresource).filter(|s| resource.has(*s)) {
         Some(Subresource::Main) => object_endpoint(call, body).await,
-        Some(Subresource::Status) => object_or_status(call, body, Subresource::Status).await,
+        Some(part @ (Subresource::Status | Subresource::Approval)) => {
+            object_or_status(call, body, part).await
+        }
         Some(Subresource::Scale) => scale::dispatch(call, body).await,
         Some(Subresource::Finalize) => update::finalize(call, &body).await,
         Some(Subresource::Token) => token::create(call, &body).await,
@@ -66,7 +68,7 @@ async fn object_endpoint(call: &Call, body: Bytes) -> Result<Answer, Status> {
     }
 }
 
-/// The verbs that the object itself and its status share.
+/// The verbs that the object itself, its status and its approval share.
 async fn object_or_status(call: &Call, body: Bytes, subresource: Subresource) -> Result<Answer, Status> {
     // Built-in kinds have no such method on a collection; custom kinds miss the name.
     let addressed = !call.target.name.is_empty() || !call.resource.strategy.is_typed();
@@ -122,9 +124,12 @@ fn view(call: &Call) -> Result<View<'_>, Status> {
 }
 
 /// The response to a write: the object as it is now, 201 when it is new.
-fn written(call: &Call, outcome: &Outcome) -> Result<Answer, Status> {
+async fn written(call: &Call, outcome: &Outcome) -> Result<Answer, Status> {
     let bytes = match outcome {
-        Outcome::Stored { entry, .. } => view(call)?.entry(entry)?,
+        Outcome::Stored { entry, .. } => {
+            let entry = call.server.one_in_version(&call.resource, entry).await?;
+            view(call)?.entry(&entry)?
+        }
         Outcome::Transient { value, .. } => view(call)?.value(value.clone(), true)?,
     };
     let code = if outcome.created() { StatusCode::CREATED } else { StatusCode::OK };

@@ -47,5 +47,5 @@ pub(super) async fn patch(call: &Call, body: &[u8], subresource: Subresource) ->
     call.warn(change.unknown);
     let (outcome, warnings) = done?;
     call.warn(warnings);
-    written(call, &outcome)
+    written(call, &outcome).await
 }

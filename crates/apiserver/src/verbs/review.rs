@@ -2,6 +2,7 @@
 
 use super::not_supported;
 use crate::admission::{Operation, Options, Request};
+use crate::audit::user_info;
 use crate::auth::{Attributes, Decision, Identity};
 use crate::call::Call;
 use crate::negotiate::Representation;
@@ -11,8 +12,10 @@ use crate::subresource::Subresource;
 use crate::{decode, negotiate};
 use http::StatusCode;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use transom_object::json::strings;
-use transom_object::{Status, field};
+use transom_object::{GroupKind, Status, field};
+use transom_rbac::Rule;
 
 pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     if call.accept.representation != Representation::Object {
@@ -37,17 +40,22 @@ pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
         options: Options::Write(&options),
         by: call.requester(),
     };
-    call.server.admission.mutate(&review, &mut value, None).await?;
+    call.server.admit_mutating(&review, &mut value, None).await?;
     check(call, &value["spec"])?;
-    call.server.admission.validate(&review, Some(&value), None).await?;
+    call.server.admit_validating(&review, Some(&value), None).await?;
     let status = match call.resource.names.kind.as_str() {
         "SelfSubjectReview" => json!({"userInfo": user_info(&call.user)}),
         "SelfSubjectAccessReview" => access(call, &call.user, &value["spec"]).await,
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
             access(call, &subject(&value["spec"]), &value["spec"]).await
         }
-        "SelfSubjectRulesReview" => rules(call).await,
-        "TokenReview" => call.server.review_token(value["spec"]["token"].as_str().unwrap_or_default()),
+        "SelfSubjectRulesReview" => {
+            rules(call, value["spec"]["namespace"].as_str().unwrap_or_default()).await
+        }
+        "TokenReview" => {
+            let token = value["spec"]["token"].as_str().unwrap_or_default();
+            call.server.review_token(token, &strings(&value["spec"]["audiences"])).await
+        }
         _ => return Err(not_supported(call)),
     };
     value["status"] = status;
@@ -84,20 +92,46 @@ fn check(call: &Call, spec: &Value) -> Result<(), Status> {
     if kind == "TokenReview" && spec["token"].as_str().unwrap_or_default().is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(&call.resource.group_kind(), "", &errors)) }
+    if kind == "SelfSubjectRulesReview" && spec["namespace"].as_str().unwrap_or_default().is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    if kind == "LocalSubjectAccessReview" {
+        errors.extend(check_namespace(call, spec, &path));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(refused(call, &errors)) }
 }
 
-fn user_info(user: &Identity) -> Value {
-    let mut info = json!({"username": user.user, "groups": user.groups});
-    if !user.uid.is_empty() {
-        info["uid"] = user.uid.as_str().into();
+/// A local review is about resources in the namespace of its path, whatever its body says.
+fn check_namespace(call: &Call, spec: &Value, path: &field::Path) -> Vec<field::Error> {
+    let mut errors = Vec::new();
+    if spec["nonResourceAttributes"].is_object() {
+        let why = "disallowed on this kind of request";
+        let given = spec["nonResourceAttributes"].clone();
+        errors.push(field::Error::invalid(&path.child("nonResourceAttributes"), given, why));
     }
-    info
+    let given = spec["resourceAttributes"]["namespace"].as_str().unwrap_or_default();
+    if spec["resourceAttributes"].is_object() && given != call.target.namespace {
+        let why = "must match metadata.namespace";
+        let place = path.child("resourceAttributes").child("namespace");
+        errors.push(field::Error::invalid(&place, given, why));
+    }
+    errors
+}
+
+/// Upstream leaves the kind out.
+fn refused(call: &Call, errors: &[field::Error]) -> Status {
+    Status::invalid(&GroupKind::new(&*call.resource.group, ""), "", errors)
 }
 
 fn subject(spec: &Value) -> Identity {
     let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
-    Identity { user: text("user"), uid: text("uid"), groups: strings(&spec["groups"]) }
+    let extra: BTreeMap<String, Vec<String>> = spec["extra"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, values)| (key.clone(), strings(values)))
+        .collect();
+    Identity { user: text("user"), uid: text("uid"), groups: strings(&spec["groups"]), extra }
 }
 
 async fn access(call: &Call, user: &Identity, spec: &Value) -> Value {
@@ -106,7 +140,7 @@ async fn access(call: &Call, user: &Identity, spec: &Value) -> Value {
     }
     let path = &spec["nonResourceAttributes"];
     let attributes = if path.is_object() {
-        Attributes { path: text(path, "path"), ..Attributes::of(user, text(path, "verb")) }
+        Attributes::of_path(user, text(path, "verb"), text(path, "path"))
     } else {
         let given = &spec["resourceAttributes"];
         Attributes {
@@ -119,14 +153,37 @@ async fn access(call: &Call, user: &Identity, spec: &Value) -> Value {
             ..Attributes::of(user, text(given, "verb"))
         }
     };
-    match call.server.authorizer.authorize(&attributes).await {
-        Decision::Allowed => json!({"allowed": true}),
-        Decision::Denied { reason } if reason.is_empty() => json!({"allowed": false}),
-        Decision::Denied { reason } => json!({"allowed": false, "reason": reason}),
+    match call.server.authorizer.explain(&attributes).await {
+        (allowed, reason) if reason.is_empty() => json!({"allowed": allowed}),
+        (allowed, reason) => json!({"allowed": allowed, "reason": reason}),
     }
 }
 
-async fn rules(call: &Call) -> Value {
+/// The rules as a review lists them: without empty lists.
+fn listed(rules: &[Rule]) -> Value {
+    let shown = |rule: &Rule, kept: &[&str]| {
+        let mut value = rule.to_value();
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|key, _| kept.contains(&key.as_str()));
+        }
+        value
+    };
+    let of = |rules: Vec<&Rule>, kept: &[&str]| {
+        rules.into_iter().map(|rule| shown(rule, kept)).collect::<Vec<Value>>()
+    };
+    let resources = rules.iter().filter(|rule| !rule.resources.is_empty()).collect();
+    let paths = rules.iter().filter(|rule| !rule.non_resource_urls.is_empty()).collect();
+    json!({
+        "resourceRules": of(resources, &["verbs", "apiGroups", "resources", "resourceNames"]),
+        "nonResourceRules": of(paths, &["verbs", "nonResourceURLs"]),
+        "incomplete": false,
+    })
+}
+
+async fn rules(call: &Call, namespace: &str) -> Value {
+    if let Some(rules) = call.server.authorizer.rules(&call.user, namespace) {
+        return listed(&rules);
+    }
     let everything = Attributes {
         group: "*",
         version: "*",

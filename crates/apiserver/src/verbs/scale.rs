@@ -17,7 +17,7 @@ use transom_object::{GroupVersionKind, Status};
 pub(super) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status> {
     let paths = call.resource.scale.as_ref().ok_or_else(|| not_supported(call))?;
     match call.verb {
-        Verb::Get => get(call, paths),
+        Verb::Get => get(call, paths).await,
         Verb::Update => {
             let body_type = negotiate::body_type(&call.headers, true)?;
             let options = WriteOptions::parse(&call.query, "UpdateOptions", call.user_agent(), false)?;
@@ -40,9 +40,10 @@ pub(super) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status>
     }
 }
 
-fn get(call: &Call, paths: &ScalePaths) -> Result<Answer, Status> {
+async fn get(call: &Call, paths: &ScalePaths) -> Result<Answer, Status> {
     let key = call.resource.key(&call.target.namespace, &call.target.name);
     let entry = call.server.store.get(&key).ok_or_else(|| missing(call))?;
+    let entry = call.server.one_in_version(&call.resource, &entry).await?;
     let object = call.resource.decode(&entry)?;
     if lacks_count(&call.resource, &object, paths) {
         let path = scale::replicas_path(paths);
@@ -73,7 +74,9 @@ async fn write_scale(
     let (outcome, warnings) = write::update(&call.server, resource, &request, &mut change).await?;
     call.warn(warnings);
     let value = match outcome {
-        Outcome::Stored { entry, .. } => call.resource.decode(&entry)?,
+        Outcome::Stored { entry, .. } => {
+            call.resource.decode(&*call.server.one_in_version(&call.resource, &entry).await?)?
+        }
         Outcome::Transient { value, .. } => value,
     };
     Ok(answer(call, scale::of(&value, paths)))

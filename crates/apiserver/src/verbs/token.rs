@@ -71,10 +71,10 @@ async fn admit(call: &Call, request: &mut Value, options: &WriteOptions) -> Resu
         options: Options::Write(options),
         by: call.requester(),
     };
-    call.server.admission.mutate(&review, request, None).await?;
+    call.server.admit_mutating(&review, request, None).await?;
     let lifetime = request["spec"]["expirationSeconds"].as_i64().unwrap_or(DEFAULT_LIFETIME_SECONDS);
     check_lifetime(lifetime)?;
-    call.server.admission.validate(&review, Some(request), None).await?;
+    call.server.admit_validating(&review, Some(request), None).await?;
     Ok(lifetime)
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn update(call: &Call, body: &[u8], subresource: Subresource) -
     let (outcome, warnings) =
         write::update(&call.server, &call.resource, &request, &mut Replace(value)).await?;
     call.warn(warnings);
-    written(call, &outcome)
+    written(call, &outcome).await
 }
 
 /// `namespaces/x/finalize` replaces `spec.finalizers`, and nothing else can.
@@ -46,7 +46,7 @@ pub(super) async fn finalize(call: &Call, body: &[u8]) -> Result<Answer, Status>
         by: call.requester(),
     };
     let (outcome, _) = write::update(&call.server, &call.resource, &request, &mut Replace(value)).await?;
-    written(call, &outcome)
+    written(call, &outcome).await
 }
 
 fn decode_body(call: &Call, body: &[u8]) -> Result<(Value, WriteOptions), Status> {

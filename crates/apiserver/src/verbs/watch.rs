@@ -153,7 +153,7 @@ impl Watcher {
         }
         let mut out = BytesMut::new();
         while let Some(entry) = self.initial.pop_front() {
-            self.push(&mut out, "ADDED", &entry, None);
+            self.push(&mut out, "ADDED", &entry, None).await;
             if out.len() >= MAX_BURST_BYTES {
                 return Some(out.freeze());
             }
@@ -162,7 +162,7 @@ impl Watcher {
             out.put(self.bookmark(revision, true));
         }
         loop {
-            self.drain(&mut out);
+            self.drain(&mut out).await;
             if !out.is_empty() {
                 return Some(out.freeze());
             }
@@ -180,7 +180,7 @@ impl Watcher {
                 () = tokio::time::sleep_until(bookmark_at), if bookmark_due => Woken::ForBookmark(watch.revision()),
             };
             match woken {
-                Woken::By(event) => self.push_event(&mut out, &event),
+                Woken::By(event) => self.push_event(&mut out, &event).await,
                 // Its schema changed or it is no longer served: the client lists again.
                 Woken::ByRegistry if !self.is_current() => return None,
                 Woken::ByRegistry => {}
@@ -200,33 +200,30 @@ impl Watcher {
     }
 
     /// Takes what is ready without waiting, up to one burst.
-    fn drain(&mut self, out: &mut BytesMut) {
+    async fn drain(&mut self, out: &mut BytesMut) {
         while out.len() < MAX_BURST_BYTES {
             let Some(event) = self.watch.as_mut().and_then(Watch::try_next) else { return };
-            self.push_event(out, &event);
+            self.push_event(out, &event).await;
         }
     }
 
     /// What an event is to this watcher depends on whether its filter saw the object before and sees it now.
-    fn push_event(&mut self, out: &mut BytesMut, event: &Event) {
+    async fn push_event(&mut self, out: &mut BytesMut, event: &Event) {
         let before = event.old.as_ref().filter(|e| self.filter.matches(e));
         let now = event.new.as_ref().filter(|e| self.filter.matches(e));
         match (before, now) {
             (None, None) => {}
-            (None, Some(new)) => self.push(out, "ADDED", new, None),
-            (Some(_), Some(new)) => self.push(out, "MODIFIED", new, None),
-            (Some(old), None) => self.push(out, "DELETED", old, Some(event.revision)),
+            (None, Some(new)) => self.push(out, "ADDED", new, None).await,
+            (Some(_), Some(new)) => self.push(out, "MODIFIED", new, None).await,
+            (Some(old), None) => self.push(out, "DELETED", old, Some(event.revision)).await,
         }
     }
 
     /// `restamp` gives the object another resourceVersion than its own: that of its deletion.
-    fn push(&mut self, out: &mut BytesMut, ty: &str, entry: &Entry, restamp: Option<u64>) {
-        let shown = match (&self.representation, restamp) {
-            (Representation::Object, None) => self.resource.serve(entry),
-            (Representation::Object, Some(revision)) if entry.revision > self.resource.verbatim_after => {
-                Ok(entry.body_at(revision))
-            }
-            _ => self.show_value(entry, restamp),
+    async fn push(&mut self, out: &mut BytesMut, ty: &str, entry: &Arc<Entry>, restamp: Option<u64>) {
+        let shown = match self.server.one_in_version(&self.resource, entry).await {
+            Ok(entry) => self.show(&entry, restamp),
+            Err(status) => Err(status),
         };
         match shown {
             Ok(bytes) => out.put(frame(ty, &bytes)),
@@ -234,6 +231,16 @@ impl Watcher {
                 out.put(frame("ERROR", &json::encode(&status.to_value())));
                 self.ended = true;
             }
+        }
+    }
+
+    fn show(&mut self, entry: &Entry, restamp: Option<u64>) -> Result<Bytes, Status> {
+        match (&self.representation, restamp) {
+            (Representation::Object, None) => self.resource.serve(entry),
+            (Representation::Object, Some(revision)) if entry.revision > self.resource.verbatim_after => {
+                Ok(entry.body_at(revision))
+            }
+            _ => self.show_value(entry, restamp),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::meta::{dedup_owners, match_path, metadata_mut};
 use crate::admission::{Phase, Request};
 use crate::auth::Attributes;
+use crate::certificates;
 use crate::decode;
 use crate::scale;
 use crate::server::Inner;
@@ -18,19 +19,19 @@ pub(super) async fn mutate(
     new: &mut Value,
     old: Option<&Value>,
 ) -> Result<Option<String>, Status> {
-    if !server.admission.wants(Phase::Mutate, request) {
+    if !server.is_reviewed(Phase::Mutate, request) {
         return Ok(None);
     }
     if let (Subresource::Scale, Some(paths), Some(old)) = (request.subresource, &request.resource.scale, old)
     {
         let mut changed = scale::of(new, paths);
-        if server.admission.mutate(request, &mut changed, Some(&scale::of(old, paths))).await? {
+        if server.admit_mutating(request, &mut changed, Some(&scale::of(old, paths))).await? {
             scale::set_replicas(new, paths, changed["spec"]["replicas"].as_i64().unwrap_or(0));
         }
         return Ok(None);
     }
     let managers = new["metadata"].get("managedFields").cloned();
-    if !server.admission.mutate(request, new, old).await? {
+    if !server.admit_mutating(request, new, old).await? {
         return Ok(None);
     }
     let resource = request.resource;
@@ -51,14 +52,15 @@ pub(super) async fn validate_update(
     new: &Value,
     old: &Value,
 ) -> Result<(), Status> {
-    if !server.admission.wants(Phase::Validate, request) {
+    certificates::review(server, request, new, Some(old)).await?;
+    if !server.is_reviewed(Phase::Validate, request) {
         return Ok(());
     }
     if let (Subresource::Scale, Some(paths)) = (request.subresource, &request.resource.scale) {
         let (new, old) = (scale::of(new, paths), scale::of(old, paths));
-        return server.admission.validate(request, Some(&new), Some(&old)).await;
+        return server.admit_validating(request, Some(&new), Some(&old)).await;
     }
-    server.admission.validate(request, Some(new), Some(old)).await
+    server.admit_validating(request, Some(new), Some(old)).await
 }
 
 /// An update or apply that creates needs the right to create, too.

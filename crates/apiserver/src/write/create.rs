@@ -1,10 +1,12 @@
 //! Creating one object.
 
 use super::admit::{authorize_create, mutate};
+use super::escalation::confirm_no_escalation;
 use super::meta::{dedup_owners, fill_new, text};
 use super::{Outcome, encode_for_store, unavailable};
 use crate::admission::{Operation, Options, Request, lifecycle};
 use crate::call::Requester;
+use crate::certificates;
 use crate::ownership;
 use crate::request::WriteOptions;
 use crate::resource::Resource;
@@ -57,8 +59,10 @@ pub(crate) async fn create(
         by,
     };
     warnings.extend(mutate(server, &review, &mut value, None).await?);
+    confirm_no_escalation(server, &review, if from_update { &name } else { "" }, &value, None).await?;
     fill_new(&mut value, server.new_uid(), &now);
     resource.strategy.prepare_create(&mut value);
+    certificates::claim(resource, &mut value, by.user);
     let reservation = server.allocate(resource, &mut value, None);
     let prefix = name_prefix(&value);
     if let Some(prefix) = &prefix {
@@ -87,12 +91,17 @@ impl Attempts<'_> {
     async fn commit(mut self, server: &Inner, mut value: Value) -> Result<Outcome, Status> {
         let resource = self.review.resource;
         for attempt in 1.. {
-            server.admission.validate(&self.review, Some(&value), None).await?;
+            certificates::review(server, &self.review, &value, None).await?;
+            server.admit_validating(&self.review, Some(&value), None).await?;
+            let namespace = self.review.namespace;
+            let charge = server.charge_quotas(resource, namespace, &value, None, self.dry_run).await?;
             let _definitions = server.accept_names(resource, &mut value, None, &self.now).await;
             if !self.dry_run {
                 self.reservation.submitted();
             }
-            match (commit(server, resource, &value, self.dry_run).await, &self.prefix) {
+            let committed = commit(server, resource, &value, self.dry_run).await;
+            server.settle_charge(namespace, charge, committed.is_ok()).await;
+            match (committed, &self.prefix) {
                 (Err(s), Some(prefix)) if s.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {
                     value["metadata"]["name"] = generate_name(server, prefix).into();
                 }
@@ -150,7 +159,7 @@ async fn commit(
     let write = Write {
         key,
         expect: Expect::Absent,
-        op: WriteOp::Put(encode_for_store(&resource.strategy.convert_to_storage(value))?),
+        op: WriteOp::Put(encode_for_store(&*server.to_storage(resource, value).await?)?),
         durability: resource.durability,
     };
     match server.commit(resource, write, Some(value)).await {

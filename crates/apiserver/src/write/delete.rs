@@ -41,7 +41,7 @@ pub(crate) async fn delete(
             .get(&key)
             .ok_or_else(|| Status::not_found(&resource.group_resource(), request.name))?;
         check_preconditions(resource, request, &entry)?;
-        let live = resource.decode(&entry)?;
+        let live = resource.decode(&*server.one_in_version(resource, &entry).await?)?;
         admit(server, resource, request, &live).await?;
         let _definitions = server.definitions_lock(resource).await;
         let mut next = live.clone();
@@ -53,7 +53,7 @@ pub(crate) async fn delete(
             return Ok(Deleted::Marked(live));
         }
         let op = if held {
-            WriteOp::Put(encode_for_store(&resource.strategy.convert_to_storage(&next))?)
+            WriteOp::Put(encode_for_store(&*server.to_storage(resource, &next).await?)?)
         } else {
             WriteOp::Delete
         };
@@ -66,7 +66,10 @@ pub(crate) async fn delete(
         match server.commit(resource, write, held.then_some(&next)).await {
             Ok(committed) => {
                 return match committed.new {
-                    Some(entry) => Ok(Deleted::Marked(resource.decode(&entry)?)),
+                    Some(entry) => {
+                        let entry = server.one_in_version(resource, &entry).await?;
+                        Ok(Deleted::Marked(resource.decode(&entry)?))
+                    }
                     // The resourceVersion of its last state is that of the deletion.
                     None => {
                         let mut last = live;
@@ -97,7 +100,7 @@ async fn admit(
         options: Options::Delete(request.options),
         by: request.by,
     };
-    server.admission.delete(&review, live).await
+    server.admit_deletion(&review, live).await
 }
 
 /// Sets finalizers by the propagation policy and, when any finalizer holds the object, the deletion time.

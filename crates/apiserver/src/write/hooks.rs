@@ -24,7 +24,7 @@ impl Inner {
         if resource.is_namespace() {
             value["status"]["phase"] = "Terminating".into();
         } else if crd::is_definition(resource) {
-            crd::mark_terminating(value, &self.timestamp());
+            transom_crd::mark_terminating(value, &self.timestamp());
         }
     }
 
@@ -36,7 +36,7 @@ impl Inner {
         old: Option<&Value>,
     ) -> services::Reservation {
         if crd::is_definition(resource) {
-            crd::add_stored_version(new);
+            transom_crd::add_stored_version(new);
         } else if resource.group.is_empty() && resource.names.kind == "Service" {
             return services::allocate(self, new, old);
         }
@@ -54,7 +54,7 @@ impl Inner {
     ) -> Option<OwnedMutexGuard<()>> {
         let lock = self.definitions_lock(resource).await?;
         let before = new.clone();
-        crd::accept_names(self, new, old, now);
+        transom_crd::accept_names(&crd::taken_names(self, new), new, old, now);
         ownership::update(resource, Subresource::Status, Some(&before), new, "kube-apiserver", now);
         Some(lock)
     }
@@ -72,7 +72,9 @@ impl Inner {
         new: Option<&Value>,
     ) -> Result<Committed, WriteError> {
         if !crd::is_definition(resource) {
-            return self.store.commit(write).await;
+            let result = self.store.commit(write).await;
+            self.dynamic.changed(&resource.group);
+            return result;
         }
         let key = write.key.clone();
         let deleting = matches!(write.op, WriteOp::Delete);

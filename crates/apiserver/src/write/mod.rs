@@ -10,6 +10,7 @@ mod admit;
 mod create;
 mod delete;
 mod encode;
+mod escalation;
 mod hooks;
 mod meta;
 mod update;

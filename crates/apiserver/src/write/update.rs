@@ -2,10 +2,12 @@
 
 use super::admit::{mutate, validate_update};
 use super::create::{Create, create};
+use super::escalation::confirm_no_escalation;
 use super::meta::{dedup_owners, keep_old, match_path, text};
 use super::{Outcome, encode_for_store, unavailable};
 use crate::admission::{Operation, Options, Request};
 use crate::call::Requester;
+use crate::certificates;
 use crate::change::{Change, Existing};
 use crate::ownership;
 use crate::request::WriteOptions;
@@ -52,15 +54,18 @@ pub(crate) async fn update(
         let Some(entry) = server.store.get(&key) else {
             return create_missing(server, resource, request, &now, change).await;
         };
-        let old = resource.decode(&entry)?;
+        let old = resource.decode(&*server.one_in_version(resource, &entry).await?)?;
         let mut new = change.apply(&Existing { value: Some(&old), now: &now })?;
         let pinned = check_identity(resource, request, &mut new, &old)?;
         let (warnings, mut reservation) = prepare(server, resource, request, &mut new, &old, &now).await?;
+        let dry_run = request.options.dry_run;
+        let charge = server.charge_quotas(resource, request.namespace, &new, Some(&old), dry_run).await?;
         let _definitions = server.accept_names(resource, &mut new, Some(&old), &now).await;
         if !request.options.dry_run {
             reservation.submitted();
         }
         let committed = commit(server, resource, request, &entry, &old, new).await;
+        server.settle_charge(request.namespace, charge, committed.is_ok()).await;
         reservation.decided();
         match committed {
             Err(Lost::Race) if pinned => {
@@ -178,11 +183,13 @@ async fn prepare(
         by: request.by,
     };
     warnings.extend(mutate(server, &review, new, Some(old)).await?);
+    confirm_no_escalation(server, &review, request.name, new, Some(old)).await?;
     keep_old(new, old);
     if text(new, "resourceVersion").is_empty() {
         new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     }
     resource.strategy.prepare_update(new, old, request.subresource);
+    certificates::complete(resource, new, old, request.subresource, now);
     let reservation = server.allocate(resource, new, Some(old));
     let path = field::Path::new("metadata");
     let mut errors =
@@ -199,12 +206,27 @@ async fn prepare(
 
 /// Whether writing an object through this version drops fields that only the stored version has.
 fn loses(resource: &Resource, entry: &Entry, new: &Value) -> bool {
-    if resource.strategy.storage_version() == resource.version {
+    if resource.strategy.storage_version() == resource.version || resource.conversion.is_some() {
         return false;
     }
     let stored = resource.strategy.convert_to_storage(new);
     let before: Map<String, Value> = serde_json::from_slice(&entry.body).unwrap_or_default();
     before.iter().any(|(key, value)| key != "metadata" && stored.get(key) != Some(value))
+}
+
+/// Whether the object is stored in a version that a webhook converts to the storage version of today: writing it as it is
+/// stores it anew, which is how storage versions are migrated.
+fn is_of_former_storage(resource: &Resource, entry: &Entry) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Stored<'a> {
+        #[serde(rename = "apiVersion", borrow)]
+        api_version: std::borrow::Cow<'a, str>,
+    }
+    let stored = || serde_json::from_slice::<Stored<'_>>(&entry.body).ok();
+    resource.conversion.is_some()
+        && stored().is_some_and(|stored| {
+            stored.api_version.rsplit('/').next() != Some(resource.strategy.storage_version())
+        })
 }
 
 enum Lost {
@@ -229,7 +251,7 @@ async fn commit(
     // do not write indefinitely.
     let unchanged = own::keep_timestamps(old, &mut new) || new == *old;
     // The stored bytes may be of an older schema; what is served is the same.
-    if unchanged && !loses(resource, entry, &new) {
+    if unchanged && !loses(resource, entry, &new) && !is_of_former_storage(resource, entry) {
         return Ok(Outcome::Stored { entry: entry.clone(), created: false });
     }
     if request.options.dry_run {
@@ -241,7 +263,7 @@ async fn commit(
     let op = if finished {
         WriteOp::Delete
     } else {
-        let stored = resource.strategy.convert_to_storage(&new);
+        let stored = server.to_storage(resource, &new).await.map_err(Lost::Failed)?;
         WriteOp::Put(encode_for_store(&stored).map_err(Lost::Failed)?)
     };
     let key = resource.key(request.namespace, request.name);

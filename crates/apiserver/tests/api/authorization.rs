@@ -18,7 +18,7 @@ struct Recording {
 impl Authorizer for Recording {
     async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
         let a = attributes;
-        let line = if a.is_path() {
+        let line = if a.is_path {
             format!("{} {} {}", a.user.user, a.verb, a.path)
         } else {
             let target = [a.group, a.version, a.resource, a.subresource, a.namespace, a.name].join(":");
@@ -145,7 +145,7 @@ async fn every_kind_of_request_can_be_denied() {
     }
     let anonymous = client.seen_by(None);
     for (method, path, media, body, _) in every_kind_of_request() {
-        anonymous.send(method, &path, media, &body).await.expect(401);
+        anonymous.send(method, &path, media, &body).await.expect(403);
     }
 }
 
@@ -216,8 +216,8 @@ async fn the_default_lets_only_masters_write() {
     assert_eq!(client.post(reviews, &review).await.expect(201).json()["status"], json!({"allowed": true}));
     let anonymous = client.seen_by(None);
     anonymous.get("/version").await.expect(200);
-    anonymous.get("/api").await.expect(401);
-    anonymous.get(MAPS).await.expect(401);
+    anonymous.get("/api").await.expect(403);
+    anonymous.get(MAPS).await.expect(403);
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,7 +37,7 @@ async fn a_server_that_cannot_write_is_alive_and_not_ready_until_it_can() {
         disk.set(Faults::default());
         let mut refusing = store.refusing();
         let recovered = refusing.wait_for(Option::is_none);
-        tokio::time::timeout(Duration::from_secs(20), recovered).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(60), recovered).await.unwrap().unwrap();
         let ready = client.get("/readyz?verbose").await.expect(200).text();
         assert!(ready.lines().any(|line| line == "[+]store ok"), "{ready}");
         client.post(CONFIG_MAPS, &config_map(&format!("c{round}"))).await.expect(201);

@@ -4,15 +4,21 @@
 
 mod admission;
 mod authorization;
+mod certificates;
 mod client;
 mod create;
 mod delete;
 mod health;
 mod list;
 mod namespaces;
+mod overload;
 mod patch;
+mod policies;
+mod quotas;
+mod rbac;
 mod services;
 mod subresources;
 mod update;
 mod warnings;
 mod watch;
+mod webhooks;

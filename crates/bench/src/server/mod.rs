@@ -53,7 +53,7 @@ pub(super) struct Options {
     scale: f64,
 
     /// Seconds to wait before memory is read
-    #[arg(long = "settle", default_value = "5", value_name = "SECONDS")]
+    #[arg(long, default_value = "5", value_name = "SECONDS")]
     memory_delay: u16,
 }
 
@@ -168,27 +168,27 @@ impl Run<'_> {
 
     async fn object_memory(&mut self) -> Result<(), Failure> {
         let count = self.scaled(10_000);
-        let before = self.settled_memory().await?;
+        let before = self.memory_after_delay().await?;
         self.create_many("kept", count).await?;
-        let grown = self.settled_memory().await? - before;
+        let grown = self.memory_after_delay().await? - before;
         self.note("memory per 10,000 objects", grown * 10_000.0 / count as f64, "MB");
         Ok(())
     }
 
     async fn kind_memory(&mut self) -> Result<(), Failure> {
         let count = self.scaled(100);
-        let before = self.settled_memory().await?;
+        let before = self.memory_after_delay().await?;
         let mut client = Client::connect(self.target).await?;
         for i in 0..count {
             first_accepted(&mut client, &format!("more{i:04}s")).await?;
         }
-        let grown = self.settled_memory().await? - before;
+        let grown = self.memory_after_delay().await? - before;
         self.note("memory per kind", grown / count as f64, "MB");
         Ok(())
     }
 
     /// Memory in megabytes, once the server has had a moment to put things away.
-    async fn settled_memory(&self) -> Result<f64, Failure> {
+    async fn memory_after_delay(&self) -> Result<f64, Failure> {
         tokio::time::sleep(Duration::from_secs(self.options.memory_delay.into())).await;
         Ok(process::memory(&self.options.pid)? / process::MB)
     }

@@ -152,7 +152,7 @@ async fn main() -> Result<ExitCode, Failure> {
     let questions = match options.published {
         true => Questions::published(&options.function).ok_or("no published questions for this function")?,
         false => Questions::generated(&options.function, options.seed, options.requests)
-            .ok_or("nobody generates questions for this function")?,
+            .ok_or("there is no generator of questions for this function")?,
     };
     if let Some(index) = options.only {
         show(questions, &theirs, &ours, index).await?;

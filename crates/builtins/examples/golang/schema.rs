@@ -1,4 +1,4 @@
-//! Values and the schemas of custom resources: formats that nobody knows, integers at their limits, and what stands below
+//! Values and the schemas of custom resources: unknown formats, integers at their limits, and what stands below
 //! `additionalProperties`.
 
 use crate::Case;

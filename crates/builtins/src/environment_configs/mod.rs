@@ -126,6 +126,16 @@ fn run(
     if request.required_resources.is_empty() && !complete {
         return Ok(());
     }
+    set_environment(input, request, response)
+}
+
+/// Merges what was found into the environment of the response.
+fn set_environment(
+    input: Input,
+    request: &RunFunctionRequest,
+    response: &mut RunFunctionResponse,
+) -> Result<(), String> {
+    let sources = input.spec.environment_configs.as_deref().unwrap_or_default();
     let groups = select(sources, &input.spec.policy, request)
         .map_err(|error| format!("cannot get selected environment configs: {error}"))?;
     let mut data = merge_all(&groups).map_err(|error| format!("cannot merge environment data: {error}"))?;

@@ -1,11 +1,11 @@
 //! `spec.environment` of a Composition, as Crossplane v1 had it, in the terms of the function's input.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, Struct, async_trait};
 use transom_object::fieldpath;
 
-use super::{Profile, run};
-use crate::input;
+use super::{Input, Profile, run};
+use crate::{input, strict};
 
 /// Makes the environment that a Composition describes, which is its input: default data, EnvironmentConfigs and policy.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,8 +21,28 @@ impl Function for Environment {
     }
 }
 
+/// Makes the environment for another function, whose input has it as one of its parts. Returns whether everything was there that
+/// it is made from; if not, the response requires it.
+pub(crate) fn make(
+    environment: Value,
+    request: &RunFunctionRequest,
+    response: &mut RunFunctionResponse,
+) -> Result<bool, String> {
+    let spec = rewrite(environment, request.observed_composite().object());
+    let input = strict::object(&Map::from_iter([("spec".to_owned(), spec)]));
+    let input: Input = input.map_err(|error| format!("environment: {error}"))?;
+    let sources = input.spec.environment_configs.as_deref().unwrap_or_default();
+    let required = super::requirements(sources, request.observed_composite().object())?;
+    let complete = required.resources.keys().all(|name| request.required_resources.contains_key(name));
+    response.requirements.get_or_insert_default().resources.extend(required.resources);
+    if complete {
+        super::set_environment(input, request, response)?;
+    }
+    Ok(complete)
+}
+
 fn rewrite(mut environment: Value, composite: &Value) -> Value {
-    // The configs are selected at every reconcile, whatever the policy is.
+    // The configs are selected at every reconcile, with any policy.
     if let Some(policy) = environment.get_mut("policy").and_then(Value::as_object_mut) {
         policy.remove("resolve");
     }
@@ -90,6 +110,42 @@ mod tests {
             (&made["region"], &made["a"], &made["zone"]),
             (&json!("eu"), &json!({"b": 1, "c": 2}), &json!("z"))
         );
+    }
+
+    /// The design of extra resources leaves it open whether function-patch-and-transform reads EnvironmentConfigs itself.
+    #[tokio::test]
+    async fn patch_and_transform_makes_an_environment_too() {
+        let function = crate::find("function-patch-and-transform").unwrap();
+        let input = |more: Value| {
+            let mut environment =
+                json!({"environmentConfigs": [{"type": "Reference", "ref": {"name": "one"}}]});
+            environment.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({
+                "apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "environment": environment,
+                "resources": [{
+                    "name": "map", "base": {"apiVersion": "v1", "kind": "ConfigMap"},
+                    "patches": [{"type": "FromEnvironmentFieldPath", "fromFieldPath": "zone", "toFieldPath": "data.zone"}],
+                }],
+            })
+        };
+        let xr = json!({"apiVersion": "example.org/v1", "kind": "X", "metadata": {"name": "x"}});
+        let ask = async |more: Value, configs: &[Value]| {
+            run(&function, RequestBuilder::new(xr.clone()).input(input(more)).build(), configs).await
+        };
+        let response =
+            ask(json!({"defaultData": {"region": "eu"}}), &[config("one", &json!({"zone": "z"}))]).await;
+        assert!(response.results.is_empty(), "{:?}", response.results);
+        assert_eq!((&made(&response)["zone"], &made(&response)["region"]), (&json!("z"), &json!("eu")));
+        let map = response.desired.unwrap().resources["map"].object().clone();
+        assert_eq!(map["data"]["zone"], "z");
+        let response = ask(json!({}), &[]).await;
+        let why = &response.results[0].message;
+        assert!(
+            why.starts_with("cannot make the environment: ") && why.contains("\"one\" not found"),
+            "{why}"
+        );
+        let response = ask(json!({"policy": {"resolution": "Optional"}}), &[]).await;
+        assert!(response.results.is_empty(), "{:?}", response.results);
     }
 
     #[tokio::test]

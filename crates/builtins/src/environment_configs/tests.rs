@@ -1,7 +1,7 @@
 //! What is required, selected and merged into the environment.
 
 use super::*;
-use transom_function::testing::{RequestBuilder, run as run_until_settled};
+use transom_function::testing::{RequestBuilder, run as run_until_stable};
 
 fn config(name: &str, labels: &Value, data: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig",
@@ -23,7 +23,7 @@ async fn call(spec: Value) -> RunFunctionResponse {
         .context(ENVIRONMENT, json!({"region": "earlier", "earlier": true}))
         .input(json!({"apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1", "kind": "Input", "spec": spec}))
         .build();
-    run_until_settled(&EnvironmentConfigs, request, &world()).await
+    run_until_stable(&EnvironmentConfigs, request, &world()).await
 }
 
 async fn environment(spec: Value) -> Value {
@@ -58,7 +58,7 @@ async fn what_hides_is_hidden_first() {
         )
         .build();
     let context =
-        run_until_settled(&EnvironmentConfigs, request, &world()).await.context.unwrap().into_value();
+        run_until_stable(&EnvironmentConfigs, request, &world()).await.context.unwrap().into_value();
     assert_eq!(context[ENVIRONMENT]["net"], json!({"default": 1, "b": 2, "list": [2]}));
 }
 

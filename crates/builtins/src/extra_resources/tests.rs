@@ -2,7 +2,7 @@
 
 use super::*;
 use serde_json::json;
-use transom_function::testing::{RequestBuilder, run as run_until_settled};
+use transom_function::testing::{RequestBuilder, run as run_until_stable};
 
 fn bucket(name: &str, namespace: &str, size: u64) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Bucket",
@@ -17,7 +17,7 @@ async fn call(spec: Value) -> RunFunctionResponse {
         )
         .build();
     let world = [bucket("a", "one", 3), bucket("b", "one", 1), bucket("c", "two", 2)];
-    run_until_settled(&ExtraResources, request, &world).await
+    run_until_stable(&ExtraResources, request, &world).await
 }
 
 fn source(mut more: Value) -> Value {

@@ -41,7 +41,7 @@ impl Condition {
         let list = Option::<Vec<Option<Self>>>::deserialize(json).map_err(|problem| problem.to_string())?;
         let list: Vec<Self> = list.unwrap_or_default().into_iter().map(Option::unwrap_or_default).collect();
         for time in list.iter().filter_map(|condition| condition.last_transition_time.as_deref()) {
-            transom_object::time::parse(time)?;
+            transom_object::time::parse(time).map_err(|e| e.to_string())?;
         }
         Ok(list)
     }

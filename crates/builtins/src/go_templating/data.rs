@@ -208,7 +208,7 @@ mod tests {
             (json!(1e30), "float64 1e+30"),
         ] {
             let value = json(&given);
-            let printed = transom_gotemplate::fmt::sprintf("%v", std::slice::from_ref(&value));
+            let printed = transom_go::fmt::sprintf("%v", std::slice::from_ref(&value));
             assert_eq!(format!("{} {printed}", value.type_name()), expected, "{given}");
         }
     }

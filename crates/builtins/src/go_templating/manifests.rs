@@ -8,7 +8,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 use transom_function::{Resource, Struct};
-use transom_gotemplate::fmt::sprintf;
+use transom_go::fmt::sprintf;
 use transom_object::json::{self, encode_escaped, go_type, kind_of};
 use transom_object::yaml::{self, ErrorKind};
 
@@ -87,11 +87,10 @@ impl Manifest {
     /// Annotations must all be texts: a template that forgets quotes around `true` would else be misread later.
     fn check_annotations(&self) -> Result<(), Problem> {
         const PATH: &str = ".metadata.annotations";
-        let shown = |value: &Value| sprintf("%v", &[value.into()]);
         let mismatch = |value: &Value| {
             format!(
                 "{PATH} accessor error: {} is of the type {}, expected map[string]interface {{}}",
-                shown(value),
+                printed(value),
                 go_type(value)
             )
         };
@@ -107,20 +106,25 @@ impl Manifest {
         let Some((key, value)) = entries.iter().find(|(_, value)| !value.is_string()) else { return Ok(()) };
         let problem = format!(
             "{PATH} accessor error: contains non-string value in the map under key {key:?}: {} is of the type {}, expected string",
-            shown(value),
+            printed(value),
             go_type(value)
         );
         Err(self.annotations_problem(annotations, &problem))
     }
 
     fn annotations_problem(&self, annotations: &Value, problem: &str) -> Problem {
-        let name = sprintf("%v", &[annotations.get(RESOURCE_NAME).unwrap_or(&Value::Null).into()]);
+        let name = printed(annotations.get(RESOURCE_NAME).unwrap_or(&Value::Null));
         let (group, version) = self.api_version().split_once('/').unwrap_or(("", self.api_version()));
         let kind = self.kind();
         Problem::Annotations(format!(
             "invalid annotations in resource '{group}/{version}, Kind={kind} resource-name={name}': {problem}"
         ))
     }
+}
+
+/// A value as Go's `%v` prints it.
+fn printed(value: &Value) -> String {
+    sprintf("%v", &[transom_gotemplate::Value::from(value)])
 }
 
 /// Reads all manifests of a text.

@@ -70,13 +70,6 @@ impl GoTemplating {
         SHARED.clone()
     }
 
-    /// How much one rendering may do.
-    #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
     /// The clock and the randomness templates see.
     #[must_use]
     pub fn with_context(mut self, context: Arc<dyn Context>) -> Self {
@@ -107,13 +100,6 @@ impl GoTemplating {
             "" => Vec::new(),
             options => options.split(',').map(str::to_owned).collect(),
         };
-        self
-    }
-
-    /// The TTL of a response when neither the input nor the composite resource has one.
-    #[must_use]
-    pub fn with_ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
         self
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::named::{Names, OneOf};
 
@@ -202,10 +202,14 @@ pub(crate) struct PatchSet {
     pub patches: Vec<Patch>,
 }
 
-/// Patches between the composite resource and the environment.
+/// What the environment is made from, and patches between it and the composite resource.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(crate) struct Environment {
+    /// Sources as in the input of function-environment-configs. The original has neither them nor what goes with them.
+    pub environment_configs: Option<Vec<Value>>,
+    pub default_data: Option<Map<String, Value>>,
+    pub policy: Option<Map<String, Value>>,
     #[serde(deserialize_with = "own_patches")]
     pub patches: Vec<Patch>,
 }

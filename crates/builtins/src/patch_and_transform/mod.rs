@@ -27,7 +27,7 @@ use transom_object::quote::quote;
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 
 use crate::review::{self, Builtin, Review};
-use crate::{desired, strict};
+use crate::{desired, environment_configs, strict};
 use connection::Details;
 use document::{Document, Numbers};
 use input::{ComposedTemplate, Patch, PatchType, Resources};
@@ -42,10 +42,15 @@ impl Builtin for PatchAndTransform {
     fn answer(&self, request: &mut RunFunctionRequest) -> RunFunctionResponse {
         let input = strict::input::<Resources>(request, "v1beta1.Resources")
             .map_err(|e| e.context("cannot get Function input"));
-        let response = request.start_response();
-        match input.and_then(|input| validate(&input).map(|()| input)) {
-            Ok(input) => run(&input, request, response, Profile::Function),
-            Err(error) => fatal(response, error.to_string()),
+        let mut response = request.start_response();
+        let input = match input.and_then(|input| validate(&input).map(|()| input)) {
+            Ok(input) => input,
+            Err(error) => return fatal(response, error.to_string()),
+        };
+        match make_environment(&input, request, &mut response) {
+            Ok(true) => run(&input, request, response, Profile::Function),
+            Ok(false) => response,
+            Err(error) => fatal(response, format!("cannot make the environment: {error}")),
         }
     }
 
@@ -77,6 +82,25 @@ pub(crate) fn validate(input: &Resources) -> Result<(), Error> {
         .map_err(|e| Error::fatal(format!("invalid Function input: {e}")))
 }
 
+/// Makes the environment from the EnvironmentConfigs that the input names, if it names any, and puts it into the context.
+/// Returns whether all of them were there; if not, the response requires them.
+fn make_environment(
+    input: &Resources,
+    request: &RunFunctionRequest,
+    response: &mut RunFunctionResponse,
+) -> Result<bool, String> {
+    let Some(environment) = &input.environment else { return Ok(true) };
+    let mut spec = Map::new();
+    if let Some(sources) = &environment.environment_configs {
+        spec.insert("environmentConfigs".to_owned(), sources.clone().into());
+    }
+    let parts = [("defaultData", &environment.default_data), ("policy", &environment.policy)];
+    for (field, value) in parts {
+        spec.extend(value.clone().map(|value| (field.to_owned(), value.into())));
+    }
+    if spec.is_empty() { Ok(true) } else { environment_configs::native::make(spec.into(), request, response) }
+}
+
 fn fatal(mut response: RunFunctionResponse, message: impl Into<String>) -> RunFunctionResponse {
     response.fatal(message);
     response
@@ -97,7 +121,7 @@ pub(crate) fn run(
     }
 }
 
-/// One run: what is observed, and what becomes of the desired state.
+/// One run: the observed state, and the desired state that it changes.
 struct Run<'r> {
     request: &'r RunFunctionRequest,
     response: RunFunctionResponse,

@@ -49,7 +49,7 @@ fn input(rewritten: &Map<String, Value>) -> Result<Resources, Error> {
     strict::object(rewritten).map_err(|error| Error::fatal(error.to_string()))
 }
 
-/// A composition's `spec` in the words of the function's input.
+/// A Composition's `spec` as an input of the function.
 fn rewritten(spec: &Map<String, Value>) -> Map<String, Value> {
     let mut input = Map::new();
     for list in ["patchSets", "resources"] {

@@ -6,7 +6,8 @@
 use std::fmt;
 
 use serde_json::Value;
-use transom_gotemplate::{Value as Go, fmt::try_sprintf};
+use transom_go::fmt::try_sprintf;
+use transom_gotemplate::Value as Go;
 use transom_object::fieldpath::{self, MergeOptions};
 
 use super::document::{self, Document, Numbers, to_go, to_json};
@@ -118,7 +119,7 @@ impl Patcher {
         to: &mut Document<'_>,
     ) -> Result<(), PatchError> {
         let Some(combine) = &patch.combine else {
-            return Err(PatchError::new("a combining patch says nothing to combine"));
+            return Err(PatchError::new("a patch that combines fields needs the field combine"));
         };
         let mut variables = Vec::with_capacity(combine.variables.len());
         for variable in &combine.variables {

@@ -167,7 +167,7 @@ fn outcome(table: &str, input: &Value) -> Outcome {
             checked(validate::readiness_check(&typed(&input["r"]), &Path::root()))
         }
         "TestValidateTransform" => checked(validate::transform(&typed(&input["transform"]), &Path::root())),
-        other => panic!("a table that nobody runs: {other}"),
+        other => panic!("no test runs the table {other}"),
     }
 }
 

@@ -108,7 +108,7 @@ impl Sequencing<'_> {
             }
             holds
         };
-        // The order of deletion holds whatever the condition evaluates to.
+        // The order of deletion does not depend on the condition.
         if self.input.enable_deletion_sequencing && !rule.create_only {
             self.protect(&rule.sequence)
                 .map_err(|error| format!("cannot generate usages for sequence: {error}"))?;

@@ -79,7 +79,7 @@ fn field<'a>(resource: &'a Resource, name: &str) -> &'a str {
 fn name(of: &str) -> String {
     let of: String = of.chars().flat_map(char::to_lowercase).collect();
     let digest = Sha256::digest(of.as_bytes());
-    let suffix = format!("{:02x}{:02x}{:02x}-dependency", digest[0], digest[1], digest[2]);
+    let suffix = format!("{}-dependency", transom_go::encoding::hex(&digest[..3]));
     let full = format!("{of}-{suffix}");
     if full.len() <= MAX_NAME_BYTES {
         return full;

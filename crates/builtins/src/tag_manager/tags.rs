@@ -194,7 +194,7 @@ fn write(resource: &mut Resource, tags: Tags) {
     let value = tags.map_or(Value::Null, |tags| {
         Value::Object(tags.into_iter().map(|(name, tag)| (name, tag.into())).collect())
     });
-    // A resource whose spec is not an object has no tags, whatever its kind.
+    // A resource of any kind whose spec is not an object has no tags.
     let _ = resource.set(PLACE, value);
 }
 

@@ -116,12 +116,12 @@ fn with_patches(patches: &Value) -> RunFunctionRequest {
 
 proptest! {
     #[test]
-    fn no_patch_is_the_end(patches in patch_like()) {
+    fn no_patch_panics(patches in patch_like()) {
         ask("function-patch-and-transform", &with_patches(&patches));
     }
 
     #[test]
-    fn no_format_is_the_end(format in "(%[-+# 0]{0,3}[0-9*]{0,4}(\\.[0-9*]{0,3})?(\\[[0-9]{1,2}\\])?\\PC|\\PC){0,6}") {
+    fn no_format_panics(format in "(%[-+# 0]{0,3}[0-9*]{0,4}(\\.[0-9*]{0,3})?(\\[[0-9]{1,2}\\])?\\PC|\\PC){0,6}") {
         for path in ["spec.s", "spec.n", "spec.a", "spec", "spec.a[0]"] {
             let transform = json!({"type": "string", "string": {"type": "Format", "fmt": format}});
             ask("function-patch-and-transform", &with_patches(&json!([{"fromFieldPath": path, "transforms": [transform]}])));

@@ -17,7 +17,7 @@ fn call(function: &GoTemplating, request: RunFunctionRequest) -> RunFunctionResp
     runtime.block_on(answer(function, request)).expect("an answer")
 }
 
-/// A message in JSON, with integral numbers as integers: the wire tells no difference.
+/// A message in JSON, with integral numbers as integers: they are the same on the wire.
 fn shown(response: &RunFunctionResponse) -> Value {
     settled(serde_json::to_value(response).expect("JSON"))
 }

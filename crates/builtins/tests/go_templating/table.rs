@@ -77,7 +77,7 @@ fn every_function_of_its_own() {
         ("{{ (getCredentialData . \"aws\").key | toString }}", json!("secret")),
         ("{{ getCredentialData . \"aws\" }}", json!("map[key:[115 101 99 114 101 116]]")),
         ("{{ getCredentialData . \"no\" }}", json!("map[]")),
-        // What is no request has no credentials.
+        // A value that is not a request has no credentials.
         ("{{ $_ := set . \"extra\" 1 }}{{ getCredentialData . \"aws\" }}", json!("map[]")),
     ] {
         let out = printed(template, everything);

@@ -1,6 +1,7 @@
 //! Costs and result sizes of the functions of libraries: the extensions for sets and lists, strings, and Kubernetes'.
 
 use super::super::ast::{Expr, Kind, Literal};
+use super::super::cost;
 use super::super::types::Type;
 use super::{Bounds, Estimator};
 
@@ -68,6 +69,8 @@ impl Estimator<'_> {
         let one = Some((Bounds::exactly(1), None));
         let octets = Bounds { min: 4, max: 16 };
         match function {
+            "check" => Some((Bounds::exactly(cost::ACCESS_CHECK_COST), None)),
+            "fieldSelector" | "labelSelector" => Some((size(0).map(cost::selector), None)),
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
                 let (target, length) = (target?, of_target()?);
                 let cost = match self.ty(target) {

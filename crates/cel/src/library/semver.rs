@@ -4,9 +4,9 @@ use super::{Args, Out, Table, string};
 use crate::opaque::Opaque;
 use crate::value::{EvalError, Value};
 use std::cmp::Ordering;
-use transom_go::semver::StrictVersion;
+use transom_go::semver::{SemverError, StrictVersion};
 
-fn parse(args: Args<'_, '_>) -> Result<Result<StrictVersion, String>, EvalError> {
+fn parse(args: Args<'_, '_>) -> Result<Result<StrictVersion, SemverError>, EvalError> {
     let text = string(args.get(0)?)?;
     let loosely = matches!(args.get(1), Ok(Value::Bool(true)));
     Ok(if loosely { StrictVersion::parse_loosely(text) } else { StrictVersion::parse(text) })
@@ -39,7 +39,7 @@ pub(super) fn declare(t: &mut Table) {
     ] {
         t.global("semver", id, args, V, |_, a| match parse(a)? {
             Ok(v) => Ok(Value::opaque(Opaque::Semver(v))),
-            Err(why) => Err(EvalError::Failed(why)),
+            Err(why) => Err(EvalError::Failed(why.to_string())),
         });
         t.global("isSemver", is, args, "bool", |_, a| Ok(Value::Bool(parse(a)?.is_ok())));
     }

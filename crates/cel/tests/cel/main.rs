@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a malformed table should fail the test")]
 
+mod authorization;
 mod language;
 mod tables;

@@ -25,7 +25,8 @@ impl Reconcile<'_> {
     pub(super) fn apply(&mut self, decision: Decision) -> Todo {
         let dependencies = self.written(&decision);
         self.reads().depend_on(&dependencies);
-        let mut steps = vec![Step::Depend(dependencies)];
+        let watched = self.setup.polling.realtime.then_some(Step::Depend(dependencies));
+        let mut steps: Vec<Step> = watched.into_iter().collect();
         if self.unsaved && self.saves_first(&decision) {
             steps.push(self.save());
         }
@@ -145,9 +146,9 @@ impl Reconcile<'_> {
         (applied, objects)
     }
 
-    /// The report of a first look, if it is better to decide again at once, with what was applied in place of what was
-    /// observed, than to write a status that is out of date immediately: most composed resources are as they should be
-    /// as soon as they exist. Not if functions would see that status: they may have put in it what they need.
+    /// Whether to compose once more before the status is written: most resources are ready as soon as they exist, so the
+    /// first status would be out of date at once. The applied objects are then used as observed ones. Returns the report
+    /// of the first time. Not done if functions would see the status, because they may store data in it.
     fn second_look(&self, applied: &Applied, moment: &Moment) -> Option<Report> {
         let decision = &applied.decision;
         let has_details =
@@ -158,7 +159,8 @@ impl Reconcile<'_> {
             && !decision.apply.iter().any(has_details);
         let spare = self.observation.as_ref().is_none_or(|observation| !observation.spare.is_empty());
         let late = moment.now.duration_since(self.started).unsigned_abs() > SECOND_LOOK_WITHIN;
-        if self.first.is_some() || late || spare || !applied.changed || !simple || moment.slowed {
+        if self.first.is_some() || late || spare || !applied.changed || !simple || moment.slowed_by.is_some()
+        {
             return None;
         }
         let report = decision.conclude(&applied.unsynced);

@@ -92,7 +92,7 @@ impl Reconcile<'_> {
     /// Writes the status without a report: another client wrote the Secret first, and the reconcile is repeated.
     fn conclude_after_conflict(&mut self, applied: &Applied, moment: &Moment) -> Todo {
         self.set_final_status(applied);
-        self.mark([moment.responsive.clone()], moment.now);
+        self.mark([moment.responsive()], moment.now);
         let steps = self.write_status();
         self.end(Next::Conflict, steps, moment)
     }
@@ -115,7 +115,7 @@ impl Reconcile<'_> {
             }
         }
         // The status was replaced, and the generation may have changed.
-        self.mark([moment.responsive.clone()], moment.now);
+        self.mark([moment.responsive()], moment.now);
         if published.is_ok() {
             events.extend(applied.events.iter().chain(&report.events).cloned());
             if self.setup.mode == Mode::ControlPlane {
@@ -129,7 +129,7 @@ impl Reconcile<'_> {
         }
         let is_published = published.is_ok();
         steps.extend(self.write_status());
-        if is_published {
+        if is_published && self.setup.polling.realtime {
             steps.push(Step::Follow(self.reads().all()));
         }
         let conclusion = Conclusion { applied, report, published };
@@ -178,7 +178,7 @@ impl Reconcile<'_> {
         steps.extend(self.events(vec![Event::warning(event::composite::COMPOSE, &*message)]));
         self.mark([Condition::reconcile_error(&*message)], moment.now);
         steps.extend(self.replace_status());
-        self.end_whatever(Next::Error(message), steps, moment)
+        self.end_ignoring_failures(Next::Error(message), steps, moment)
     }
 
     /// The status was written.

@@ -1,10 +1,13 @@
-//! What to report when something went wrong. Nothing was changed, or not all.
+//! Reports a reconcile that failed before or while its plan was executed.
 
 use super::{Moment, Phase, Reconcile, Todo, failure};
 use crate::condition::Event;
 use crate::failure::{Cause, Failure};
 use crate::observe::ObserveError;
-use crate::plan::{COMPOSE_VERBS, Outcome, Plan, READ_VERBS, Refusal, RefusalKind, Step};
+use crate::plan::{
+    ACCOUNT_COMPOSE_VERBS, ACCOUNT_READ_VERBS, COMPOSE_VERBS, Outcome, Plan, READ_VERBS, Refusal,
+    RefusalKind, Step,
+};
 use crate::requeue::Next;
 use crate::selecting::Trouble;
 use crate::world::ForbiddenRead;
@@ -24,7 +27,7 @@ pub(super) struct Failing {
 impl Reconcile<'_> {
     /// Reports a failure of the pipeline.
     pub(super) fn fail(&mut self, failure: Failure, moment: &Moment) -> Todo {
-        let review = review_of_read(&failure);
+        let review = self.review_of_read(&failure);
         self.prepare_to_fail(Failing { failure, refusal: None }, review, moment)
     }
 
@@ -38,7 +41,7 @@ impl Reconcile<'_> {
     ) -> Todo {
         let review = composed.filter(|_| kind == RefusalKind::Forbidden).and_then(|composed| {
             let namespace = meta::namespace(&composed).to_owned();
-            Some(Step::ReviewRights { kind: meta::gvk(&composed)?, namespace, verbs: COMPOSE_VERBS })
+            Some(Step::ReviewRights { kind: meta::gvk(&composed)?, namespace, verbs: self.compose_verbs() })
         });
         self.prepare_to_fail(Failing { failure: cause.into(), refusal: Some(kind) }, review, moment)
     }
@@ -94,15 +97,16 @@ impl Reconcile<'_> {
         let mut steps = self.events(events);
         report.mark(&mut self.xr.object, self.setup.layout, moment.now);
         // Replaces what an interim status reported about a function that was slow to respond.
-        self.mark([moment.responsive.clone()], moment.now);
+        self.mark([moment.responsive()], moment.now);
         self.record_watched();
-        let dependencies = self.reads().all();
         // What was read led to the failure: a change of it is a reason to try again, and nothing else is. That does not
         // depend on whether the status can be written.
-        steps.push(Step::Follow(dependencies));
+        if self.setup.polling.realtime {
+            steps.push(Step::Follow(self.reads().all()));
+        }
         steps.extend(self.replace_status());
         self.result = Some(Err(failing.failure));
-        self.end_whatever(Next::Failed(error), steps, moment)
+        self.end_ignoring_failures(Next::Failed(error), steps, moment)
     }
 
     /// The configuration could not be saved.
@@ -130,18 +134,23 @@ impl Reconcile<'_> {
     pub(super) fn report(&mut self, trouble: Trouble, moment: &Moment) -> Todo {
         let Trouble { reason, message } = trouble;
         let mut steps = self.events(vec![Event::warning(reason, &*message)]);
-        self.mark([Condition::reconcile_error(&*message), moment.responsive.clone()], moment.now);
+        self.mark([Condition::reconcile_error(&*message), moment.responsive()], moment.now);
         steps.extend(self.replace_status());
-        self.end_whatever(Next::Error(message), steps, moment)
+        self.end_ignoring_failures(Next::Error(message), steps, moment)
     }
-}
 
-/// The review of the rights on what could not be read. What was composed must be written too.
-fn review_of_read(failure: &Failure) -> Option<Step> {
-    let ForbiddenRead { kind, namespace, .. } = failure.forbidden_read()?;
-    let verbs = match failure.cause {
-        Cause::Observe(ObserveError::Get(_)) => COMPOSE_VERBS,
-        _ => READ_VERBS,
-    };
-    Some(Step::ReviewRights { kind: kind.clone(), namespace: namespace.clone(), verbs })
+    /// The review of the rights on what could not be read. What was composed must be written too.
+    fn review_of_read(&self, failure: &Failure) -> Option<Step> {
+        let ForbiddenRead { kind, namespace, .. } = failure.forbidden_read()?;
+        let verbs = match failure.cause {
+            Cause::Observe(ObserveError::Get(_)) => self.compose_verbs(),
+            _ if self.setup.account.is_some() => ACCOUNT_READ_VERBS,
+            _ => READ_VERBS,
+        };
+        Some(Step::ReviewRights { kind: kind.clone(), namespace: namespace.clone(), verbs })
+    }
+
+    fn compose_verbs(&self) -> &'static [&'static str] {
+        if self.setup.account.is_some() { ACCOUNT_COMPOSE_VERBS } else { COMPOSE_VERBS }
+    }
 }

@@ -43,6 +43,7 @@ use failing::Failing;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_object::time::Timestamp;
+use transom_xapi::AccountReference;
 use transom_xapi::composite::{Composite, Layout};
 use transom_xapi::conditions::{self, Condition};
 
@@ -77,6 +78,9 @@ pub struct Setup<'a> {
     pub polling: Polling,
     /// A cache of how deep composite resources are nested.
     pub nesting: &'a Nesting,
+    /// The service account that it is composed under, if its definition names one. The caller reads what functions are
+    /// given as this account, and writes composed resources as it.
+    pub account: Option<AccountReference>,
 }
 
 impl Setup<'_> {
@@ -98,10 +102,31 @@ pub struct Moment {
     pub now: Timestamp,
     /// A number drawn at random.
     pub random: u32,
-    /// Whether changes of the composite resource are acted upon at once: the condition `Responsive`.
-    pub responsive: Condition,
-    /// Whether the composite resource changes so often that it is reconciled at intervals.
-    pub slowed: bool,
+    /// If something changes so often that the composite resource is reconciled at intervals: what it is.
+    pub slowed_by: Option<FrequentChange>,
+}
+
+/// An object that changes often.
+#[derive(Clone, Debug)]
+pub struct FrequentChange {
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, if it has one.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Moment {
+    /// Whether changes are acted upon at once: the condition `Responsive`. Crossplane breaks a circuit and drops changes;
+    /// here they are merged.
+    fn responsive(&self) -> Condition {
+        let Some(FrequentChange { kind, namespace, name }) = &self.slowed_by else {
+            return Condition::watch_circuit_closed();
+        };
+        let namespace = if namespace.is_empty() { String::new() } else { format!(" ({namespace})") };
+        Condition::watch_circuit_open(&format!("{kind}/{name}{namespace}"))
+    }
 }
 
 /// What the caller does next.
@@ -164,8 +189,8 @@ enum Phase {
     Concluding(Box<Conclusion>),
     /// To save the configuration and to find out about rights, before a failure is reported.
     Failing(Box<Failing>),
-    /// The last writes, after which this comes. The first of the two unless a write fails.
-    Ending { next: Next, whatever: bool },
+    /// The last writes. `next` follows; if a write fails, the failure does, unless `ignore_failures`.
+    Ending { next: Next, ignore_failures: bool },
 }
 
 /// A decision that was carried out.
@@ -199,12 +224,12 @@ impl<'a> Reconcile<'a> {
         &self.required
     }
 
-    /// What came of the pipeline, if it was run and the reconcile is done.
+    /// The result of the pipeline, if it was run and the reconcile is done.
     pub fn into_result(self) -> Option<Result<Decision, Failure>> {
         self.result
     }
 
-    /// Takes what became of a plan. There are as many outcomes as steps, unless a step ended the plan.
+    /// Continues after a plan was executed. There are as many outcomes as steps, unless a step ended the plan.
     pub fn executed(&mut self, plan: &Plan, outcomes: Vec<Outcome>, moment: &Moment) -> Todo {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Idle => Todo::Done(Next::Wait),
@@ -217,7 +242,7 @@ impl<'a> Reconcile<'a> {
             Phase::WritingSecret(applied) => self.secret_written(*applied, plan, &outcomes, moment),
             Phase::Concluding(conclusion) => self.concluded(*conclusion, plan, outcomes, moment),
             Phase::Failing(failing) => self.ready_to_fail(*failing, plan, outcomes, moment),
-            Phase::Ending { next, whatever } => self.ended(next, whatever, plan, &outcomes),
+            Phase::Ending { next, ignore_failures } => self.ended(next, ignore_failures, plan, &outcomes),
         }
     }
 
@@ -230,22 +255,22 @@ impl<'a> Reconcile<'a> {
 
     /// The last writes.
     fn end(&mut self, next: Next, steps: Vec<Step>, moment: &Moment) -> Todo {
-        self.execute(Phase::Ending { next, whatever: false }, steps, moment)
+        self.execute(Phase::Ending { next, ignore_failures: false }, steps, moment)
     }
 
-    /// The last writes, whose failure changes nothing.
-    fn end_whatever(&mut self, next: Next, steps: Vec<Step>, moment: &Moment) -> Todo {
-        self.execute(Phase::Ending { next, whatever: true }, steps, moment)
+    /// The last writes, whose failures are ignored.
+    fn end_ignoring_failures(&mut self, next: Next, steps: Vec<Step>, moment: &Moment) -> Todo {
+        self.execute(Phase::Ending { next, ignore_failures: true }, steps, moment)
     }
 
-    fn ended(&mut self, next: Next, whatever: bool, plan: &Plan, outcomes: &[Outcome]) -> Todo {
+    fn ended(&mut self, next: Next, ignore_failures: bool, plan: &Plan, outcomes: &[Outcome]) -> Todo {
         for outcome in outcomes {
             if let Outcome::Written(object) = outcome {
                 self.xr.object.clone_from(object);
             }
         }
         Todo::Done(match plan.failed(outcomes) {
-            Some((step, refusal)) if !whatever => failure(step, refusal),
+            Some((step, refusal)) if !ignore_failures => failure(step, refusal),
             _ => next,
         })
     }
@@ -291,4 +316,22 @@ impl<'a> Reconcile<'a> {
 /// What comes after a step that failed.
 fn failure(step: &Step, refusal: &Refusal) -> Next {
     if refusal.is_conflict() { Next::Conflict } else { Next::Error(step.explain(refusal)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_object_that_slows_a_composite_resource_down_is_named() {
+        let moment = |slowed_by| Moment { now: Timestamp::UNIX_EPOCH, random: 0, slowed_by };
+        assert_eq!(moment(None).responsive(), Condition::watch_circuit_closed());
+        let change = |namespace: &str| {
+            let (kind, name) = ("ConfigMap".to_owned(), "a".to_owned());
+            Some(FrequentChange { kind, namespace: namespace.to_owned(), name })
+        };
+        let open = |from| Condition::watch_circuit_open(from);
+        assert_eq!(moment(change("")).responsive(), open("ConfigMap/a"));
+        assert_eq!(moment(change("default")).responsive(), open("ConfigMap/a (default)"));
+    }
 }

@@ -4,13 +4,17 @@ use super::{Mode, Moment, Phase, Reconcile, Setup, Todo, failure};
 use crate::condition::Event;
 use crate::inputs::Requirements;
 use crate::json_equality::same;
+use crate::lookup::Lookup;
 use crate::plan::{Outcome, Plan, RefusalKind, Step};
 use crate::reads::Reads;
 use crate::requeue::Next;
 use crate::selecting::{self, Trouble};
 use crate::world::World;
 use serde_json::Value;
-use transom_object::meta;
+use std::collections::BTreeSet;
+use transom_object::error_chain::chain;
+use transom_object::{GroupVersionKind, meta};
+use transom_xapi::AccountReference;
 use transom_xapi::composite::Composite;
 use transom_xapi::conditions::Condition;
 use transom_xapi::constants::{event, finalizer};
@@ -39,7 +43,7 @@ impl<'a> Reconcile<'a> {
     }
 
     fn first_steps(&mut self, moment: &Moment) -> Todo {
-        self.mark([moment.responsive.clone()], moment.now);
+        self.mark([moment.responsive()], moment.now);
         if self.setup.mode == Mode::Offline {
             return Todo::Prepare;
         }
@@ -117,12 +121,16 @@ impl<'a> Reconcile<'a> {
             let message = format!("cannot compose resources: {why}");
             return self.report(Trouble::new(event::composite::COMPOSE, message), moment);
         }
+        if let Err(why) = self.check_account(world).await {
+            return self.report(Trouble::new(event::composite::COMPOSE, why), moment);
+        }
         let selected = selecting::select(&mut self.xr, &self.setup.selection, moment.random);
         self.unsaved = selected.changed;
         let mut steps = self.events(selected.events);
         let phase = match selected.chosen {
             Ok(Some(chosen)) => {
                 self.reads = Reads::of(&self.xr).into();
+                self.depend_on_account();
                 self.chosen = Some(chosen);
                 Phase::Selecting
             }
@@ -132,6 +140,30 @@ impl<'a> Reconcile<'a> {
             }
         };
         self.execute(phase, steps, moment)
+    }
+
+    /// Fails if the service account to compose under does not exist: API servers let a client act as any name.
+    async fn check_account(&self, world: &dyn World) -> Result<(), String> {
+        let Some(account) = &self.setup.account else { return Ok(()) };
+        match world.account_exists(account).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!(
+                "cannot compose resources: service account {account}, which spec.serviceAccountRef of the definition of {} \
+                 names, does not exist: create it",
+                meta::kind(&self.xr.object)
+            )),
+            Err(e) => {
+                Err(format!("cannot compose resources: cannot get service account {account}: {}", chain(&e)))
+            }
+        }
+    }
+
+    /// A change of the account is a reason to compose again.
+    fn depend_on_account(&mut self) {
+        if let Some(AccountReference { namespace, name }) = self.setup.account.clone() {
+            let kind = GroupVersionKind::new("", "v1", "ServiceAccount");
+            self.reads().depend_on(&BTreeSet::from([Lookup::Named { kind, namespace, name }]));
+        }
     }
 
     /// The configuration was saved, or need not be; there is nothing to compose.

@@ -108,5 +108,5 @@ async fn a_failure_shows_the_whole_composite_resource() {
     let mut other = xr();
     other["kind"] = "Other".into();
     let error = run(&other, Layout::Modern, &[], &wanting_a()).await.unwrap_err();
-    assert!(matches!(error, Error::Reconcile(_)));
+    assert!(matches!(error, Error::Ended(_)));
 }

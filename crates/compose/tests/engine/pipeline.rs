@@ -97,9 +97,21 @@ async fn input_may_be_kept_elsewhere() {
     let script = Script::new().then(|request| request.copy_response());
     let failure = case.run(&script).await.unwrap_err();
     assert!(matches!(failure.cause, Cause::InputRef { .. }), "{failure}");
-    let input =
-        json!({"apiVersion": "example.org/v1", "kind": "Input", "metadata": {"name": "shared"}, "a": 1});
-    case.world.add(input.clone());
+    let input = json!({
+        "apiVersion": "example.org/v1", "kind": "Input", "metadata": {"name": "shared", "labels": {"a": "b"}}, "a": 1,
+    });
+    // What the server adds is not part of an input.
+    let mut stored = input.clone();
+    for (field, value) in [
+        ("uid", json!("u")),
+        ("resourceVersion", json!("7")),
+        ("generation", json!(2)),
+        ("creationTimestamp", json!("2026-01-01T00:00:00Z")),
+        ("managedFields", json!([{"manager": "kubectl"}])),
+    ] {
+        stored["metadata"][field] = value;
+    }
+    case.world.add(stored);
     case.run(&script).await.unwrap();
     assert_eq!(script.calls()[0].request.input.as_ref().unwrap().as_value(), &input);
 }

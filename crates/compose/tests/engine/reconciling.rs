@@ -11,7 +11,7 @@ use transom_compose::{
 };
 use transom_function::{Ready, ResourceSelector, async_trait};
 use transom_object::GroupVersionKind;
-use transom_xapi::{Composition, Condition};
+use transom_xapi::Composition;
 
 fn xr() -> Value {
     json!({
@@ -33,7 +33,7 @@ fn composition() -> Composition {
 }
 
 fn moment() -> Moment {
-    Moment { now: now(), random: 0, responsive: Condition::watch_circuit_closed(), slowed: false }
+    Moment { now: now(), random: 0, slowed_by: None }
 }
 
 /// The resources, each ready as soon as it is observed.
@@ -148,6 +148,7 @@ async fn reconcile(xr: Value, script: &Script, world: &dyn World, refuse: Refuse
         extra_resources: true,
         polling: Polling::default(),
         nesting: &nesting,
+        account: None,
     };
     let mut recorded = Recorded { refuse, version: 1, steps: Vec::new() };
     let (mut reconcile, mut todo) = Reconcile::start(&setup, xr, Requirements::new(), &moment());

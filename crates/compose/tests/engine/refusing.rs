@@ -1,4 +1,4 @@
-//! Plans that are not made, and what is said about wishes that have no effect.
+//! Desired state that is refused, and events about parts of it that have no effect.
 
 use crate::script::{Case, Script, resource};
 use serde_json::json;
@@ -102,7 +102,7 @@ async fn what_has_no_effect_is_reported_with_its_step() {
             })
     };
     let plan = Case::steps(2).run(&script()).await.unwrap();
-    let only = "of the composite resource a function can set the status alone";
+    let only = "a function can set only the status of the composite resource";
     assert_eq!(
         texts(&plan.remarks),
         [

@@ -1,4 +1,4 @@
-//! The requirements loop: what is looked up, when a step is called again, and when it has had enough.
+//! The requirements loop: what is looked up, when a step is called again, and when its requirements are stable.
 
 use crate::script::{Case, Script};
 use serde_json::{Value, json};
@@ -128,10 +128,64 @@ async fn a_function_that_never_settles_is_stopped() {
         r#"cannot run Composition pipeline step "a": requirements didn't stabilize after the maximum number of iterations (5)"#
     );
     let mut case = case(&Value::Null);
-    case.composition.pipeline[0].max_iterations = Some(2);
-    let script = never();
-    assert!(case.run(&script).await.is_err());
-    assert_eq!(script.calls().len(), 3, "a step may set its own limit");
+    for limit in [1, 3] {
+        case.composition.pipeline[0].max_iterations = Some(limit);
+        let script = never();
+        let failure = case.run(&script).await.unwrap_err().to_string();
+        assert_eq!(script.calls().len(), limit as usize, "a step may set its own limit");
+        assert!(failure.ends_with(&format!("iterations ({limit})")), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_limit_the_deadline_ends_a_function_that_never_settles() {
+    let after = |changes: usize| {
+        let calls = AtomicUsize::new(0);
+        Script::new().then(move |_| {
+            let call = calls.fetch_add(1, Ordering::SeqCst).min(changes);
+            requiring(ResourceSelector::named("v1", "ConfigMap", format!("cm-{call}")))
+        })
+    };
+    let mut case = case(&Value::Null);
+    case.composition.pipeline[0].max_iterations = Some(-1);
+    let script = after(150);
+    case.run(&script).await.unwrap();
+    assert_eq!(script.calls().len(), 152);
+    let never = after(usize::MAX);
+    let run = case.run(&never);
+    assert!(
+        tokio::time::timeout(std::time::Duration::from_millis(20), run).await.is_err(),
+        "it can be stopped"
+    );
+}
+
+#[tokio::test]
+async fn a_policy_may_name_namespaces() {
+    let mut case = case(&Value::Null);
+    let allowed = json!([{"apiVersion": "v1", "kind": "ConfigMap", "matchNamespace": "x|z"}]);
+    case.composition.pipeline[0].allowed_extra_resources = serde_json::from_value(allowed).unwrap();
+    let named = |namespace: &'static str| {
+        let selector = ResourceSelector::named("v1", "ConfigMap", "one");
+        Script::new().then(move |_| {
+            requiring(if namespace.is_empty() {
+                selector.clone()
+            } else {
+                selector.clone().in_namespace(namespace)
+            })
+        })
+    };
+    assert!(case.run(&named("x")).await.is_ok());
+    for namespace in ["y", "xx", ""] {
+        let failure = case.run(&named(namespace)).await.unwrap_err();
+        assert!(matches!(failure.cause, Cause::NotAllowed { .. }), "{namespace}: {failure}");
+    }
+    let any = json!([{"apiVersion": "v1", "kind": "ConfigMap", "matchNamespace": "*"}]);
+    case.composition.pipeline[0].allowed_extra_resources = serde_json::from_value(any).unwrap();
+    assert!(case.run(&named("")).await.is_ok());
+    let broken = json!([{"apiVersion": "v1", "kind": "ConfigMap", "matchNamespace": "("}]);
+    case.composition.pipeline[0].allowed_extra_resources = serde_json::from_value(broken).unwrap();
+    let failure = case.run(&named("x")).await.unwrap_err().to_string();
+    assert!(failure.contains("allowedExtraResources[0].matchNamespace is malformed"), "{failure}");
 }
 
 #[tokio::test]

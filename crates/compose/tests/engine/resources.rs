@@ -184,7 +184,7 @@ async fn what_is_no_longer_wanted_is_deleted() {
     let case =
         Case::steps(1).observe("db", object("Db", "db", true)).observe("free", object("Db", "free", false));
     let plan = case.run(&nothing()).await.unwrap();
-    assert_eq!(plan.delete.len(), 1, "what nobody controls is left alone");
+    assert_eq!(plan.delete.len(), 1, "an object without a controller is not deleted");
     assert_eq!((plan.delete[0].name.as_str(), plan.delete[0].reason), ("db", Reason::Unwanted));
     assert_eq!(plan.delete[0].object["metadata"]["labels"], json!({"own": "label"}));
     assert_eq!(plan.references.object["spec"]["crossplane"]["resourceRefs"], json!([]));

@@ -1,4 +1,4 @@
-//! What becomes of objects that are referred to and stand for nothing that is wanted.
+//! Referenced objects that belong to no desired resource: which are deleted and which are kept.
 
 use crate::script::{Case, Script, object, wanting};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn references(plan: &Decision) -> Vec<String> {
     list.iter().map(|r| format!("{} {}", text(r, "kind"), text(r, "name"))).collect()
 }
 
-/// An object without a name in the composition, as nobody or a faulty function named it.
+/// An object without a resource name, because it has no annotation or a faulty function gave an empty one.
 fn nameless(kind: &str, name: &str, annotation: Option<&str>) -> Value {
     let mut object = object(kind, name, true);
     object["metadata"]["annotations"] = match annotation {
@@ -51,7 +51,7 @@ async fn another_kind_under_the_same_name_replaces_the_object() {
     let plan = Case::steps(1).observe("db", newer).run(&wanting_db("Db")).await.unwrap();
     assert!(plan.delete.is_empty(), "another version is the same object");
     let free = Case::steps(1).observe("db", object("Db", "db", false));
-    assert!(free.run(&wanting_db("OtherDb")).await.unwrap().delete.is_empty(), "nobody controls it");
+    assert!(free.run(&wanting_db("OtherDb")).await.unwrap().delete.is_empty(), "it has no controller");
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn what_was_composed_without_a_name_goes() {
     assert!(plan.remarks.is_empty());
     leftover["metadata"]["ownerReferences"] = json!([]);
     let plan = Case::steps(1).spare(None, leftover).run(&wanting_db("Db")).await.unwrap();
-    assert!(plan.delete.is_empty(), "what nobody controls is not touched");
+    assert!(plan.delete.is_empty(), "an object without a controller is not touched");
 }
 
 /// A composed resource whose template gives its name, and whose name in the composition was empty.

@@ -13,6 +13,7 @@ mod enter;
 mod init;
 mod loopback;
 mod outer;
+mod temporary_files;
 
 use crate::control::{Report, send};
 use crate::spec::Plan;
@@ -34,6 +35,8 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
         return None;
     }
     let (stage, plan) = (arguments.get(2)?.to_str()?, arguments.get(3)?);
+    #[cfg(debug_assertions)]
+    crate::crash_injection::attach(stage, Path::new(plan));
     let done = read_plan(Path::new(plan)).and_then(|plan| match stage {
         "outer" => outer::run(&plan),
         "init" => init::run(&plan),
@@ -87,8 +90,10 @@ fn read_plan(folder: &Path) -> Result<Plan, ShimError> {
 
 /// This binary as another stage.
 pub(crate) fn stage(name: &str, folder: &Path) -> Command {
-    // Whatever became of the file since this process started.
+    // Also works if the file was replaced or removed since this process started.
     let mut command = Command::new("/proc/self/exe");
     command.args([OsString::from(COMMAND), name.into(), PathBuf::from(folder).into()]).env_clear();
+    #[cfg(debug_assertions)]
+    crate::crash_injection::pass_on(&mut command);
     command
 }

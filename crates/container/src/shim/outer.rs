@@ -1,29 +1,38 @@
 //! The first process of a container: makes the namespaces, starts process 1 in them, and waits for it.
 
 use super::{Doing, ShimError, loopback, stage};
-use crate::spec::Plan;
+use crate::spec::{Network, Plan};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 use std::process::{ExitCode, Stdio};
 
 pub(super) fn run(plan: &Plan) -> Result<ExitCode, ShimError> {
+    let reached = |step| crate::reached("outer", step);
+    reached("it has begun");
     if plan.user_namespace {
         enter_user_namespace()?;
+        reached("the namespace of users is made");
     }
-    let flags = UnshareFlags::NEWNS
-        | UnshareFlags::NEWPID
-        | UnshareFlags::NEWNET
-        | UnshareFlags::NEWIPC
-        | UnshareFlags::NEWUTS;
+    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
+    if plan.spec.network == Network::None {
+        flags |= UnshareFlags::NEWNET;
+    }
     unshare(flags).doing("make namespaces for the container (is it allowed on this machine?)")?;
+    reached("the namespaces are made");
     // What is mounted from here on is not seen by others.
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     mount_change("/", private).doing("separate the mounts of the container")?;
-    loopback::up().doing("start the loopback interface of the container")?;
+    if plan.spec.network == Network::None {
+        loopback::up().doing("start the loopback interface of the container")?;
+    }
+    reached("mounts and network are separate");
     let control = rustix::io::dup(rustix::stdio::stdin()).doing("pass on the control socket")?;
     let mut init = stage("init", &plan.folder);
-    let child = init.stdin(Stdio::from(control)).spawn();
-    let ended = child.and_then(|mut child| child.wait()).doing("run the first process of the container")?;
+    let action = "run the first process of the container";
+    let mut child = init.stdin(Stdio::from(control)).spawn().doing(action)?;
+    reached("the first process of the namespace is started");
+    let ended = child.wait().doing(action)?;
+    reached("the namespace of processes has ended");
     Ok(if ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

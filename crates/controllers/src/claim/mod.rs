@@ -3,6 +3,7 @@
 //! The claim is written before its composite resource is created, so that a crash in between leaks nothing.
 
 mod reconcile;
+mod secret;
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
@@ -52,6 +53,7 @@ impl ClaimController {
         let offer = Offer::of(definition);
         let name = format!("claim/{}", definition.metadata.name);
         let mut controller = plane.controller(&*name, Pace::default());
+        controller.divide();
         let secrets = controller.follow(|_| true);
         controller.watch_own(&offer.gvk, Depth::Header);
         controller.counted("Claim");

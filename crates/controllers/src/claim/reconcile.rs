@@ -1,13 +1,13 @@
 //! One reconcile of a claim.
 
 use super::Claims;
+use super::secret::SecretCopy;
 use crate::catalog::kinds;
-use crate::connection_secret::{ConnectionSecret, Update};
 use serde_json::{Value, json};
 use transom_compose::upgrade;
 use transom_engine::{
-    DeleteOptions, Error, ErrorContext, Key, Next, Reconciler, ReportedError, Result, RunLog, existing,
-    is_settled, same,
+    DeleteOptions, Error, ErrorContext, Key, Next, Reconciler, ReportedError, Result, RunLog, apply_is_noop,
+    existing, same,
 };
 use transom_object::meta;
 use transom_xapi::claim::{self, CompositeName, Deletion};
@@ -38,7 +38,7 @@ impl Reconciler for Claims {
             Ok(next) => Ok(next),
             Err(failure) => match self.plane.fail(&self.name, log, &mut claim, &before, failure).await {
                 // Bound to another claim: only a change of one of them helps, and that wakes the claim.
-                Error::Unfit(_) => Ok(Next::Wait),
+                Error::Permanent(_) => Ok(Next::Wait),
                 error => Err(error),
             },
         }
@@ -50,7 +50,7 @@ impl Claims {
         let bind = event::claim::BIND;
         let xr = self.composite_of(log, claim).await.context("cannot get bound composite resource");
         let xr = xr.with_event_reason(bind)?;
-        claim::must_be_bindable(claim, &xr).map_err(Error::unfit).with_event_reason(bind)?;
+        claim::must_be_bindable(claim, &xr).map_err(Error::permanent).with_event_reason(bind)?;
         self.upgrade(log, &xr.object).await.with_event_reason(bind)?;
         if meta::is_deleting(claim) {
             return self.delete(log, claim, &xr, before).await.with_event_reason(event::claim::DELETE);
@@ -165,7 +165,7 @@ impl Claims {
             self.update(log, claim).await.context("cannot update composite resource claim")?;
         }
         let mut xr = xr;
-        if !is_settled(&xr.object, &binding.composite, owner::CLAIM, "") {
+        if !apply_is_noop(&xr.object, &binding.composite, owner::CLAIM, "") {
             let applied = self.plane.cluster.apply(&binding.composite, owner::CLAIM).await;
             xr.object = applied.context("cannot apply composite resource")?;
             log.wrote(&xr.object);
@@ -218,14 +218,8 @@ impl Claims {
         let Some(wanted) = wanted else { return Ok(false) };
         let live =
             self.plane.read(log, &kinds::secret(), meta::namespace(&wanted), meta::name(&wanted)).await?;
-        let secret = ConnectionSecret {
-            wanted,
-            live: live.as_ref(),
-            owner: meta::uid(claim),
-            update: Update::Replace,
-            attempt: "cannot create or update connection secret",
-        };
-        let written = secret.publish(&self.plane, log).await?;
+        let copy = SecretCopy { wanted, live: live.as_ref(), owner: meta::uid(claim) };
+        let written = copy.write(&self.plane, log).await?;
         Ok(written || claim.pointer("/status/connectionDetails/lastPublishedTime").is_none())
     }
 

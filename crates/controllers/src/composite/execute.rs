@@ -12,8 +12,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tokio::time::{Instant, timeout_at};
 use transom_compose::{Application, Deletion, Event, Lookup, Outcome, Plan, Refusal, RefusalKind, Step};
-use transom_engine::{Cluster, DeleteOptions, Error, Recorder, Result, RunLog, found, is_settled};
+use transom_engine::{Cluster, DeleteOptions, Error, Recorder, Result, RunLog, apply_is_noop, found};
 use transom_object::{GroupVersion, meta};
+use transom_xapi::AccountReference;
 use transom_xapi::constants::owner;
 use transom_xapi::metadata::TypedReference;
 
@@ -32,6 +33,10 @@ pub(super) trait Memory: Send + Sync {
 /// Executes plans against an API server.
 pub(super) struct Executor<'a> {
     pub(super) cluster: &'a Cluster,
+    /// Writes composed resources.
+    pub(super) composed: &'a Cluster,
+    /// The service account that it does this as, if it is not the control plane itself.
+    pub(super) account: Option<&'a AccountReference>,
     pub(super) log: &'a RunLog,
     pub(super) memory: &'a dyn Memory,
     pub(super) recorder: &'a Recorder,
@@ -92,7 +97,7 @@ impl Executor<'_> {
             }
             Step::Disown(Deletion { object, .. }) => {
                 self.log.changed();
-                self.if_found(self.cluster.update(object, owner::DEFAULT).await)
+                self.if_found(self.composed.update(object, owner::DEFAULT).await)
             }
             Step::Delete(deletion) => self.delete(&deletion.object).await,
             Step::PersistReferences(references) if references.is_persisted() => Ok(Outcome::Unchanged),
@@ -100,7 +105,7 @@ impl Executor<'_> {
                 self.written(self.cluster.apply(&references.intent, owner::COMPOSITE).await)
             }
             Step::UpgradeFields { object, patch } => {
-                self.if_found(self.cluster.json_patch(object, patch, owner::DEFAULT).await)
+                self.if_found(self.composed.json_patch(object, patch, owner::DEFAULT).await)
             }
             Step::Apply(application) => self.apply(application).await,
             Step::ReadSecret { namespace, name } => {
@@ -116,14 +121,14 @@ impl Executor<'_> {
             Step::PatchConditions { object, patch, .. } => {
                 self.written(self.cluster.merge_patch_status(object, patch, owner::DEFAULT).await)
             }
-            Step::ApplyStatus { live, intent } if is_settled(live, intent, owner::COMPOSITE, "status") => {
+            Step::ApplyStatus { live, intent } if apply_is_noop(live, intent, owner::COMPOSITE, "status") => {
                 Ok(Outcome::Unchanged)
             }
             Step::ApplyStatus { intent, .. } => {
                 self.written(self.cluster.apply_status(intent, owner::COMPOSITE).await)
             }
             Step::ReviewRights { kind, namespace, verbs } => {
-                let missing = missing_rights(self.cluster, kind, namespace, verbs).await.ok().flatten();
+                let missing = missing_rights(self.composed, self.account, kind, namespace, verbs).await;
                 Ok(Outcome::MissingRights(missing.map(|missing| missing.to_string())))
             }
             Step::Events { .. }
@@ -172,18 +177,18 @@ impl Executor<'_> {
         self.log.changed();
         let Some(kind) = meta::gvk(object) else { return Ok(Outcome::Done) };
         let options = DeleteOptions { propagation: Some("Foreground"), uid: Some(meta::uid(object)) };
-        self.cluster.delete(&kind, meta::namespace(object), meta::name(object), options).await?;
+        self.composed.delete(&kind, meta::namespace(object), meta::name(object), options).await?;
         Ok(Outcome::Done)
     }
 
     async fn apply(&self, application: &Application) -> Result<Outcome> {
         let Application { object, observed, field_owner, .. } = application;
         let undeclared = application.undeclared.clone().unwrap_or_default();
-        if observed.as_ref().is_some_and(|observed| is_settled(observed, object, field_owner, "")) {
+        if observed.as_ref().is_some_and(|observed| apply_is_noop(observed, object, field_owner, "")) {
             return Ok(Outcome::Applied { object: None, undeclared });
         }
         let before = observed.as_ref().map(|observed| meta::resource_version(observed));
-        let after = self.cluster.apply(object, field_owner).await?;
+        let after = self.composed.apply(object, field_owner).await?;
         let changed = Some(after).filter(|after| before != Some(meta::resource_version(after)));
         changed.iter().for_each(|after| self.log.wrote(after));
         Ok(Outcome::Applied { object: changed, undeclared })

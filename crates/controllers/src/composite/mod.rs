@@ -38,9 +38,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use transom_compose::Requirements;
 use transom_engine::{
-    Controller, Dependency, Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
+    Cluster, Controller, Dependency, Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
 };
 use transom_object::GroupVersionKind;
+use transom_xapi::AccountReference;
 use transom_xapi::composite::Layout;
 use transom_xapi::definition::Definition;
 
@@ -78,6 +79,7 @@ impl CompositeController {
         let name = controller_name(&definition.metadata.name);
         let (gvk, layout) = (definition.composite_type(), definition.layout());
         let mut controller = plane.controller(&*name, pace);
+        controller.divide();
         let queue = controller.queue().clone();
         let following = controller.follow(|_| true);
         let followers: Arc<Followers> = Arc::default();
@@ -118,8 +120,8 @@ impl Composites {
         }
     }
 
-    /// Watches one thing more for a composite resource.
-    fn depend(&self, key: &Key, dependency: Dependency) {
+    /// Watches what a composite resource reads while it is composed, before anything is decided.
+    fn watch_read(&self, key: &Key, dependency: Dependency) {
         if self.plane.options.realtime {
             self.following.add(key, dependency);
         }
@@ -138,6 +140,10 @@ struct Run<'a> {
     key: &'a Key,
     log: &'a RunLog,
     started: Instant,
+    /// The service account that it is composed under, if its definition names one.
+    account: Option<AccountReference>,
+    /// Reads what functions are given and writes composed resources, as that account.
+    composed: Cluster,
     /// How long it waited for its turn to carry out a large plan, which does not count as composing.
     waited: OnceLock<Duration>,
     /// The functions whose revisions it depends on.

@@ -8,15 +8,16 @@ use super::world::{LiveWorld, dependency};
 use super::{Composites, Run};
 use serde_json::Map;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::pin::pin;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
-use transom_compose::{Composed, Lookup, Mode, Moment, Polling, Reconcile, Selection, Setup, Todo};
+use transom_compose::{
+    Composed, FrequentChange, Lookup, Mode, Moment, Polling, Reconcile, Selection, Setup, Todo,
+};
 use transom_engine::{Error, ErrorContext, Key, Next, Result, RunLog};
-use transom_xapi::conditions::Condition;
+use transom_xapi::AccountReference;
 
 /// How long composing may take, functions included.
 const COMPOSE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -32,15 +33,20 @@ impl Composites {
             return Ok(Next::Gone);
         };
         let announcement = Announcement::before(&xr);
+        let account = self.definition.account(&key.namespace);
+        let own = &self.plane.cluster;
+        let composed = account.as_ref().map_or_else(|| own.clone(), |account| own.acting_as(&account.user()));
+        let setup = self.setup(account.clone());
         let run = Run {
             composites: self,
             key,
             log,
             started: Instant::now(),
+            account,
+            composed,
             waited: OnceLock::new(),
             followed: Mutex::default(),
         };
-        let setup = self.setup();
         let required = self.required().get(key).cloned().unwrap_or_default();
         let (mut reconcile, todo) = Reconcile::start(&setup, xr, required, &run.moment());
         let next = run.drive(&mut reconcile, todo).await;
@@ -49,7 +55,7 @@ impl Composites {
         run.next(next)
     }
 
-    fn setup(&self) -> Setup<'_> {
+    fn setup(&self, account: Option<AccountReference>) -> Setup<'_> {
         let options = &self.plane.options;
         Setup {
             mode: Mode::ControlPlane,
@@ -64,6 +70,7 @@ impl Composites {
                 min_interval: options.min_poll_interval,
             },
             nesting: &self.plane.nesting,
+            account,
         }
     }
 }
@@ -135,6 +142,8 @@ impl Run<'_> {
         let Composites { plane, name, .. } = self.composites;
         Executor {
             cluster: &plane.cluster,
+            composed: &self.composed,
+            account: self.account.as_ref(),
             log: self.log,
             memory: self,
             recorder: &plane.events,
@@ -156,28 +165,20 @@ impl Run<'_> {
     }
 
     fn moment(&self) -> Moment {
-        let Composites { plane, queue, .. } = self.composites;
-        Moment {
-            now: plane.clock.now(),
-            random: plane.rng.draw(),
-            responsive: self.responsive(),
-            slowed: queue.is_slowed(self.key),
-        }
+        let plane = &self.composites.plane;
+        Moment { now: plane.clock.now(), random: plane.rng.draw(), slowed_by: self.slowed_by() }
     }
 
-    /// Whether changes are acted upon at once. Crossplane breaks a circuit and drops changes; here they are merged.
-    fn responsive(&self) -> Condition {
+    /// What changes so often that this composite resource is reconciled at intervals.
+    fn slowed_by(&self) -> Option<FrequentChange> {
         let Composites { queue, following, gvk, .. } = self.composites;
         if !queue.is_slowed(self.key) {
-            return Condition::watch_circuit_closed();
+            return None;
         }
         let noisiest = queue.noisiest(self.key).and_then(|object| following.find(self.key, object));
         let (kind, object) = noisiest.unwrap_or_else(|| (gvk.kind.to_string(), self.key.clone()));
-        let mut from = format!("{kind}/{}", object.name);
-        if !object.namespace.is_empty() {
-            let _ = write!(from, " ({})", object.namespace);
-        }
-        Condition::watch_circuit_open(&from)
+        let (namespace, name) = (object.namespace.to_string(), object.name.to_string());
+        Some(FrequentChange { kind, namespace, name })
     }
 
     fn next(&self, next: transom_compose::Next) -> Result<Next> {
@@ -201,14 +202,12 @@ impl Run<'_> {
 
 impl Memory for Run<'_> {
     fn depend(&self, lookup: &Lookup) {
-        self.composites.depend(self.key, dependency(lookup));
+        self.composites.following.add(self.key, dependency(lookup));
     }
 
     fn follow(&self, lookups: &BTreeSet<Lookup>) {
-        if self.composites.plane.options.realtime {
-            let dependencies = lookups.iter().map(dependency).collect();
-            self.composites.following.replace(self.key, &dependencies);
-        }
+        let dependencies = lookups.iter().map(dependency).collect();
+        self.composites.following.replace(self.key, &dependencies);
     }
 
     fn forget(&self, uid: &str) {

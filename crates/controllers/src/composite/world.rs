@@ -14,7 +14,7 @@ use std::time::Duration;
 use transom_compose::{ForbiddenRead, Lookup, World, WorldError};
 use transom_engine::{Dependency, Error};
 use transom_object::{GroupVersionKind, meta};
-use transom_xapi::connection;
+use transom_xapi::{AccountReference, connection};
 
 /// How long to wait for a watch that should report what was just written, before the server is asked.
 const WATCH_LAG_TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,7 +34,11 @@ impl LiveWorld<'_> {
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Option<Vec<Value>>, Error> {
-        let Run { composites, log, .. } = self.0;
+        let Run { composites, log, account, .. } = self.0;
+        // What the watch of the control plane shows is not what a service account may list.
+        if account.is_some() {
+            return Ok(None);
+        }
         let cluster = &composites.plane.cluster;
         let Some(mirror) = composites.following.mirror(kind) else { return Ok(None) };
         let least = cluster.newest_written(kind).max(log.newest(kind));
@@ -92,10 +96,10 @@ impl World for LiveWorld<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, WorldError> {
-        let Run { composites, key, log, .. } = self.0;
+        let Run { composites, key, log, composed, .. } = self.0;
         let (within, named) = (namespace.to_owned(), name.to_owned());
-        composites.depend(key, Dependency::Named { gvk: kind.clone(), namespace: within, name: named });
-        let read = composites.plane.cluster.get(kind, namespace, name).await;
+        composites.watch_read(key, Dependency::Named { gvk: kind.clone(), namespace: within, name: named });
+        let read = composed.get(kind, namespace, name).await;
         let object = read.map_err(cannot_read(kind, namespace))?;
         object.iter().for_each(|object| log.read(object));
         Ok(object)
@@ -107,15 +111,14 @@ impl World for LiveWorld<'_> {
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError> {
-        let Run { composites, key, log, .. } = self.0;
+        let Run { composites, key, log, composed, .. } = self.0;
         let (gvk, within) = (kind.clone(), namespace.map(str::to_owned));
-        composites.depend(key, Dependency::Selected { gvk, namespace: within, labels: labels.clone() });
+        composites.watch_read(key, Dependency::Selected { gvk, namespace: within, labels: labels.clone() });
         let cannot_read = cannot_read(kind, namespace.unwrap_or_default());
         let objects = match self.select(kind, namespace, labels).await.map_err(&cannot_read)? {
             Some(objects) => objects,
             None => {
-                let cluster = &composites.plane.cluster;
-                let listed = cluster.list_at(kind, namespace.unwrap_or_default(), labels).await;
+                let listed = composed.list_at(kind, namespace.unwrap_or_default(), labels).await;
                 let (objects, version) = listed.map_err(&cannot_read)?;
                 log.listed(kind, version);
                 objects
@@ -151,6 +154,17 @@ impl World for LiveWorld<'_> {
     ) -> Result<Option<Value>, WorldError> {
         let read = self.0.composites.plane.cluster.get(kind, namespace, name).await;
         read.map_err(cannot_read(kind, namespace))
+    }
+
+    async fn account_exists(&self, account: &AccountReference) -> Result<bool, WorldError> {
+        let Run { composites, key, log, .. } = self.0;
+        let AccountReference { namespace, name } = account.clone();
+        let kind = kinds::service_account();
+        composites.watch_read(key, Dependency::Named { gvk: kind.clone(), namespace, name });
+        let read = composites.plane.cluster.get(&kind, &account.namespace, &account.name).await;
+        let object = read.map_err(cannot_read(&kind, &account.namespace))?;
+        object.iter().for_each(|object| log.read(object));
+        Ok(object.is_some())
     }
 
     fn relies_on(&self, object: &Value) {

@@ -26,7 +26,7 @@ impl Reconciler for Compositions {
         if meta::is_deleting(&object) {
             return Ok(Next::Wait);
         }
-        let composition = Composition::deserialize(&object).map_err(Error::unfit)?;
+        let composition = Composition::deserialize(&object).map_err(Error::permanent)?;
         let labels = BTreeMap::from([(label::COMPOSITION_NAME.to_owned(), key.name.to_string())]);
         let listed = self.plane.cluster.list(&kinds::revision(), "", &labels).await;
         let listed = listed.context("cannot list CompositionRevisions");
@@ -35,7 +35,7 @@ impl Reconciler for Compositions {
         let revisions: Vec<CompositionRevision> =
             listed.iter().filter_map(|r| CompositionRevision::deserialize(r).ok()).collect();
         let steps = revision::plan(&composition, &revisions)
-            .map_err(Error::unfit)
+            .map_err(Error::permanent)
             .context("cannot own CompositionRevision")
             .with_event_reason(event::composition::UPDATE_REVISION);
         for step in self.report(&object, steps)? {
@@ -60,7 +60,7 @@ impl Compositions {
                 if adopt {
                     let (name, uid) = (meta::name(composition), meta::uid(composition));
                     let owner = controller_reference(kind::APIEXTENSIONS_V1, kind::COMPOSITION, name, uid);
-                    add_controller(&mut revision, owner).map_err(Error::unfit)?;
+                    add_controller(&mut revision, owner).map_err(Error::permanent)?;
                 }
                 revision["spec"]["revision"] = number.into();
                 let updated = self.plane.update(log, &mut revision).await;

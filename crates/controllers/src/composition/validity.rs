@@ -20,7 +20,7 @@ pub(crate) fn verdict(catalog: &Catalog, revision: &CompositionRevision) -> Cond
     function::pipeline_condition(&revision.spec.composition.pipeline, &installed)
 }
 
-/// Whether it is known what a revision can do. One that was just created is no reason to call a pipeline invalid.
+/// Whether the capabilities of a revision are known. A revision that was just created must not make a pipeline invalid.
 fn has_reported(revision: &FunctionRevision) -> bool {
     let status = &revision.status;
     let is_judged = status.conditions.iter().any(|c| c.kind == condition::REVISION_HEALTHY);
@@ -38,7 +38,7 @@ impl Reconciler for Revisions {
         if meta::is_deleting(&object) {
             return Ok(Next::Wait);
         }
-        let revision = CompositionRevision::deserialize(&object).map_err(Error::unfit)?;
+        let revision = CompositionRevision::deserialize(&object).map_err(Error::permanent)?;
         let valid = verdict(&self.plane.catalog, &revision);
         let before = object.get("status").cloned();
         let (is_valid, words) = (valid.is_true(), valid.message.clone());

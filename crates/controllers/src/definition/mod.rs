@@ -8,6 +8,7 @@ mod refusal;
 mod side;
 
 use crate::catalog::kinds;
+use crate::conversion;
 use crate::plane::Plane;
 use refusal::Refusal;
 use serde::Deserialize;
@@ -15,9 +16,11 @@ use serde_json::{Value, json};
 use side::{Live, Side};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::task::AbortHandle;
 use transom_engine::{
-    Change, Controller, DeleteOptions, Depth, Error, ErrorContext, Key, Next, Pace, Queue, Reconciler,
-    ReportedError, Result, RunLog, Subscription,
+    Change, Controller, DeleteOptions, Depth, Error, ErrorContext, Key, Mirror, Next, Observer, Pace, Queue,
+    Reconciler, ReportedError, Result, RunLog, Subscription,
 };
 use transom_object::meta;
 use transom_xapi::conditions::{self, Condition};
@@ -30,20 +33,32 @@ use transom_xapi::metadata::{self as notes, must_be_controllable_by};
 pub(crate) struct DefinitionControllers {
     controllers: Vec<Controller>,
     _crds: Subscription,
+    conversions_moved: AbortHandle,
+}
+
+impl Drop for DefinitionControllers {
+    fn drop(&mut self) {
+        self.conversions_moved.abort();
+    }
 }
 
 impl DefinitionControllers {
     pub(crate) fn start(plane: &Arc<Plane>) -> Self {
-        let start = |side: Side| {
+        let invalidating = invalidate_groups(plane);
+        let mut followers = Vec::new();
+        let mut start = |side: Side| {
             let mut controller = plane.controller(side.controller(), Pace::default());
             let queue = controller.queue().clone();
-            controller.watch_own(&kinds::definition(), Depth::Header);
-            let (live, leaving) = (Mutex::default(), Mutex::default());
-            controller.start(Definitions { plane: plane.clone(), side, queue, live, leaving })
+            let definitions = controller.watch_own(&kinds::definition(), Depth::Header);
+            followers.push((queue.clone(), definitions));
+            let crds = controller.watch(&kinds::crd(), CRD_CONTROLLERS, wake_definition(queue.clone()));
+            let (live, leaving, checked) = Default::default();
+            controller.start(Definitions { plane: plane.clone(), side, queue, crds, live, leaving, checked })
         };
-        let controllers: Vec<Controller> = Side::BOTH.into_iter().map(start).collect();
-        let queues = controllers.iter().map(|controller| controller.queue().clone()).collect();
-        Self { controllers, _crds: watch_crds(plane, queues) }
+        let mut controllers: Vec<Controller> = Side::BOTH.into_iter().map(&mut start).collect();
+        controllers.push(conversion::migration::start(plane, CRD_CONTROLLERS));
+        let conversions_moved = follow_conversions(plane, followers);
+        Self { controllers, _crds: invalidating, conversions_moved }
     }
 
     pub(crate) fn queues(&self) -> impl Iterator<Item = Arc<Queue>> {
@@ -51,24 +66,43 @@ impl DefinitionControllers {
     }
 }
 
-/// A CRD wakes the definition that controls it, and invalidates what is cached about its group.
-fn watch_crds(plane: &Arc<Plane>, queues: Vec<Arc<Queue>>) -> Subscription {
+/// The CRDs of all definitions that are converted by rules name what converts: another one wakes the definitions.
+fn follow_conversions(plane: &Plane, followers: Vec<(Arc<Queue>, Arc<Mirror>)>) -> AbortHandle {
+    let mut changes = plane.options.conversion.changes();
+    let following = async move {
+        while changes.changed().await.is_ok() {
+            for (queue, definitions) in &followers {
+                definitions.all().iter().for_each(|seen| queue.wake(&seen.key));
+            }
+        }
+    };
+    tokio::spawn(following).abort_handle()
+}
+
+/// A CRD invalidates what is cached about its group.
+fn invalidate_groups(plane: &Arc<Plane>) -> Subscription {
     let (cluster, watches) = (plane.cluster.clone(), plane.watches.clone());
     let observer = move |change: &Change<'_>| {
-        let Some(crd) = change.object() else { return };
-        if let Some((_, group)) = crd.key.name.split_once('.') {
-            cluster.forget_group(group);
-            // In a task, because this is called under the lock of a watch.
-            let (watches, group) = (watches.clone(), group.to_owned());
-            tokio::spawn(async move { watches.definitions_changed(&group) });
-        }
-        if let Some(definition) = crd.object.as_str() {
-            let key = Key::new("", definition);
-            queues.iter().for_each(|queue| change.wake(queue, &key));
-        }
+        let Some((_, group)) = change.object().and_then(|crd| crd.key.name.split_once('.')) else { return };
+        cluster.forget_group(group);
+        // In a task, because this is called under the lock of a watch.
+        let (watches, group) = (watches.clone(), group.to_owned());
+        tokio::spawn(async move { watches.definitions_changed(&group) });
     };
     plane.watches.subscribe(&kinds::crd(), CRD_CONTROLLERS, Arc::new(observer))
 }
+
+/// A CRD wakes the definition that controls it.
+fn wake_definition(queue: Arc<Queue>) -> Arc<dyn Observer> {
+    Arc::new(move |change: &Change<'_>| {
+        if let Some(definition) = change.object().and_then(|crd| crd.object.as_str()) {
+            change.wake(&queue, &Key::new("", definition));
+        }
+    })
+}
+
+/// How long a reconcile waits for the first list of CRDs.
+const CRDS_LISTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What is kept of CRDs, wherever they are watched: the name of the definition that controls them.
 pub(crate) const CRD_CONTROLLERS: Depth = Depth::Part("definition", controlling_definition);
@@ -77,6 +111,22 @@ pub(crate) const CRD_CONTROLLERS: Depth = Depth::Part("definition", controlling_
 fn controlling_definition(crd: &Value) -> Value {
     let controller = meta::controller_of(crd).filter(|c| c.kind == kinds::definition().kind);
     controller.map_or(Value::Null, |c| c.name.into())
+}
+
+/// The mistakes of a definition that can be found without the server.
+pub(crate) fn problems(xrd: &Value) -> Vec<String> {
+    let definition = match Definition::deserialize(xrd) {
+        Ok(definition) => definition,
+        Err(error) => return vec![format!("spec: {error}")],
+    };
+    if let Some(refusal) = Refusal::of_definition(&definition) {
+        return vec![refusal.message];
+    }
+    let sides = Side::BOTH.into_iter().filter(|side| side.concerns(&definition));
+    sides
+        .filter_map(|side| side.derive(&definition).err())
+        .map(|e| Refusal::of_derivation(&e).message)
+        .collect()
 }
 
 fn status_of(xrd: &Value) -> Value {
@@ -88,10 +138,14 @@ struct Definitions {
     plane: Arc<Plane>,
     side: Side,
     queue: Arc<Queue>,
+    /// The CRDs, by what controls them.
+    crds: Arc<Mirror>,
     /// The running controllers, by definition.
     live: Mutex<HashMap<Key, Live>>,
     /// The watches of instances of definitions that are being deleted.
     leaving: Mutex<HashMap<Key, Subscription>>,
+    /// What is wrong with the conversion rules of definitions, by generation: it takes a while to find out.
+    checked: Mutex<HashMap<Key, (i64, Vec<String>)>>,
 }
 
 impl Reconciler for Definitions {
@@ -101,10 +155,14 @@ impl Reconciler for Definitions {
             self.stop(key);
             return Ok(Next::Gone);
         };
-        let definition = Definition::deserialize(&xrd).map_err(Error::unfit);
+        let definition = Definition::deserialize(&xrd).map_err(Error::permanent);
         let definition = self.report(&xrd, definition.with_event_reason(self.side.render_reason()))?;
         if !self.side.concerns(&definition) {
             return Ok(Next::Wait);
+        }
+        // The deletion of a CRD that is read here is reported only if the first list shows the CRD.
+        if !self.crds.filled(CRDS_LISTED_WITHIN).await {
+            return Err(Error::domain("cannot list CustomResourceDefinitions"));
         }
         if meta::is_deleting(&xrd) {
             return self.terminate(key, log, &mut xrd, &definition).await;
@@ -112,7 +170,18 @@ impl Reconciler for Definitions {
         if let Some(refusal) = Refusal::of_definition(&definition) {
             return self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await;
         }
+        if let Some(refusal) = self.wrong_rules(key, &definition) {
+            return self.refuse(log, &mut xrd, self.side.render_reason(), "", refusal).await;
+        }
         match self.side.derive(&definition) {
+            Ok(mut derived) if definition.conversion_rules().is_some() => {
+                let Some(conversion) = self.plane.options.conversion.conversion(&key.name) else {
+                    let refusal = Refusal::without_webhook();
+                    return self.refuse(log, &mut xrd, self.side.establish_reason(), "", refusal).await;
+                };
+                derived["spec"]["conversion"] = conversion;
+                self.establish(key, log, &mut xrd, definition, derived).await
+            }
             Ok(derived) => self.establish(key, log, &mut xrd, definition, derived).await,
             Err(error) => {
                 let refusal = Refusal::of_derivation(&error);
@@ -129,6 +198,24 @@ impl Definitions {
 
     fn leaving(&self) -> MutexGuard<'_, HashMap<Key, Subscription>> {
         self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is wrong with the rules that convert versions.
+    fn wrong_rules(&self, key: &Key, definition: &Definition) -> Option<Refusal> {
+        definition.conversion_rules()?;
+        let generation = definition.metadata.generation;
+        let known = self.checked().get(key).filter(|(of, _)| *of == generation).cloned();
+        // A check takes a while, and other definitions do not wait for it.
+        let (_, problems) = known.unwrap_or_else(|| {
+            let found = (generation, conversion::problems(definition));
+            self.checked().insert(key.clone(), found.clone());
+            found
+        });
+        (!problems.is_empty()).then(|| Refusal::of_rules(&problems))
+    }
+
+    fn checked(&self) -> MutexGuard<'_, HashMap<Key, (i64, Vec<String>)>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stop(&self, key: &Key) {
@@ -160,7 +247,7 @@ impl Definitions {
         self.mark(log, xrd, self.side.refused(reason, &message)).await?;
         let words = if attempt.is_empty() { message } else { format!("{attempt}: {message}") };
         self.plane.events.warning(self.side.controller(), xrd, event, words.clone());
-        Err(Error::unfit(words))
+        Err(Error::permanent(words))
     }
 
     /// Sets a condition of the definition, unless it is set already.
@@ -223,7 +310,7 @@ impl Definitions {
 
     /// Marks the definition as served, and names the type that is reconciled.
     async fn mark_served(&self, log: &RunLog, xrd: &mut Value) -> Result<()> {
-        let definition = Definition::deserialize(&*xrd).map_err(Error::unfit)?;
+        let definition = Definition::deserialize(&*xrd).map_err(Error::permanent)?;
         let before = status_of(xrd);
         conditions::mark_observed(xrd, [self.side.watching()], self.plane.clock.now());
         if let Some((field, gvk)) = self.side.reconciled_type(&definition) {

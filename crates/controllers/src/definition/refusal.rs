@@ -1,4 +1,8 @@
 //! Why a kind cannot be served as defined, in terms of the definition: users write XRDs, not CRDs.
+//!
+//! The message of the API server is read as text. Its answer has no field of the definition, whose CRD it validates, and
+//! quotes whole values of the CRD within the texts; a value of a wrong type is reported in a message alone. A message that
+//! is not recognized is shown as it is.
 
 use super::side::Side;
 use serde_json::Value;
@@ -24,6 +28,18 @@ impl Refusal {
         (!problems.is_empty()).then_some(refusal)
     }
 
+    /// Rules that do not convert versions without loss.
+    pub(super) fn of_rules(problems: &[String]) -> Self {
+        Self { reason: reason::INVALID_DEFINITION, message: problems.join("; ") }
+    }
+
+    /// Nothing serves the conversion of versions by rules, or not yet.
+    pub(super) fn without_webhook() -> Self {
+        let message = "spec.conversion: the strategy Declarative needs the webhooks of the control plane, which do not serve yet; see \
+                       --enable-webhooks";
+        Self { reason: reason::NO_CONVERSION_WEBHOOK, message: message.to_owned() }
+    }
+
     /// A CRD that cannot be derived.
     pub(super) fn of_derivation(error: &derive::Error) -> Self {
         let message = match error {
@@ -35,7 +51,7 @@ impl Refusal {
 
     /// A CRD that cannot be written. `None` if a retry may succeed.
     pub(super) fn of_write(side: Side, error: &Error) -> Option<Self> {
-        if !error.is_verdict() {
+        if !error.is_permanent() {
             return None;
         }
         let (reason, message) = match error.answer() {
@@ -61,7 +77,7 @@ impl Refusal {
 /// The CRD is controlled by another object.
 pub(super) fn belongs_to_another(crd: &Value) -> Error {
     let owner = meta::controller_of(crd).map(|c| format!("{} {:?}", c.kind, c.name)).unwrap_or_default();
-    Error::unfit(format!(
+    Error::permanent(format!(
         "CustomResourceDefinition {:?} exists, and is controlled by {owner}",
         meta::name(crd)
     ))

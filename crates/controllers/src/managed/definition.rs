@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use transom_compose::upgrade;
-use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog, is_settled};
+use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog, apply_is_noop};
 use transom_object::meta;
 use transom_xapi::constants::{event, message, owner};
 use transom_xapi::definition::is_established;
@@ -49,7 +49,7 @@ impl Reconciler for Definitions {
             self.plane.events.normal(NAME, &object, event::managed::PAUSED, message::MANAGED_PAUSED);
             return Ok(Next::Wait);
         }
-        let definition = ManagedResourceDefinition::deserialize(&object).map_err(Error::unfit)?;
+        let definition = ManagedResourceDefinition::deserialize(&object).map_err(Error::permanent)?;
         if !definition.is_active() {
             return self.mark(log, &mut object, Condition::managed_inactive()).await;
         }
@@ -107,10 +107,10 @@ impl Definitions {
             None => None,
         };
         let unformed = "unable to form CustomResourceDefinition, see events";
-        let formed = managed::crd(definition).map_err(Error::unfit);
+        let formed = managed::crd(definition).map_err(Error::permanent);
         let formed = formed.context("cannot form CustomResourceDefinition");
         let wanted = formed.map_err(Blocked::by(event::managed::RECONCILE, unformed))?;
-        if let Some(live) = live.as_ref().filter(|live| is_settled(live, &wanted, owner::MANAGED, "")) {
+        if let Some(live) = live.as_ref().filter(|live| apply_is_noop(live, &wanted, owner::MANAGED, "")) {
             return Ok(live.clone());
         }
         let unapplied = "unable to apply CustomResourceDefinition, see events";

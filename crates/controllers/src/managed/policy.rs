@@ -18,7 +18,7 @@ use transom_xapi::{Condition, ManagedResourceActivationPolicy, conditions, metad
 pub(super) const NAME: &str = "mrap/managedresourceactivationpolicy";
 
 /// How many definitions are activated at a time.
-const AT_A_TIME: usize = 10;
+const MAX_PARALLEL_WRITES: usize = 10;
 /// How long to wait for a watch that should report what was just written. A definition that it shows as inactive
 /// nevertheless is activated once more, which changes nothing.
 const WATCH_LAG_TIMEOUT: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Reconciler for Policies {
         self.write_status(log, &mut object, &before).await?;
         match failed {
             None => Ok(Next::Wait),
-            // A conflict is settled by the next run.
+            // The next run resolves a conflict.
             Some(error) => Err(error).context("cannot activate ManagedResourceDefinition"),
         }
     }
@@ -78,7 +78,7 @@ impl Policies {
 
     /// Activates the definitions that match, and records which they are. Returns the first error.
     async fn activate(&self, log: &RunLog, object: &mut Value) -> Result<Option<Error>> {
-        let policy = ManagedResourceActivationPolicy::deserialize(&*object).map_err(Error::unfit)?;
+        let policy = ManagedResourceActivationPolicy::deserialize(&*object).map_err(Error::permanent)?;
         let written = self.plane.cluster.newest_written(&kinds::managed_definition());
         self.definitions.reaches(written, WATCH_LAG_TIMEOUT).await;
         let (mut activated, mut inactive) = (Vec::new(), Vec::new());
@@ -97,7 +97,8 @@ impl Policies {
         for name in &inactive {
             attempts.push(self.activate_one(log, name));
         }
-        let attempts: Vec<Result<bool>> = stream::iter(attempts).buffered(AT_A_TIME).collect().await;
+        let attempts: Vec<Result<bool>> =
+            stream::iter(attempts).buffered(MAX_PARALLEL_WRITES).collect().await;
         let mut errors = Vec::new();
         for (name, attempt) in inactive.iter().zip(attempts) {
             match attempt {

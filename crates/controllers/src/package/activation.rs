@@ -10,9 +10,9 @@ use std::sync::Arc;
 use transom_engine::{Change, ControllerBuilder, Key, Mirror};
 use transom_packages::PackageKind;
 use transom_packages::establish::runtime_activity;
+use transom_xapi::conditions;
 use transom_xapi::constants::{condition, kind, reason};
 use transom_xapi::package::ObjectReference;
-use transom_xapi::{Condition, conditions};
 
 /// The definitions of managed resources, for a kind of package that has some.
 pub(super) struct Activation(Option<Arc<Mirror>>);
@@ -63,13 +63,8 @@ impl Activation {
     }
 }
 
-/// `RuntimeHealthy` of a provider's revision. Providers are not run yet, which is fine for one that is not needed.
-pub(super) fn runtime_health(revision: &Value) -> Condition {
+/// Whether the runtime of a provider's revision is not needed yet.
+pub(super) fn is_awaited(revision: &Value) -> bool {
     let activity = conditions::get(&conditions::of(revision), condition::RUNTIME_ACTIVE);
-    if activity.reason == reason::AWAITING_ACTIVATION {
-        return Condition::runtime_healthy();
-    }
-    let words = "the controllers of a Provider are not run yet: its managed resources can be created, and nothing \
-                 acts on them";
-    Condition::runtime_unhealthy(words)
+    activity.reason == reason::AWAITING_ACTIVATION
 }

@@ -17,7 +17,8 @@ impl Shared {
         let read =
             self.plane.read(log, &lock_gvk(), "", LOCK_NAME).await.context("cannot get package lock")?;
         let Some(object) = read else { return Ok(None) };
-        let lock = Lock::deserialize(&object).map_err(Error::unfit).context("cannot read package lock")?;
+        let lock =
+            Lock::deserialize(&object).map_err(Error::permanent).context("cannot read package lock")?;
         Ok(Some((object, lock)))
     }
 

@@ -13,7 +13,7 @@ use transom_xapi::package::ObjectReference;
 use transom_xapi::{ManagedResourceDefinition, managed};
 
 /// How many objects are written at a time.
-const AT_A_TIME: usize = 10;
+const MAX_PARALLEL_WRITES: usize = 10;
 
 /// An object of a revision, and what is to be done about it.
 pub(super) enum Write {
@@ -42,7 +42,7 @@ impl Shared {
         for object in objects {
             checks.push(self.check(log, object, owners));
         }
-        stream::iter(checks).buffered(AT_A_TIME).try_collect().await
+        stream::iter(checks).buffered(MAX_PARALLEL_WRITES).try_collect().await
     }
 
     /// Writes the objects, and returns them as they are then. One that changed since it was read is not written.
@@ -51,7 +51,7 @@ impl Shared {
         for write in planned {
             writes.push(self.make(log, write));
         }
-        stream::iter(writes).buffered(AT_A_TIME).try_collect().await
+        stream::iter(writes).buffered(MAX_PARALLEL_WRITES).try_collect().await
     }
 
     /// Decides about one object, and has the server check the write.
@@ -59,7 +59,8 @@ impl Shared {
         let cluster = &self.plane.cluster;
         let attempted =
             || format!("cannot establish control of {} {:?}", meta::kind(object), meta::name(object));
-        let gvk = meta::gvk(object).ok_or_else(|| Error::unfit("an object has no apiVersion and kind"))?;
+        let gvk =
+            meta::gvk(object).ok_or_else(|| Error::permanent("an object has no apiVersion and kind"))?;
         let current = self.plane.read(log, &gvk, "", meta::name(object)).await.context(attempted())?;
         let Some(current) = current else {
             let created = establish::created(object, owners);
@@ -68,7 +69,7 @@ impl Shared {
             return Ok(Write::Create(created));
         };
         let updated =
-            establish::updated(&current, object, owners).map_err(Error::unfit).context(attempted())?;
+            establish::updated(&current, object, owners).map_err(Error::permanent).context(attempted())?;
         let Some(updated) = updated else { return Ok(Write::Keep(current)) };
         let checked = cluster.try_update(&updated, owner::DEFAULT).await.context(attempted())?;
         self.check_definition(&checked).await.context(attempted())?;
@@ -82,11 +83,11 @@ impl Shared {
             return Ok(());
         }
         let cluster = &self.plane.cluster;
-        let definition = ManagedResourceDefinition::deserialize(object).map_err(Error::unfit)?;
-        let mut wanted = managed::crd(&definition).map_err(Error::unfit)?;
+        let definition = ManagedResourceDefinition::deserialize(object).map_err(Error::permanent)?;
+        let mut wanted = managed::crd(&definition).map_err(Error::permanent)?;
         let checked = match cluster.get(&kinds::crd(), "", meta::name(object)).await? {
             Some(mut live) => {
-                managed::adoption(&live, &definition).map_err(Error::unfit)?;
+                managed::adoption(&live, &definition).map_err(Error::permanent)?;
                 live["spec"]["versions"] = wanted["spec"]["versions"].take();
                 cluster.try_update(&live, owner::MANAGED).await
             }

@@ -134,7 +134,7 @@ impl Locks {
         };
         let needs = solver::next_step(packages, &installed, self.mode(), &mirrors);
         self.lookups.retain(&needs.iter().map(|need| need.source.as_str()).collect());
-        // Side by side: a registry that does not respond holds up nobody else's dependencies.
+        // Concurrently: a registry that does not respond does not delay other dependencies.
         let mut meeting = Vec::new();
         for (i, need) in needs.iter().enumerate() {
             meeting.push(async move { (i, self.meet(log, lock, need).await) });
@@ -149,7 +149,7 @@ impl Locks {
                     problems.retry_after = after;
                 }
                 Err(error) => {
-                    problems.retry |= !error.is_verdict();
+                    problems.retry |= !error.is_permanent();
                     problems.words.push(error.chain().to_string());
                 }
             }
@@ -197,7 +197,7 @@ impl Locks {
         } else {
             Vec::new()
         };
-        let choice = solver::choose(need, &tags, self.mode()).map_err(Error::unfit)?;
+        let choice = solver::choose(need, &tags, self.mode()).map_err(Error::permanent)?;
         self.take(log, choice.action, &inherited).await?;
         if choice.unsatisfied.is_empty() {
             return Ok(Unmet::default());
@@ -218,14 +218,18 @@ impl Locks {
         })
     }
 
-    /// What meets a need for a function that is built in: no registry has to be asked which versions there are. The version
+    /// What meets a need for a function or provider that is built in: no registry has to be asked which versions there are. The version
     /// is one that a parent names.
     fn builtin(&self, need: &Need) -> Option<Action> {
         let is_function = need.target.as_ref().is_some_and(|(_, kind)| kind == PackageKind::Function.kind());
         let mut function = Function::default();
         function.spec.package = format!("{}:latest", need.source);
         let is_builtin = matches!(self.shared.functions.source(&function), Source::Builtin(_));
-        if !is_function || !is_builtin || !need.needs_tags() {
+        let is_provider = need.target.as_ref().is_some_and(|(_, kind)| kind == PackageKind::Provider.kind());
+        let comes_along =
+            || self.shared.builtin_provider(&function.metadata, &function.spec.package).is_some();
+        let is_known = (is_function && is_builtin) || (is_provider && comes_along());
+        if !is_known || !need.needs_tags() {
             return None;
         }
         let named: Vec<String> =
@@ -303,7 +307,7 @@ impl Locks {
 
 fn gvk(api_version: &str, kind: &str) -> Result<GroupVersionKind> {
     let version = GroupVersion::parse(api_version);
-    let version = version.ok_or_else(|| Error::unfit(format!("{api_version:?} is not an apiVersion")))?;
+    let version = version.ok_or_else(|| Error::permanent(format!("{api_version:?} is not an apiVersion")))?;
     Ok(version.with_kind(kind))
 }
 

@@ -4,32 +4,37 @@
 //! |---|---|
 //! | `reconcile` | packages: which image is current, and a revision for it |
 //! | `revision` | revisions: one run of one revision |
-//! | `standing` | how a revision stands among those of its package, and its place in the Lock |
+//! | `lock_membership` | the other revisions of a package, whether a revision is its newest active one, and its entry in the Lock |
 //! | `establish` | how the objects of a revision are written and released |
 //! | `activation` | whether a provider is needed yet |
 //! | `dependencies` | a revision's entry in the Lock, and whether all that it depends on is there |
 //! | `runtime` | what a revision runs: which revision of a Function is called, and whether it can be |
+//! | `providers` | what a revision of a Provider runs |
 //! | `lock` | the Lock: installs packages that others depend on |
 //! | `tags` | lists of tags that registries take long for |
 //! | `source` | from a reference to content: ImageConfigs, pull secrets, the registry |
 //! | `verification` | whether an image is signed as its ImageConfig wants it |
 //!
-//! All decisions are made by `transom_packages`; the controllers read, call it, and write. The registry is asked when the
-//! image of a package, its ImageConfigs or its pull policy say so, and never because something else changed.
+//! All decisions are made by `transom_packages`; the controllers read, call it, and write. Requests are sent to the
+//! registry because of the image of a package, its ImageConfigs or its pull policy, and not after other changes.
 
 mod activation;
+mod builtin_provider;
 mod dependencies;
 mod establish;
 mod lock;
+mod lock_membership;
+mod providers;
 mod reconcile;
 mod revision;
 mod runtime;
 mod source;
-mod standing;
 mod tags;
 mod verification;
 
 pub(crate) use runtime::resume;
+
+pub use builtin_provider::{BuiltinProviders, NoProviders};
 
 use crate::catalog::kinds;
 use crate::plane::Plane;
@@ -43,14 +48,19 @@ use transom_packages::lock::LockPackage;
 use transom_packages::lock::affected::affected;
 use transom_packages::trust::SignatureVerifier;
 use transom_packages::{Credentials, PackageKind, Registry, image_config};
-use transom_runner::Installer;
+use transom_runner::{Installer, ProviderRuntime};
 use transom_xapi::ImageConfig;
 use transom_xapi::constants::{LOCK_NAME, condition, group, kind, label, reason};
 use transom_xapi::{Condition, conditions, metadata};
 
-/// Reads the credentials in the data of a pull secret. An error says what is wrong with it, and nothing of what is in it.
+/// Why the data of a pull secret cannot be used. The text contains nothing of it.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct PullSecretError(#[from] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// Reads the credentials in the data of a pull secret.
 pub type PullSecretReader =
-    Arc<dyn Fn(&BTreeMap<String, Vec<u8>>) -> Result<Vec<Credentials>, String> + Send + Sync>;
+    Arc<dyn Fn(&BTreeMap<String, Vec<u8>>) -> Result<Vec<Credentials>, PullSecretError> + Send + Sync>;
 
 /// What the package controllers need beyond the plane.
 pub struct PackageSources {
@@ -60,6 +70,8 @@ pub struct PackageSources {
     pub read_pull_secret: PullSecretReader,
     /// Verifies signatures.
     pub verifier: Arc<dyn SignatureVerifier>,
+    /// The providers that need no registry.
+    pub builtin_providers: Arc<dyn BuiltinProviders>,
 }
 
 /// What the package controllers share.
@@ -70,6 +82,8 @@ struct Shared {
     verifier: Arc<dyn SignatureVerifier>,
     verifications: verification::Verifications,
     functions: Installer,
+    providers: Arc<dyn ProviderRuntime>,
+    builtin_providers: Arc<dyn BuiltinProviders>,
     /// Held while the Lock is read and written: all active revisions write it, and would otherwise often conflict.
     lock: tokio::sync::Mutex<()>,
     /// The packages that are being fetched.
@@ -86,8 +100,13 @@ pub(crate) struct PackageControllers(Vec<Controller>);
 
 impl PackageControllers {
     /// Starts the controllers of packages, of their revisions, and of the Lock.
-    pub(crate) fn start(plane: &Arc<Plane>, sources: PackageSources, functions: Installer) -> Self {
-        let PackageSources { registry, read_pull_secret, verifier } = sources;
+    pub(crate) fn start(
+        plane: &Arc<Plane>,
+        sources: PackageSources,
+        functions: Installer,
+        providers: Arc<dyn ProviderRuntime>,
+    ) -> Self {
+        let PackageSources { registry, read_pull_secret, verifier, builtin_providers } = sources;
         let shared = Arc::new(Shared {
             plane: plane.clone(),
             registry,
@@ -95,6 +114,8 @@ impl PackageControllers {
             verifier,
             verifications: verification::Verifications::default(),
             functions,
+            providers,
+            builtin_providers,
             lock: tokio::sync::Mutex::default(),
             fetches: source::Fetches::default(),
             large: tokio::sync::Mutex::default(),
@@ -146,6 +167,14 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     let activation = activation::Activation::watch(&mut controller, of, mirror.clone());
     let wake = WakeConcerned { mirror: mirror.clone(), queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
+    if of.has_runtime() {
+        let wake = WakeAll { mirror: mirror.clone(), queue: controller.queue().clone() };
+        controller.watch(&kinds::runtime_config(), Depth::Whole, Arc::new(wake));
+    }
+    if of == PackageKind::Provider {
+        let queue = controller.queue().clone();
+        shared.providers.on_change(Arc::new(move |revision: &str| queue.wake(&Key::new("", revision))));
+    }
     let queue = controller.queue().clone();
     let locks = shared.clone();
     let wake = move |change: &Change<'_>| match change.gap {
@@ -286,6 +315,18 @@ impl Shared {
         for entry in left.chain(concerned).filter(|entry| entry.kind.as_deref() == Some(of.kind())) {
             change.wake(queue, &Key::new("", entry.name.as_str()));
         }
+    }
+}
+
+/// A runtime config wakes all revisions that may run: which of them use it, ImageConfigs decide.
+struct WakeAll {
+    mirror: Arc<Mirror>,
+    queue: Arc<Queue>,
+}
+
+impl Observer for WakeAll {
+    fn changed(&self, change: &Change<'_>) {
+        self.mirror.all().iter().for_each(|revision| change.wake(&self.queue, &revision.key));
     }
 }
 

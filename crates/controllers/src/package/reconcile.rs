@@ -1,4 +1,4 @@
-//! One run of one package: its image becomes a revision, and the conditions say what the revision says.
+//! One run of one package: its image becomes a revision, and the package gets the conditions of that revision.
 
 use super::source::is_unchanged;
 use super::{Pause, Shared, bounded, current_conditions, pause, runtime, set_status};
@@ -43,7 +43,7 @@ pub(super) struct Packages {
 /// Which image a package has.
 struct Image {
     plan: ImagePlan,
-    /// What revisions are named by: the digest of the image, or of what stands in for it.
+    /// Revisions are named after it: the digest of the image, or of the reference if no image is pulled.
     digest: Digest,
     /// By what it was verified, if it had to be.
     verified: Option<String>,
@@ -81,7 +81,7 @@ impl Reconciler for Packages {
 
 impl Packages {
     async fn install(&self, log: &RunLog, object: &mut Value) -> Step<Next> {
-        let package = Package::deserialize(&*object).map_err(Error::unfit);
+        let package = Package::deserialize(&*object).map_err(Error::permanent);
         let package = package.with_event_reason(event::package::UNPACK)?;
         let revisions =
             self.revisions(log, &package).await.with_event_reason(event::package::LIST_REVISION)?;
@@ -94,7 +94,8 @@ impl Packages {
         set_status(object, "resolvedPackage", image.plan.resolved.to_string().into());
         set_status(object, "appliedImageConfigRefs", json!(image.plan.applied));
 
-        let existing = self.existing(&revisions);
+        let name = revision_name(&package.metadata.name, &image.digest);
+        let existing = self.existing(&revisions, &name);
         let plan = revisions::plan(&RevisionedPackage::of(&package, self.kind), &existing, &image.digest);
         for name in &plan.deactivate {
             self.set_state(log, object, &revisions, name, DesiredState::Inactive).await?;
@@ -121,8 +122,8 @@ impl Packages {
         })
     }
 
-    /// Ends when the package has another image than that of the run, or is gone: nobody waits any longer for what a registry
-    /// says about the old one.
+    /// Ends when the package has another image than that of the run, or is gone: a pending
+    /// request about the old image is then cancelled.
     async fn superseded(&self, object: &Value, package: &Package) {
         let (key, read) = (Key::of(object), transom_engine::version(meta::resource_version(object)));
         let is_current = |seen: &Seen| {
@@ -150,12 +151,12 @@ impl Packages {
     /// package that cannot be used leaves the current one alone.
     async fn image(&self, log: &RunLog, package: &Package, revisions: &[Value]) -> Result<Image> {
         if let Some(digest) = self.shared.unpulled(self.kind, package) {
-            let reference = Reference::parse(&package.spec.package).map_err(Error::unfit)?;
+            let reference = Reference::parse(&package.spec.package).map_err(Error::permanent)?;
             let plan = ImagePlan::as_written(reference);
             return Ok(Image { plan, digest, is_pulled: false, verified: None });
         }
         let plan = self.shared.plan_image(&package.spec.package)?;
-        self.keys.replace(&Key::new("", package.metadata.name.as_str()), &self.shared.key_secrets(&plan));
+        self.follow_keys(package, &plan);
         let installation = &package.spec.installation;
         let secrets = &installation.package_pull_secrets;
         let verified_by = |revision| meta::annotation(revision, annotation::VERIFIED_BY);
@@ -170,6 +171,8 @@ impl Packages {
             let verified = self.shared.verify(log, &plan, &digest, recorded, secrets).await?;
             return Ok(Image { plan, digest, is_pulled: true, verified });
         }
+        let plan = self.shared.plan_new_image(&package.spec.package).await?;
+        self.follow_keys(package, &plan);
         let digest = self.shared.resolve(log, &plan, secrets).await?;
         let existing = find(revisions, &revision_name(&package.metadata.name, &digest));
         let recorded = existing.and_then(verified_by);
@@ -180,10 +183,19 @@ impl Packages {
         Ok(Image { plan, digest, is_pulled: true, verified })
     }
 
-    /// What the plan depends on of the revisions. One that is healthy is so in the state that it should be in now.
-    fn existing(&self, revisions: &[Value]) -> Vec<ExistingRevision> {
+    /// A change of a Secret with a key that the image is verified with reconciles the package.
+    fn follow_keys(&self, package: &Package, plan: &ImagePlan) {
+        self.keys.replace(&Key::new("", package.metadata.name.as_str()), &self.shared.key_secrets(plan));
+    }
+
+    /// The facts about revisions that the plan depends on. The current one takes over from others only if it is healthy as it
+    /// is now, so its conditions count only if they are about its generation. Of the others the last report counts: one that
+    /// works and has not reported since its spec changed is needed until the current one is healthy.
+    fn existing(&self, revisions: &[Value], current: &str) -> Vec<ExistingRevision> {
         let existing = |revision: &Value| {
-            let health = package_health(&current_conditions(revision), self.kind.has_runtime());
+            let is_current = meta::name(revision) == current;
+            let reported = if is_current { current_conditions(revision) } else { conditions::of(revision) };
+            let health = package_health(&reported, self.kind.has_runtime());
             let parsed = PackageRevision::deserialize(revision).ok()?;
             Some(ExistingRevision::of(&parsed, health.is_true()))
         };
@@ -202,7 +214,8 @@ impl Packages {
         let Some(revision) = find(revisions, name) else { return Ok(()) };
         let mut revision = revision.clone();
         revision["spec"]["desiredState"] = state.as_str().into();
-        let allowed = metadata::must_be_controllable_by(&revision, meta::uid(package)).map_err(Error::unfit);
+        let allowed =
+            metadata::must_be_controllable_by(&revision, meta::uid(package)).map_err(Error::permanent);
         let updated = match allowed {
             Ok(()) => self.shared.plane.update(log, &mut revision).await,
             Err(refused) => Err(refused),
@@ -264,7 +277,7 @@ impl Packages {
         if image.is_pulled {
             meta::set_annotation(&mut revision, annotation::IMAGE_DIGEST, image.digest.as_str());
         }
-        if self.kind == PackageKind::Function {
+        if self.kind != PackageKind::Configuration {
             runtime::copy_source(&mut revision, package);
         }
         match &image.verified {
@@ -273,7 +286,7 @@ impl Packages {
                 metadata::remove_annotations(&mut revision, &[annotation::VERIFIED_BY]);
             }
         }
-        add_controller(&mut revision, controller_reference_to(package)).map_err(Error::unfit)?;
+        add_controller(&mut revision, controller_reference_to(package)).map_err(Error::permanent)?;
         let spec = self.spec(typed, current);
         let same =
             existing.and_then(|e| e.get("spec")).and_then(|s| PackageRevisionSpec::deserialize(s).ok());

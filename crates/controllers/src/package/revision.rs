@@ -57,7 +57,7 @@ pub(super) struct Revisions {
     activation: Activation,
     /// What this process established already, by uid and generation of the revision. When only the Lock changes, the
     /// content of these is not read again.
-    settled: Mutex<HashMap<Key, (String, i64)>>,
+    completed: Mutex<HashMap<Key, (String, i64)>>,
 }
 
 impl Reconciler for Revisions {
@@ -99,15 +99,15 @@ impl Revisions {
         followed: Followed,
         activation: Activation,
     ) -> Self {
-        Self { shared, kind, name, followed, activation, settled: Mutex::default() }
+        Self { shared, kind, name, followed, activation, completed: Mutex::default() }
     }
 
-    fn settled(&self) -> MutexGuard<'_, HashMap<Key, (String, i64)>> {
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn completed(&self) -> MutexGuard<'_, HashMap<Key, (String, i64)>> {
+        self.completed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn forget(&self, key: &Key) {
-        self.settled().remove(key);
+        self.completed().remove(key);
         self.followed.established.forget(key);
     }
 
@@ -131,7 +131,7 @@ impl Revisions {
     }
 
     async fn run(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
-        let revision = PackageRevision::deserialize(&*object).map_err(Error::unfit);
+        let revision = PackageRevision::deserialize(&*object).map_err(Error::permanent);
         let revision = revision.with_event_reason(event::package_revision::SYNC)?;
         if !revision.is_active() {
             self.deactivate(key, log, object, &revision).await?;
@@ -184,14 +184,14 @@ impl Revisions {
         let plan = self.plan(revision).context("cannot get package");
         let plan = plan.with_event_reason(event::package_revision::PARSE)?;
         self.followed.keys.replace(key, &self.shared.key_secrets(&plan));
-        let is_settled = self.is_settled(key, revision, &plan);
-        if is_settled && plan.verification.is_some() {
+        let is_up_to_date = self.is_up_to_date(key, revision, &plan);
+        if is_up_to_date && plan.verification.is_some() {
             let verified = self.shared.verified_digest(log, object, revision, &plan).await;
             verified.context("cannot get package").with_event_reason(event::package_revision::PARSE)?;
         }
         let is_newest =
             self.is_newest(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
-        if is_settled && let Some(resolution) = self.locked(log, revision, is_newest).await? {
+        if is_up_to_date && let Some(resolution) = self.locked(log, revision, is_newest).await? {
             self.activation.mark(
                 &self.shared.plane,
                 object,
@@ -216,7 +216,7 @@ impl Revisions {
             checked.map_err(incompatible)?;
         }
         let siblings = self.siblings(log, revision).await.with_event_reason(event::package_revision::SYNC)?;
-        let current = self.must_be_current(log, revision, &siblings).await;
+        let current = self.must_be_current(revision, &siblings).await;
         current.with_event_reason(event::package_revision::SYNC)?;
         // Fetching the content may have taken long.
         if self.is_newest_of(revision, &siblings) && revision.spec.installation.resolves_dependencies() {
@@ -231,19 +231,19 @@ impl Revisions {
         let established = established.with_event_reason(event::package_revision::SYNC)?;
         set_status(object, "objectRefs", json!(establish::object_references(&established)));
         self.activation.mark(&self.shared.plane, object, establish::active_definitions(&established));
-        self.settled().insert(key.clone(), (revision.metadata.uid.clone(), revision.metadata.generation));
+        self.completed().insert(key.clone(), (revision.metadata.uid.clone(), revision.metadata.generation));
         Ok(())
     }
 
     /// Whether this process established all objects of the revision as it is, and all of them still exist.
-    fn is_settled(&self, key: &Key, revision: &PackageRevision, plan: &ImagePlan) -> bool {
+    fn is_up_to_date(&self, key: &Key, revision: &PackageRevision, plan: &ImagePlan) -> bool {
         let now = (revision.metadata.uid.clone(), revision.metadata.generation);
         let exists = |reference: &ObjectReference| {
             let mirror = gvk_of(reference).and_then(|gvk| self.followed.established.mirror(&gvk));
             let seen = mirror.and_then(|mirror| mirror.get(&Key::new("", reference.name.as_str())));
             seen.is_some_and(|seen| *seen.uid == *reference.uid && !seen.deleting)
         };
-        self.settled().get(key) == Some(&now)
+        self.completed().get(key) == Some(&now)
             && is_recorded(revision, plan)
             && revision.status.object_refs.iter().all(exists)
     }
@@ -256,7 +256,7 @@ impl Revisions {
         plan: &ImagePlan,
     ) -> Result<Content> {
         if !self.is_pulled(revision) {
-            return Ok(Content::empty(self.kind));
+            return self.unpulled_content(revision);
         }
         let digest = self.shared.verified_digest(log, object, revision, plan).await?;
         self.shared.content(log, self.kind, plan, &digest, &revision.spec.installation).await
@@ -267,7 +267,7 @@ impl Revisions {
         if self.is_pulled(revision) {
             return self.shared.plan_image(&revision.spec.image);
         }
-        Ok(ImagePlan::as_written(Reference::parse(&revision.spec.image).map_err(Error::unfit)?))
+        Ok(ImagePlan::as_written(Reference::parse(&revision.spec.image).map_err(Error::permanent)?))
     }
 
     /// What should not be in the package is reported once, and does not stop the installation.
@@ -336,10 +336,11 @@ impl Revisions {
             return Ok(Vec::new());
         }
         let owners = owners(object, siblings)?;
+        let server = self.webhook_server(revision, &objects).await?;
         for object in &mut objects {
             establish::add_common(object, &installation.common_labels, &installation.common_annotations);
-            establish::with_webhooks(object, &owners.package, None).map_err(Error::unfit)?;
         }
+        establish::with_webhooks(&mut objects, &owners.package, server.as_ref()).map_err(Error::permanent)?;
         // Followed before they are read, so that no deletion is missed.
         let followed = objects.iter().filter_map(|object| {
             let (gvk, name) = (meta::gvk(object)?, meta::name(object).to_owned());
@@ -350,7 +351,7 @@ impl Revisions {
         // A revision takes objects from its siblings. One that was replaced before the objects were read must not take
         // them back; if it is replaced after that, the server refuses the writes because the objects have changed.
         if planned.iter().any(Write::is_change) {
-            self.must_be_unchanged(log, revision).await?;
+            self.must_be_unchanged(revision).await?;
         }
         self.shared.write_planned(log, planned).await
     }
@@ -425,7 +426,7 @@ fn dependencies(object: &mut Value, resolution: Option<&Resolution>) -> Step<()>
 /// The owners of a revision's objects.
 fn owners(object: &Value, siblings: &[Value]) -> Result<Owners> {
     let package = meta::controller_of(object).ok_or_else(|| {
-        Error::unfit(format!("package revision {:?} has no package that controls it", meta::name(object)))
+        Error::permanent(format!("package revision {:?} has no package that controls it", meta::name(object)))
     })?;
     Ok(Owners {
         revision: Owner::of(object),

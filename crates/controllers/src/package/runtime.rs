@@ -1,12 +1,13 @@
 //! What a revision runs. The active revisions of a Function are called: the [`Installer`] has them run, and calls the one
-//! that steps want, or that was called before until one is ready. Providers are not run yet.
+//! that steps want, or that was called before until one is ready. For Providers see `providers` and `builtin_provider`.
 //!
 //! A Function that is built in or has an endpoint is not pulled. Its revisions are named as those of images are, by a
 //! digest: of the text of the reference, followed by a line with the address if there is one. So another tag or another
 //! address is another revision, and the same is the same revision again.
 
+use super::providers::runtime_config;
 use super::revision::Revisions;
-use super::{Shared, activation, mark_generation, set_status};
+use super::{Shared, mark_generation, set_status};
 use crate::catalog::kinds;
 use crate::plane::Plane;
 use futures_util::future::join_all;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 use transom_engine::{ErrorContext, Next, Result, RunLog};
 use transom_object::meta;
 use transom_packages::names::revision_name;
-use transom_packages::{Digest, PackageKind};
+use transom_packages::stream::Package as Content;
+use transom_packages::{Digest, PackageKind, Reference, image_config};
 use transom_runner::{
     Installer, PackageImage, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source,
 };
@@ -59,8 +61,12 @@ pub(super) fn is_of_source(annotation: &str) -> bool {
 impl Shared {
     /// The digest that names the revision of a package that is not pulled; `None` for all others.
     pub(super) fn unpulled(&self, kind: PackageKind, package: &Function) -> Option<Digest> {
-        if kind != PackageKind::Function {
-            return None;
+        match kind {
+            PackageKind::Configuration => return None,
+            PackageKind::Provider => {
+                return self.builtin_provider_digest(&package.metadata, &package.spec.package);
+            }
+            PackageKind::Function => {}
         }
         unpulled_digest(&self.functions.source(package), &package.spec.package)
     }
@@ -76,22 +82,65 @@ impl Shared {
 impl Revisions {
     /// Whether the content of a revision comes from its image.
     pub(super) fn is_pulled(&self, revision: &PackageRevision) -> bool {
-        let pulled = || matches!(self.shared.functions.revision(revision).source, Source::Package { .. });
-        self.kind != PackageKind::Function || pulled()
+        match self.kind {
+            PackageKind::Configuration => true,
+            PackageKind::Provider => self.builtin(revision).is_none(),
+            PackageKind::Function => {
+                matches!(self.shared.functions.revision(revision).source, Source::Package { .. })
+            }
+        }
+    }
+
+    /// The name of the provider that comes with the binary and that a revision stands for.
+    fn builtin<'a>(&self, revision: &'a PackageRevision) -> Option<&'a str> {
+        let is_provider = self.kind == PackageKind::Provider;
+        let builtin = || self.shared.builtin_provider(&revision.metadata, &revision.spec.image);
+        is_provider.then(builtin).flatten()
+    }
+
+    /// The content of a revision that is not pulled.
+    pub(super) fn unpulled_content(&self, revision: &PackageRevision) -> Result<Content> {
+        match self.builtin(revision) {
+            Some(name) => self.shared.builtin_provider_content(name),
+            None => Ok(Content::empty(self.kind)),
+        }
+    }
+
+    /// Ends what a revision of a Provider runs.
+    async fn release_provider(&self, revision: &PackageRevision) {
+        let name = &revision.metadata.name;
+        match self.builtin(revision) {
+            Some(provider) => self.shared.builtin_providers.stop(provider, name),
+            None => self.shared.providers.release(name).await,
+        }
     }
 
     /// Runs an active revision, and reports whether it does.
     pub(super) async fn start(&self, object: &mut Value, revision: &PackageRevision) -> Next {
         let plane = &self.shared.plane;
-        if self.kind == PackageKind::Provider {
-            mark_generation(plane, object, vec![activation::runtime_health(object)]);
-        }
-        if self.kind != PackageKind::Function {
+        if let Some(name) = self.builtin(revision) {
+            self.shared.builtin_providers.start(name, &revision.metadata.name);
+            let words = format!("{name} comes with Transom and runs in its process");
+            mark_generation(plane, object, vec![Condition::runtime_healthy().with_message(words)]);
             return Next::Wait;
+        }
+        match self.kind {
+            PackageKind::Configuration => return Next::Wait,
+            PackageKind::Provider => return self.start_provider(object, revision).await,
+            PackageKind::Function => {}
         }
         // Probed when it is installed and when calls become able or unable to reach it, never at intervals.
         let mut spec = self.shared.functions.revision(revision);
-        if let Ok(plan) = self.shared.plan_image(&revision.spec.image) {
+        let plan = self.shared.plan_image(&revision.spec.image).ok();
+        spec.config = match runtime_config(plane, &revision.spec.installation, plan.as_ref()) {
+            Ok(config) => config,
+            Err(words) if matches!(spec.source, Source::Package { .. }) => {
+                mark_generation(plane, object, vec![Condition::runtime_unhealthy(words)]);
+                return Next::Wait;
+            }
+            Err(_) => Arc::default(),
+        };
+        if let Some(plan) = plan {
             spec.image.reference = plan.resolved.to_string();
             spec.image.pull_secrets.extend(plan.pull_secret);
         }
@@ -120,13 +169,17 @@ impl Revisions {
         match self.kind {
             PackageKind::Configuration => return Ok(()),
             PackageKind::Provider => {
-                mark_generation(plane, object, vec![activation::runtime_health(object)]);
+                self.release_provider(revision).await;
+                let remark = self.shared.providers.remark(&revision.metadata.name);
+                let unknown = Condition::runtime_health_unknown().with_message(does_not_run(remark));
+                mark_generation(plane, object, vec![unknown]);
                 return Ok(());
             }
             PackageKind::Function => {}
         }
         set_status(object, "endpoint", Value::Null);
-        let unknown = Condition::runtime_health_unknown().with_message(DOES_NOT_RUN);
+        let remark = self.shared.functions.remark(&RevisionId::of(revision));
+        let unknown = Condition::runtime_health_unknown().with_message(does_not_run(remark));
         mark_generation(plane, object, vec![unknown]);
         let functions = &self.shared.functions;
         let function = self.function(log, revision).await?;
@@ -149,8 +202,13 @@ impl Revisions {
     /// Ends what a revision runs that is deleted.
     pub(super) async fn end(&self, log: &RunLog, object: &Value) -> Result<()> {
         let Ok(revision) = PackageRevision::deserialize(object) else { return Ok(()) };
-        if self.kind != PackageKind::Function {
-            return Ok(());
+        match self.kind {
+            PackageKind::Configuration => return Ok(()),
+            PackageKind::Provider => {
+                self.release_provider(&revision).await;
+                return Ok(());
+            }
+            PackageKind::Function => {}
         }
         let id = RevisionId::of(&revision);
         match self.function(log, &revision).await? {
@@ -164,6 +222,14 @@ impl Revisions {
     async fn function(&self, log: &RunLog, revision: &PackageRevision) -> Result<Option<Value>> {
         let read = self.shared.plane.read(log, &kinds::function(), "", revision.package()).await;
         Ok(read.context("cannot get Function")?.filter(|function| !meta::is_deleting(function)))
+    }
+}
+
+/// The message of `RuntimeHealthy` of a revision that is not active, with what is remarkable about its end.
+fn does_not_run(remark: Option<String>) -> String {
+    match remark {
+        Some(remark) => format!("{DOES_NOT_RUN}; {remark}"),
+        None => DOES_NOT_RUN.to_owned(),
     }
 }
 
@@ -190,8 +256,19 @@ pub(crate) async fn resume(plane: &Arc<Plane>, installer: &Installer) -> Result<
     for revision in plane.catalog.function_revisions.all() {
         all.entry(revision.package().to_owned()).or_default().revisions.push(revision);
     }
-    join_all(all.iter().map(|(name, callable)| callable.resume(name, installer))).await;
+    join_all(all.iter().map(|(name, callable)| callable.resume(plane, name, installer))).await;
     Ok(())
+}
+
+/// What is to be installed for a revision, with its runtime config.
+fn configured(plane: &Plane, revision: &FunctionRevision, installer: &Installer) -> RevisionSpec {
+    let mut spec = installer.revision(revision);
+    let configs: Vec<_> = plane.catalog.image_configs.all().iter().map(|config| (**config).clone()).collect();
+    let plan = Reference::parse(&revision.spec.image)
+        .ok()
+        .and_then(|image| image_config::plan(&configs, &image).ok());
+    spec.config = runtime_config(plane, &revision.spec.installation, plan.as_ref()).unwrap_or_default();
+    spec
 }
 
 /// A function, and what can be called for it.
@@ -202,7 +279,7 @@ struct Callable {
 }
 
 impl Callable {
-    async fn resume(&self, name: &str, installer: &Installer) {
+    async fn resume(&self, plane: &Plane, name: &str, installer: &Installer) {
         let activates = self.function.as_ref().is_some_and(Function::activates_automatically);
         if !activates && !self.revisions.iter().any(|revision| revision.is_active()) {
             if self.function.is_some() {
@@ -213,11 +290,11 @@ impl Callable {
         let (active, others) = self.candidates();
         let mut is_ready = false;
         for revision in &active {
-            is_ready |= installer.install(&installer.revision(revision)).await.is_ready();
+            is_ready |= installer.install(&configured(plane, revision, installer)).await.is_ready();
         }
         // Until an active one is ready, one that was called before is.
         for revision in others.iter().filter(|_| !is_ready) {
-            let spec = installer.revision(revision);
+            let spec = configured(plane, revision, installer);
             if installer.install(&spec).await.is_ready() {
                 return installer.retire(&spec.id).await;
             }
@@ -249,6 +326,14 @@ impl Callable {
         let revision = revision_name(name, &unpulled_digest(&source, &package)?);
         let id = RevisionId { function: name.to_owned(), revision };
         let traits = RevisionTraits::of_function(function);
-        Some(RevisionSpec { id, number: 0, package, source, traits, image: PackageImage::default() })
+        Some(RevisionSpec {
+            id,
+            number: 0,
+            package,
+            source,
+            traits,
+            image: PackageImage::default(),
+            config: Arc::default(),
+        })
     }
 }

@@ -1,9 +1,10 @@
 //! From the reference of a package to its content: ImageConfigs decide where it is pulled from and with which Secret, the
-//! registry does the rest. Secrets are read when the registry is asked, and nothing of them is part of an error.
+//! registry does the rest. Secrets are read for each request to the registry, and errors contain nothing of them.
 
 use super::{PullSecretReader, Shared};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,9 @@ use transom_object::GroupVersionKind;
 use transom_packages::image_config::{self, ImagePlan};
 use transom_packages::lock::graph::Mirrors;
 use transom_packages::stream::{self, Package as PackageContent};
-use transom_packages::{Content, Credentials, Digest, Fetched, PackageKind, Reference, RegistryError};
+use transom_packages::{
+    Content, Credentials, Digest, Fetched, PackageKind, Reference, RegistryError, RegistryErrorKind,
+};
 use transom_xapi::composition::NameReference;
 use transom_xapi::connection;
 use transom_xapi::package::{Installation, PullPolicy};
@@ -28,8 +31,6 @@ const LOOKUP_WITHIN: Duration = Duration::from_secs(60);
 const FETCH_WITHIN: Duration = Duration::from_secs(180);
 /// The largest `package.yaml` that is read at once.
 const SMALL_BYTES: usize = 256 << 10;
-/// The service account whose image pull secrets are used for all packages.
-const SERVICE_ACCOUNT: &str = "crossplane";
 
 /// How many packages of one registry are fetched and read at a time.
 const FETCHES_OF_A_REGISTRY: usize = 8;
@@ -59,8 +60,18 @@ impl Shared {
 
     /// What the ImageConfigs say about a reference.
     pub(super) fn plan_image(&self, text: &str) -> Result<ImagePlan> {
-        let reference = Reference::parse(text).map_err(Error::unfit)?;
-        image_config::plan(&self.image_configs(), &reference).map_err(Error::unfit)
+        let reference = Reference::parse(text).map_err(Error::permanent)?;
+        image_config::plan(&self.image_configs(), &reference).map_err(Error::permanent)
+    }
+
+    /// The same for an image that has no revision yet, by the ImageConfigs that the server has: the watch may not have
+    /// reported one that was written before the package, and without it the image would be installed unverified.
+    pub(super) async fn plan_new_image(&self, text: &str) -> Result<ImagePlan> {
+        let reference = Reference::parse(text).map_err(Error::permanent)?;
+        let listed = self.plane.cluster.list(&kinds::image_config(), "", &BTreeMap::new()).await;
+        let listed = listed.context("cannot list ImageConfigs")?;
+        let configs: Result<Vec<ImageConfig>, _> = listed.iter().map(ImageConfig::deserialize).collect();
+        image_config::plan(&configs.map_err(Error::permanent)?, &reference).map_err(Error::permanent)
     }
 
     /// Where sources are pulled from, for those that an ImageConfig rewrites.
@@ -68,7 +79,7 @@ impl Shared {
         image_config::mirrors(&self.image_configs(), sources)
     }
 
-    /// The digest that an image has now. A reference with a digest asks nobody.
+    /// The digest that an image has now. A reference with a digest needs no request.
     pub(super) async fn resolve(
         &self,
         log: &RunLog,
@@ -103,7 +114,7 @@ impl Shared {
                 within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?
             }
         };
-        let invalid = |error: stream::StreamError| Error::unfit(format!("{pinned}: {error}"));
+        let invalid = |error: stream::StreamError| Error::permanent(format!("{pinned}: {error}"));
         let content = self.parse(fetched.content).await?.map_err(invalid)?;
         content.must_be(kind).map_err(invalid)?;
         Ok(content)
@@ -139,10 +150,10 @@ impl Shared {
         source: &str,
         secrets: &[NameReference],
     ) -> Result<(String, BoxFuture<'static, Result<Vec<String>>>)> {
-        let reference = Reference::parse_source(source).map_err(Error::unfit)?;
+        let reference = Reference::parse_source(source).map_err(Error::permanent)?;
         // Prefixes of ImageConfigs may end in the colon before a tag.
         let any = Reference { tag: Some("latest".to_owned()), ..reference };
-        let plan = image_config::plan(&self.image_configs(), &any).map_err(Error::unfit)?;
+        let plan = image_config::plan(&self.image_configs(), &any).map_err(Error::permanent)?;
         let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
         let registry = self.registry.clone();
         let names: Vec<&str> = secrets.iter().map(|secret| secret.name.as_str()).collect();
@@ -180,9 +191,9 @@ impl Shared {
 
     async fn account_secrets(&self, log: &RunLog) -> Result<Vec<String>> {
         let account = GroupVersionKind::new("", "v1", "ServiceAccount");
-        let namespace = &self.plane.options.namespace;
-        let read = self.plane.read(log, &account, namespace, SERVICE_ACCOUNT).await;
-        let Some(account) = read.context("cannot get ServiceAccount crossplane")? else {
+        let (namespace, name) = (&self.plane.options.namespace, &self.plane.options.service_account);
+        let read = self.plane.read(log, &account, namespace, name).await;
+        let Some(account) = read.context(format!("cannot get ServiceAccount {name}"))? else {
             return Ok(Vec::new());
         };
         let secrets = account.get("imagePullSecrets").and_then(|list| list.as_array()).into_iter().flatten();
@@ -214,6 +225,18 @@ pub(super) fn is_recorded(revision: &PackageRevision, plan: &ImagePlan) -> bool 
     status.resolved_image == plan.resolved.to_string() && status.applied_image_config_refs == plan.applied
 }
 
+/// The error with what can be done about it.
+fn with_remedy(error: RegistryError) -> RegistryError {
+    let remedy = match error.kind {
+        RegistryErrorKind::NotFound => "check the reference, and the ImageConfigs that rewrite it",
+        RegistryErrorKind::Unauthorized => {
+            "name a Secret with credentials in spec.packagePullSecrets or in an ImageConfig"
+        }
+        _ => return error,
+    };
+    RegistryError { message: format!("{}; {remedy}", error.message), ..error }
+}
+
 /// The answer of the registry, unless it takes too long.
 pub(super) async fn within<T>(
     time: Duration,
@@ -221,12 +244,28 @@ pub(super) async fn within<T>(
     asked: impl Future<Output = Result<T, RegistryError>>,
 ) -> Result<T> {
     match tokio::time::timeout(time, asked).await {
-        Ok(answer) => answer.map_err(Error::domain),
+        Ok(answer) => answer.map_err(|error| Error::domain(with_remedy(error))),
         Err(_) => {
             let (registry, seconds) = (&reference.registry, time.as_secs());
             Err(Error::domain(format!(
                 "{reference}: registry {registry} did not respond within {seconds} seconds"
             )))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_one_remedy() {
+        let message = "r.io/a:v1: access is refused; no credentials were given".to_owned();
+        let refused = RegistryError { kind: RegistryErrorKind::Unauthorized, message, retry_after: None };
+        assert_eq!(
+            with_remedy(refused).message,
+            "r.io/a:v1: access is refused; no credentials were given; name a Secret with credentials in \
+             spec.packagePullSecrets or in an ImageConfig"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Lists of tags for the Lock. It is one object for all packages, so it waits for no registry: what takes long is asked for on
-//! the side, and what failed is asked for again after a while, however often the Lock changes until then.
+//! Lists of tags for the Lock. There is one Lock for all packages, so its reconciles must not wait for registries: slow lists
+//! are fetched in background tasks, and failed ones are retried with backoff, independently of changes to the Lock.
 
 use super::Key;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use transom_xapi::constants::LOCK_NAME;
 
 /// How long a run of the Lock waits for a list of tags.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// How long a source is left alone after its tags could not be listed for the first time. Doubled each time.
+/// The backoff after the tags of a source could not be listed for the first time. Doubled each time.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// The longest that it is left alone.
+/// The longest backoff.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// What is known of the tags of a source.
@@ -36,7 +36,7 @@ enum Lookup {
 }
 
 struct Failure {
-    /// What was asked for: with other credentials or from another mirror it may succeed.
+    /// The request: with other credentials or from another mirror it may succeed.
     request: String,
     words: String,
     times: u32,

@@ -1,6 +1,6 @@
 //! Whether an image is what an ImageConfig wants it to be signed as. Images are verified by digest before their content is
 //! fetched, in the cache or not. What was verified is recorded at the revision: while the policy, its keys and the trust
-//! root are the same, no registry is asked again.
+//! root are the same, no request is sent to a registry.
 
 use super::Shared;
 use super::source::within;
@@ -13,7 +13,7 @@ use transom_object::meta;
 use transom_packages::Digest;
 use transom_packages::image_config::ImagePlan;
 use transom_packages::names::revision_name;
-use transom_packages::trust::{self, Policy, is_record_of};
+use transom_packages::trust::{self, KeyMissing, Policy, is_record_of};
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::annotation;
 use transom_xapi::{PackageRevision, connection};
@@ -56,7 +56,7 @@ impl Shared {
         trust::key_secrets(plan).into_iter().map(named).collect()
     }
 
-    /// Makes sure that an image may be used: what an ImageConfig wants verified is verified, unless `recorded` says that it
+    /// Makes sure that an image may be used: what an ImageConfig requires to be verified is verified, unless `recorded` says that it
     /// was. Returns what to record at the revision; nothing for an image that need not be verified.
     pub(super) async fn verify(
         &self,
@@ -96,7 +96,7 @@ impl Shared {
     ) -> Result<Digest> {
         let secrets = &revision.spec.installation.package_pull_secrets;
         let digest = match meta::annotation(object, annotation::IMAGE_DIGEST) {
-            Some(digest) => Digest::parse(digest).map_err(Error::unfit)?,
+            Some(digest) => Digest::parse(digest).map_err(Error::permanent)?,
             // A revision that another program made: its name has the beginning of the digest.
             None => {
                 let digest = self.resolve(log, plan, secrets).await?;
@@ -117,8 +117,8 @@ impl Shared {
         Ok(digest)
     }
 
-    /// What must vouch for an image, with the keys from their Secrets. A key that is missing is a reason of its authority
-    /// alone: another may vouch.
+    /// The policy that an image is verified by, with the keys from their Secrets. A missing key makes only its own authority
+    /// fail; another authority may still accept the image.
     async fn policy(&self, log: &RunLog, plan: &ImagePlan) -> Result<Option<Policy>> {
         let mut data = BTreeMap::new();
         for name in trust::key_secrets(plan) {
@@ -131,9 +131,13 @@ impl Shared {
         let key = |name: &str, key: &str| match data.get(name) {
             Some(Some(found)) => match found.get(key).filter(|value| !value.is_empty()) {
                 Some(value) => Ok(value.clone()),
-                None => Err(format!("Secret {name:?} in namespace {namespace:?} has no key {key:?}")),
+                None => {
+                    Err(KeyMissing(format!("Secret {name:?} in namespace {namespace:?} has no key {key:?}")))
+                }
             },
-            _ => Err(format!("there is no Secret {name:?} in namespace {namespace:?} with its public key")),
+            _ => Err(KeyMissing(format!(
+                "there is no Secret {name:?} in namespace {namespace:?} with its public key"
+            ))),
         };
         Ok(Policy::of(plan, &key))
     }

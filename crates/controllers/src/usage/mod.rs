@@ -59,7 +59,7 @@ impl UsageControllers {
             controller.start(Usages { plane, protection, name, gvk, following })
         };
         let controllers = kinds().into_iter().map(start).collect();
-        let attempts = protection::record(plane.cluster.clone(), protection).abort_handle();
+        let attempts = protection::record(plane.cluster.writing_always(), protection).abort_handle();
         Self { _controllers: controllers, attempts }
     }
 }

@@ -190,11 +190,11 @@ fn namespace_of<'a>(usage: &'a Value, used: &'a Used) -> &'a str {
 }
 
 fn parse(object: &Value) -> Result<Usage> {
-    Usage::deserialize(object).map_err(Error::unfit)
+    Usage::deserialize(object).map_err(Error::permanent)
 }
 
 fn kind_of(used: &Used) -> Result<GroupVersionKind> {
     let gv = GroupVersion::parse(&used.api_version);
-    let gv = gv.ok_or_else(|| Error::unfit(format!("{:?} is not an apiVersion", used.api_version)))?;
+    let gv = gv.ok_or_else(|| Error::permanent(format!("{:?} is not an apiVersion", used.api_version)))?;
     Ok(gv.with_kind(&*used.kind))
 }

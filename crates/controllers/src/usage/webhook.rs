@@ -33,7 +33,7 @@ pub struct DeletionRequest<'a> {
     pub old_object: Option<&'a Value>,
     /// `DeleteOptions`.
     pub options: &'a Value,
-    /// Nothing is deleted whatever the decision, and a refused attempt is not recorded.
+    /// Nothing is deleted after either decision, and a refused attempt is not recorded.
     pub dry_run: bool,
 }
 

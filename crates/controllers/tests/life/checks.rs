@@ -83,7 +83,7 @@ async fn a_resource_without_a_name_is_refused_and_what_has_none_does_not_stop_an
     let map = plane.until(MAP, &own, |o| meta::annotation(o, NAME) == Some("map")).await;
     assert!(!meta::is_deleting(&map));
 
-    // Resources that cannot be told apart stay, and this is reported.
+    // Resources that cannot be distinguished stay, and this is reported.
     refer_to(&plane, "stray", json!({})).await;
     plane.until_idle().await;
     let stray = plane.get(MAP, "default/stray").await.expect("it is not deleted");
@@ -104,7 +104,7 @@ async fn a_resource_without_a_name_is_refused_and_what_has_none_does_not_stop_an
 async fn another_kind_under_the_same_name_replaces_the_object() {
     let mut plane = Plane::new().await;
     by_size(&plane, "shifting", |size, _, response| {
-        // Nothing but its kind tells one from the other.
+        // They differ in nothing but their kind.
         let object = json!({"apiVersion": "v1", "kind": size, "metadata": {"namespace": "default"}});
         response.set_composed("thing", ready(object));
     })
@@ -142,9 +142,12 @@ async fn what_is_too_large_does_not_hide_the_error() {
     plane.apply(&xr("one", "status 3500000")).await;
     let large = plane.until(XR, "one", |o| status_of(o, "Synced") == "False").await;
     let message = message_of(&large, "Synced");
-    let words = "cannot apply composite resource status: the status that functions want has ";
+    let words = "cannot apply composite resource status: the status that functions returned has ";
     assert!(message.starts_with(words), "{message}");
-    assert!(message.ends_with("2097152 is the most: status.size has 3500002 bytes"), "{message}");
+    assert!(
+        message.ends_with("the limit is 2097152. The largest field is status.size with 3500002 bytes"),
+        "{message}"
+    );
     plane.apply(&xr("one", "well")).await;
     plane.until_true(XR, "one", "Synced").await;
     plane.apply(&xr("one", "status 2000000")).await;
@@ -238,8 +241,7 @@ async fn composite_resources_are_nested_up_to_a_limit() {
     .await;
     things(&plane, &["endless"]).await;
     plane.apply(&xr("root", "again")).await;
-    let words =
-        "cannot compose resources: composite resources are nested 32 levels deep, and 32 is the limit: ";
+    let words = "cannot compose resources: composite resources are nested 32 levels deep; the limit is 32. ";
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {
         let all = plane.list(XR).await;

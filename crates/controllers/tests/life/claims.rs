@@ -106,7 +106,8 @@ async fn a_paused_claim_does_nothing() {
 
 /// A claim `one` that asks for a secret `for-me`, and what composes it publishes a password.
 async fn with_details() -> Plane {
-    let plane = Plane::new().await;
+    let mut plane = Plane::new().await;
+    plane.run_nops().await;
     plane
         .function("connected", |mut request| {
             let mut response = request.start_response();

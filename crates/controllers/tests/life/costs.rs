@@ -75,7 +75,7 @@ async fn a_new_composite_resource_is_written_twice() {
     assert_eq!(written, parts);
     assert_eq!(status.as_deref(), Some("PATCH one/status"), "the generation that conditions are of");
 
-    // So it is with what someone else changed or deleted, of which the status says nothing. Times are in seconds: one
+    // So it is with what another client changed or deleted, of which the status says nothing. Times are in seconds: one
     // that changed would show after a second.
     plane.after(std::time::Duration::from_millis(1_100)).await;
     let name = plane

@@ -56,7 +56,7 @@ async fn a_refused_write_is_reported_and_repeated() {
 #[tokio::test]
 async fn a_generated_name_that_is_taken_is_not_used() {
     let claim = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: one, namespace: default}\nspec: {size: s}\n";
-    // Equal seeds draw equal names: the first plane tells which one the second would take.
+    // Equal seeds draw equal names: the name that the first plane drew is the one that the second will draw.
     let drawn = |taken: Option<String>| async move {
         let plane = Plane::new().await;
         plane.apply(&definition("LegacyCluster", true)).await;

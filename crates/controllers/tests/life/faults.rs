@@ -5,7 +5,6 @@ use crate::life::fixture::*;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 use transom_function::{Error, Resource, ResourceSelector};
 use transom_object::meta;
 
@@ -100,11 +99,8 @@ async fn faulty_functions_delete_nothing() {
         (NOTHING, "pipeline step \"moody\" returned a fatal result: out of memory"),
     ] {
         mood.store(fault, Ordering::SeqCst);
-        let started = Instant::now();
         plane.patch(XR, "bad", json!({"metadata": {"annotations": {"try": fault.to_string()}}})).await;
         let failed = plane.until(XR, "bad", |o| message_of(o, "Synced").contains(expected)).await;
-        // At once; the rest is what a busy machine takes to print a backtrace.
-        assert!(started.elapsed() < Duration::from_secs(5), "{expected} took {:?}", started.elapsed());
         assert_eq!(reason_of(&failed, "Synced"), "ReconcileError");
         assert_eq!(status_of(&failed, "Ready"), "True", "readiness is left as it was");
         let object = plane.get("v1/ConfigMap", &composed).await.expect("it is not deleted by fault");

@@ -29,13 +29,13 @@ use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctio
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_packages::names::revision_name;
 use transom_runner::{
-    FunctionRuntime, Installer, LocalRuntime, PackageImage, Resolver, RevisionId, RevisionSpec, Router,
-    RuntimeState, Source,
+    FirstVersionFunctions, FunctionRuntime, Installer, LocalRuntime, PackageImage, Problem, Reason, Resolver,
+    RevisionId, RevisionSpec, Router, RuntimeState, Source, WithoutProviders,
 };
 use transom_store::Store;
 use transom_testkit::embedded;
 
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Between the controllers and the server.
 #[derive(Default)]
@@ -54,6 +54,8 @@ pub(super) struct Wire {
     pub reads: Mutex<Vec<String>>,
     /// How long after a change a watch reports it, in milliseconds.
     pub lag: AtomicU64,
+    /// The plural of the kind whose watches are late; empty: those of all kinds.
+    pub late_kind: Mutex<String>,
 }
 
 #[derive(Clone)]
@@ -71,15 +73,16 @@ type Sent = UnsyncBoxBody<bytes::Bytes, Failure>;
 type Answer = Result<Response<Sent>, Failure>;
 
 /// What a watch sends, later.
-fn late(body: Sent, wire: Arc<Wire>) -> Sent {
-    let frames = futures_util::stream::unfold((body, wire), |(mut body, wire)| async move {
+fn late(body: Sent, wire: Arc<Wire>, path: String) -> Sent {
+    let frames = futures_util::stream::unfold((body, wire, path), |(mut body, wire, path)| async move {
         let frame = body.frame().await?;
+        let is_late = path.contains(&*wire.late_kind.lock().unwrap());
         // Even a sleep of nothing takes a while.
         match wire.lag.load(Ordering::SeqCst) {
-            0 => {}
-            lag => tokio::time::sleep(Duration::from_millis(lag)).await,
+            lag if lag > 0 && is_late => tokio::time::sleep(Duration::from_millis(lag)).await,
+            _ => {}
         }
-        Some((frame, (body, wire)))
+        Some((frame, (body, wire, path)))
     });
     StreamBody::new(frames).boxed_unsync()
 }
@@ -135,7 +138,7 @@ impl Service<Request<Body>> for Cable {
                 std::future::pending::<()>().await;
             }
             let sent = answer.map(|body| body.map_err(Failure::from).boxed_unsync());
-            Ok(if watches { sent.map(|body| late(body, wire)) } else { sent })
+            Ok(if watches { sent.map(|body| late(body, wire, path)) } else { sent })
         })
     }
 }
@@ -158,7 +161,11 @@ impl Default for TestFunctions {
 
 impl TestFunctions {
     pub(super) fn new(options: transom_runner::Options) -> Self {
-        let (scripts, router) = (Scripts::default(), Arc::new(Router::new(options)));
+        let router = Arc::new(Router::new(options).with_first_version(FirstVersionFunctions {
+            templates: transom_builtins::templates(),
+            environment: transom_builtins::environment(),
+        }));
+        let scripts = Scripts::default();
         let (scripted, builtins) = (scripts.clone(), Builtins::new(&Settings::default()));
         let find = move |name: &str| {
             let scripted = scripted.lock().unwrap().get(name).cloned();
@@ -206,6 +213,7 @@ pub(super) struct Plane {
     /// Where packages come from.
     pub registry: Arc<MemoryRegistry>,
     controllers: Option<Controllers>,
+    nop: Option<transom_provider::RunningProvider>,
 }
 
 fn client_of(server: &Server, wire: Arc<Wire>, hidden: Hidden) -> kube::Client {
@@ -246,6 +254,7 @@ impl Plane {
             runner: None,
             registry: Arc::default(),
             controllers: None,
+            nop: None,
         }
     }
 
@@ -270,25 +279,48 @@ impl Plane {
             client: client_of(&self.server, self.wire.clone(), self.hidden.clone()),
             runner: self.runner.clone().unwrap_or_else(|| self.functions.router.clone()),
             functions: self.functions.installer.clone(),
+            providers: Arc::new(WithoutProviders(Problem::new(
+                Reason::UnsupportedPackage,
+                "providers are not run here",
+            ))),
             packages: PackageSources {
                 registry: self.registry.clone(),
                 read_pull_secret: Arc::new(crate::life::packages::read_pull_secret),
                 verifier: self.registry.clone(),
+                builtin_providers: Arc::new(transom_controllers::NoProviders),
             },
             clock: Clock::starting_at(transom_object::time::Timestamp::now()),
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
             metrics: self.metrics.clone(),
             protection: self.protection.clone(),
+            ownership: transom_engine::Ownership::whole(),
             options: self.options.clone(),
         };
         self.controllers = Some(Controllers::start(context).await?);
         Ok(())
     }
 
+    /// Starts the provider of NopResources.
+    pub(super) async fn run_nops(&mut self) {
+        let client = client_of(&self.server, self.wire.clone(), self.hidden.clone());
+        let provider = transom_providers::nop::provider();
+        provider.install(&transom_engine::Cluster::new(client.clone())).await.expect("its kinds are served");
+        let clock = Clock::starting_at(transom_object::time::Timestamp::now());
+        let context = transom_provider::Context {
+            client,
+            clock,
+            metrics: self.metrics.clone(),
+            seed: 1,
+            ownership: transom_engine::Ownership::whole(),
+        };
+        self.nop = Some(provider.start(context));
+    }
+
     /// Stops the controllers dead.
     pub(super) fn stop(&mut self) {
         self.wire.cut.store(true, Ordering::SeqCst);
         self.controllers = None;
+        self.nop = None;
     }
 
     /// Has the server refuse writes of the controllers that begin like this, until the next call.
@@ -318,6 +350,12 @@ impl Plane {
         self.hidden.send_replace(None);
     }
 
+    /// Watches of a kind report changes so much later.
+    pub(super) fn delay_watches(&self, plural: &str, lag: Duration) {
+        *self.wire.late_kind.lock().unwrap() = plural.to_owned();
+        self.wire.lag.store(u64::try_from(lag.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+
     /// What the controllers read since this was last asked.
     pub(super) fn take_reads(&self) -> Vec<String> {
         std::mem::take(&mut *self.wire.reads.lock().unwrap())
@@ -345,6 +383,7 @@ impl Plane {
             source: Source::Package { reference: package.clone(), repository: name.to_owned() },
             traits: Default::default(),
             image: PackageImage::default(),
+            config: Arc::default(),
         };
         assert!(self.functions.installer.install(&revision).await.is_ready());
         self.apply(&crate::life::packages::install_function(name, &package)).await;
@@ -431,6 +470,19 @@ impl Plane {
             }
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
+    }
+
+    /// Waits until an object looks as wanted while the clock of the controllers stands still, so that nothing runs that waits
+    /// for a time, such as a retry after a failure.
+    pub(super) async fn until_without_time(&self, kind: &str, name: &str, wanted: impl Fn(&Value) -> bool) {
+        tokio::time::pause();
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !self.get(kind, name).await.is_some_and(|object| wanted(&object)) {
+            assert!(std::time::Instant::now() < deadline, "{kind} {name} waits for a time");
+            // The clock would be advanced if this task slept, too.
+            tokio::task::yield_now().await;
+        }
+        tokio::time::resume();
     }
 
     pub(super) async fn until_gone(&self, kind: &str, name: &str) {

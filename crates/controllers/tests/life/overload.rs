@@ -50,6 +50,9 @@ async fn those_whose_function_hangs_do_not_keep_others_waiting() {
     }
 }
 
+/// How many wake-ups run at once before a composite resource is slowed down.
+const BURST: usize = 100;
+
 /// A function that wants something else whenever it is asked. Counts how often that is.
 async fn flapping(plane: &Plane, name: &str, by_name: bool) -> Arc<AtomicUsize> {
     let calls = Arc::new(AtomicUsize::new(0));
@@ -73,16 +76,23 @@ async fn flaps(by_name: bool) {
     let plane = with_things("Cluster", false).await;
     let calls = flapping(&plane, "flapping", by_name).await;
     plane.apply(&composition("flaps", &["flapping"])).await;
+    let began = tokio::time::Instant::now();
     plane.apply(&composed_by("restless", "flaps")).await;
     plane.until(XR, "restless", |o| reason_of(o, "Responsive") == "WatchCircuitOpen").await;
-    // From now on it has a turn a second.
     plane.apply(&composed_by("calm", "things")).await;
     plane.until_true(XR, "calm", "Ready").await;
     plane.until_idle().await;
     let before = calls.load(Ordering::SeqCst);
-    let seconds = plane.after_steps(Duration::from_millis(500), 4).await;
-    let turns = calls.load(Ordering::SeqCst) - before;
-    assert!((1..=2 + 2 * seconds).contains(&turns), "{turns} turns in {seconds} seconds");
+    for _ in 0..4 {
+        plane.after(Duration::from_millis(500)).await;
+    }
+    let turns = calls.load(Ordering::SeqCst);
+    assert!(turns > before, "it still has its turns");
+    // Runs that a busy machine did not make in time are made up for later. Counted from the beginning, there are never more of
+    // them than the burst, one a second, and one for the wake-up that waited for that second. A run calls twice at most.
+    let seconds = usize::try_from(began.elapsed().as_secs()).unwrap();
+    let most = 2 * (BURST + 2 * (seconds + 1));
+    assert!(turns <= most, "{turns} calls in {seconds} seconds");
     // A function that settles is believed at once, and nothing is left of what it wanted before.
     plane.function("flapping", |mut request| Ok(request.start_response())).await;
     plane

@@ -100,16 +100,19 @@ async fn curious(plane: &Plane) {
 
 #[tokio::test]
 async fn how_often_a_step_may_ask_is_up_to_its_composition() {
-    let plane = plane("maxIterations: 2").await;
+    let plane = plane("maxIterations: 3").await;
     curious(&plane).await;
     plane.apply(&xr("two", "'2'")).await;
     plane.until(XR, "two", |o| o["status"]["size"] == "2" && status_of(o, "Ready") == "True").await;
     plane.apply(&xr("seven", "'7'")).await;
     let why = refusal(&plane, "seven").await;
-    let stabilize = "requirements didn't stabilize after the maximum number of iterations (2)";
+    let stabilize = "requirements didn't stabilize after the maximum number of iterations (3)";
     assert!(why.contains(&format!("pipeline step \"reader\": {stabilize}")), "{why}");
     plane.apply(&policed("maxIterations: 8")).await;
     plane.until(XR, "seven", |o| o["status"]["size"] == "7" && status_of(o, "Synced") == "True").await;
+    plane.apply(&policed("maxIterations: -1")).await;
+    plane.apply(&xr("many", "'130'")).await;
+    plane.until(XR, "many", |o| o["status"]["size"] == "130" && status_of(o, "Synced") == "True").await;
 }
 
 /// A function that reports what its input says.

@@ -165,13 +165,13 @@ async fn a_function_that_cannot_be_reached_is_not_healthy_until_it_can_be() {
         (status_of(&ill, "Installed"), reason_of(&ill, "Healthy")),
         ("True", "UnhealthyPackageRevision")
     );
-    // It comes up, and that is noticed without anybody touching the Function.
+    // The server is up again, which is noticed without a change of the Function.
     let (stop, stopped) = listening(address).await;
     plane.until_true(FUNCTION, "remote", "Healthy").await;
     things(&plane, &["remote"]).await;
     plane.apply(&xr("one", "small")).await;
     plane.until_true(XR, "one", "Ready").await;
-    // It goes: the first call that fails tells.
+    // The server goes away, which the first failed call shows.
     drop(stop);
     stopped.await.expect("it ends");
     poke(&plane, "nobody is there").await;

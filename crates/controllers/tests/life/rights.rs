@@ -94,7 +94,7 @@ async fn lack_of_the_right_to_read() {
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), reported)
+    tokio::time::timeout(Duration::from_secs(120), reported)
         .await
         .expect("an event reports the missing right");
 }

@@ -43,7 +43,7 @@ async fn plane() -> Plane {
 #[tokio::test]
 async fn a_selection_is_never_older_than_what_was_written() {
     let plane = plane().await;
-    // Watches tell late, and yet what was just created, relabelled or let go of is seen as it is.
+    // Watches report late; objects that were just created, relabelled or released are still seen as they are.
     plane.wire.lag.store(150, Ordering::SeqCst);
     plane.apply(&xr("one", "a")).await;
     plane.until(XR, "one", |o| o["status"]["size"] == "a: 1" && status_of(o, "Ready") == "True").await;

@@ -58,3 +58,22 @@ async fn what_is_deleted_before_anybody_watches_it_comes_back() {
     plane.show();
     plane.until("v1/ConfigMap", &map, |o| o["data"]["size"] == "small").await;
 }
+
+#[tokio::test]
+async fn a_definition_that_is_deleted_goes_although_the_first_list_of_crds_is_late() {
+    let mut plane = with_things("Cluster", false).await;
+    plane.stop();
+    plane.delete(XRD, "xthings.example.org").await;
+    plane.hide("customresourcedefinitions");
+    plane.start().await;
+    plane.take_reads();
+    let deadline = Instant::now() + PATIENCE;
+    let is_definition = |read: &String| read.ends_with("/compositeresourcedefinitions/xthings.example.org");
+    while !plane.take_reads().iter().any(is_definition) {
+        assert!(Instant::now() < deadline, "it is not reconciled");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    // A CRD that is deleted now would be missing in the first list, and its deletion would be reported by nothing.
+    plane.show();
+    plane.until_gone(XRD, "xthings.example.org").await;
+}

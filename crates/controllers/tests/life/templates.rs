@@ -7,9 +7,6 @@ use serde_json::json;
 /// A plane that runs templates, and serves Widgets with `spec.size` and a list of `spec.parts` by name.
 pub(super) async fn templated() -> Plane {
     let plane = Plane::new().await;
-    let functions = &plane.functions.router;
-    functions.run_in_process(transom_compose::resources_mode::FUNCTION, transom_builtins::templates());
-    functions.run_in_process(transom_compose::environment::FUNCTION, transom_builtins::environment());
     plane.apply(&definition("Cluster", false)).await;
     plane
         .apply(
@@ -124,12 +121,13 @@ async fn what_the_mode_ignores_is_said() {
     let plane = templated().await;
     sizer(&plane).await;
     let steps = json!([{"step": "sizer", "functionRef": {"name": "sizer"}}]);
-    let both = json!({"mode": "Pipeline", "pipeline": steps, "resources": [{"name": "never", "base": {}}]});
+    let both =
+        json!({"mode": "Pipeline", "pipeline": steps, "patchSets": [{"name": "never", "patches": []}]});
     plane.apply(&composing("things", &both)).await;
     plane.apply(&xr("one", "small")).await;
     plane.until_true(XR, "one", "Ready").await;
     plane.until_idle().await;
-    let words = "spec.resources has no effect in mode Pipeline";
+    let words = "spec.patchSets has no effect in mode Pipeline";
     for object in ["things", "one"] {
         let events = plane.events_of(object).await;
         assert!(

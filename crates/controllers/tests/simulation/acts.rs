@@ -33,6 +33,11 @@ fn places() -> Vec<Key> {
     ]
 }
 
+/// The kind of composite resource that an object of a user is, or becomes.
+pub(super) fn composed_sort(key: &Key) -> Option<Sort> {
+    if &*key.resource == CLAIMS { Some(Sort::Thing) } else { sort_of(&key.resource) }
+}
+
 fn kind_of(key: &Key) -> GroupVersionKind {
     match (&*key.resource, sort_of(&key.resource)) {
         (_, Some(sort)) => sort.gvk(),
@@ -78,26 +83,34 @@ impl Life {
     fn draw_spec(&mut self, key: &Key) -> Spec {
         let rng = &mut self.rng;
         let claim = &*key.resource == CLAIMS;
+        // What is composed of composite resources depends on more than one choice.
+        let functions = self.model.functions.wanted.is_some();
         let config = if rng.permille(300) { Some(*rng.pick(&CONFIGS)) } else { None };
         Spec {
             count: rng.below(3),
             value: rng.below(1000),
             config,
             fixed: !claim && rng.permille(250),
-            nested: &*key.resource == Sort::Zone.resource() && rng.permille(400),
-            secret: (claim || &*key.resource == Sort::Thing.resource()) && key.object.name.ends_with('1'),
+            nested: !functions && &*key.resource == Sort::Zone.resource() && rng.permille(400),
+            secret: !functions
+                && (claim || &*key.resource == Sort::Thing.resource())
+                && key.object.name.ends_with('1'),
         }
     }
 
-    async fn write_root(&mut self) -> Result<(), String> {
+    pub(super) async fn write_root(&mut self) -> Result<(), String> {
         let key = self.rng.pick(&places()).clone();
         let spec = self.draw_spec(&key);
-        self.until_not_deleting(&key).await?;
-        self.tell(&format!("apply {} {spec:?}", show(&key)));
-        let mut object = at(&key);
+        self.apply_root(&key, spec).await
+    }
+
+    pub(super) async fn apply_root(&mut self, key: &Key, spec: Spec) -> Result<(), String> {
+        self.until_not_deleting(key).await?;
+        self.tell(&format!("apply {} {spec:?}", show(key)));
+        let mut object = at(key);
         object["spec"] = spec.fields();
         if spec.secret {
-            let secret = secret_of(&key);
+            let secret = secret_of(key);
             let mut reference = json!({"name": &*secret.object.name});
             if &*key.resource != CLAIMS {
                 reference["namespace"] = (&*secret.object.namespace).into();
@@ -107,10 +120,10 @@ impl Life {
         if &*key.resource == CLAIMS && key.object.name.ends_with('0') {
             object["spec"]["compositeDeletePolicy"] = "Foreground".into();
         }
-        let paused = self.model.roots.get(&key).is_some_and(|w| w.paused);
+        let paused = self.model.roots.get(key).is_some_and(|w| w.paused);
         self.plane.wire.ledger().lagging.insert(key.clone());
         self.plane.apply(&object).await;
-        self.model.roots.insert(key, Wanted { spec, paused });
+        self.model.roots.insert(key.clone(), Wanted { spec, paused });
         Ok(())
     }
 
@@ -146,7 +159,7 @@ impl Life {
         if all.is_empty() { None } else { Some(self.rng.pick(&all).clone()) }
     }
 
-    async fn delete_root(&mut self) -> Result<(), String> {
+    pub(super) async fn delete_root(&mut self) -> Result<(), String> {
         let Some(key) = self.draw_root() else { return Ok(()) };
         if self.model.roots.get(&key).is_some_and(|w| w.paused) {
             self.set_paused(&key, false).await;
@@ -195,7 +208,7 @@ impl Life {
     }
 
     /// Changes or deletes something that is composed; that must not last.
-    async fn meddle(&mut self) -> Result<(), String> {
+    pub(super) async fn meddle(&mut self) -> Result<(), String> {
         self.follow()?;
         let composed: Vec<Key> = {
             let ledger = self.plane.wire.ledger();
@@ -228,7 +241,7 @@ impl Life {
         let _ = self.plane.user.merge_patch(&at(key), patch, "kubectl-edit").await;
     }
 
-    async fn pause(&mut self) -> Result<(), String> {
+    pub(super) async fn pause(&mut self) -> Result<(), String> {
         let Some(key) = self.draw_root() else { return Ok(()) };
         let paused = !self.model.roots.get(&key).is_some_and(|w| w.paused);
         self.set_paused(&key, paused).await;

@@ -18,7 +18,7 @@ pub(super) fn place_in(path: &str) -> Option<Key> {
     name.starts_with("fixed-").then(|| Key::new("configmaps", namespace, name))
 }
 
-/// Puts an object there; the revision at which it was created, unless someone was faster.
+/// Puts an object there; the revision at which it was created, unless another client created it first.
 pub(super) async fn occupy(user: &Cluster, key: &Key) -> Option<u64> {
     let (namespace, name) = (&*key.object.namespace, &*key.object.name);
     let landlord = user.get(&GroupVersionKind::new("", "v1", "Namespace"), "", namespace).await;

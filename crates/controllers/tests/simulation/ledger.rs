@@ -1,5 +1,6 @@
 //! What exists, learnt from the store's own log of changes, and what must never happen between any two of them.
 
+use crate::simulation::functions::ledger::FunctionLedger;
 use crate::simulation::packages::ledger::PackageLedger;
 use crate::simulation::platform::{CLAIMS, Sort};
 use serde_json::Value;
@@ -37,6 +38,7 @@ pub(super) struct Ledger {
     /// What the user deletes.
     pub released: BTreeSet<Key>,
     pub packages: PackageLedger,
+    pub functions: FunctionLedger,
     /// The first thing that should not have happened.
     pub violation: Option<String>,
 }
@@ -61,6 +63,7 @@ impl Ledger {
             lagging: BTreeSet::new(),
             released: BTreeSet::new(),
             packages: PackageLedger::default(),
+            functions: FunctionLedger::default(),
             violation: None,
         }
     }
@@ -73,6 +76,16 @@ impl Ledger {
             }
             let wrong = self.packages.note(&event);
             self.report(event.revision, wrong);
+            let wrong = self.functions.note(&event);
+            self.report(event.revision, wrong);
+        }
+    }
+
+    /// Checks a call of a revision of the simulated function.
+    pub(super) fn called(&mut self, revision: &str, input: &Value, released: bool) {
+        self.follow();
+        if let (Err(why), None) = (self.functions.called(revision, input, released), &self.violation) {
+            self.violation = Some(why);
         }
     }
 

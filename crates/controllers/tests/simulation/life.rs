@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use transom_testkit::rng::Rng;
 
 /// How long it may take until all is well, once nothing goes wrong.
-const RECOVERY: Duration = Duration::from_secs(1200);
+pub(super) const RECOVERY: Duration = Duration::from_secs(1200);
 /// Changes that the store remembers: few, so that watches that are held up fall behind.
 const HISTORY: usize = 60;
 /// Acts that are remembered for the report.
@@ -23,6 +23,7 @@ const SCRIPT: usize = 60;
 pub(super) enum Theme {
     Composites,
     Packages,
+    Functions,
 }
 
 pub(super) struct Life {
@@ -99,7 +100,7 @@ impl Life {
 
     fn draw_faults(&mut self) -> Faults {
         let rates = [0, 0, 10, 50, 200];
-        let packages = self.theme == Theme::Packages;
+        let packages = self.theme != Theme::Composites;
         let rng = &mut self.rng;
         let mut rate = || *rng.pick(&rates);
         let mut faults = Faults {
@@ -126,16 +127,24 @@ impl Life {
         self.plane.wire.note(&format!("---- {} {faults:?} for {lasting:?}", self.schedule));
         self.plane.wire.disturb(faults, lasting);
         let until = Instant::now() + lasting;
-        let acts = if self.rng.permille(300) { 2 } else { 1 };
+        let acts = match self.theme {
+            Theme::Functions => self.rng.below(4) + 1,
+            _ => u64::from(self.rng.permille(300)) + 1,
+        };
         for _ in 0..acts {
             match self.theme {
                 Theme::Composites => self.act().await?,
                 Theme::Packages => self.act_on_packages().await?,
+                Theme::Functions => self.act_on_functions().await?,
             }
             self.remember();
             sleep(self.rng.duration(11)).await;
         }
         tokio::time::sleep_until(until).await;
+        if self.theme == Theme::Functions {
+            self.settle_functions().await?;
+            self.touch_undecided().await?;
+        }
         self.settle().await?;
         if last || self.rng.permille(10) {
             self.hush().await?;
@@ -153,7 +162,10 @@ impl Life {
             let silent = self.plane.wire.silence() >= Duration::from_secs(1);
             match all_well {
                 Ok(()) if silent => break,
-                Err(why) if Instant::now() > deadline => return Err(format!("after {RECOVERY:?} {why}")),
+                Err(why) if Instant::now() > deadline => {
+                    let revisions = self.plane.wire.ledger().functions.describe();
+                    return Err(format!("after {RECOVERY:?} {why}{revisions}"));
+                }
                 Ok(()) if Instant::now() > deadline => return Err("it never comes to rest".to_owned()),
                 _ => {}
             }
@@ -163,6 +175,7 @@ impl Life {
         let mut ledger = self.plane.wire.ledger();
         ledger.released.clear();
         ledger.packages.released.clear();
+        ledger.functions.rest(self.model.functions.is_ill());
         // Paused composite resources stay behind until they are resumed.
         ledger.lagging.retain(|root| self.model.roots.get(root).is_some_and(|wanted| wanted.paused));
         for wishes in ledger.wishes.values_mut() {

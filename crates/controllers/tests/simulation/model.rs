@@ -1,5 +1,6 @@
 //! What must be when all is quiet, computed from what the user did and from nothing else.
 
+use crate::simulation::functions::model::{End, FunctionModel};
 use crate::simulation::ledger::{Ledger, Thing, show, sort_of};
 use crate::simulation::packages::model::PackageModel;
 use crate::simulation::platform::{CLAIMS, HOME, Part, Sort, Spec, inner, parts};
@@ -25,6 +26,7 @@ pub(super) struct Model {
     /// Objects of others, at the revision at which others left them.
     pub foreign: BTreeMap<Key, u64>,
     pub packages: PackageModel,
+    pub functions: FunctionModel,
 }
 
 pub(super) type Outcome = Result<(), String>;
@@ -52,8 +54,15 @@ impl Model {
         name: &str,
         spec: &Spec,
     ) -> BTreeMap<String, Part> {
+        self.parts_by(self.version_of(sort), namespace, name, spec)
+    }
+
+    fn version_of(&self, sort: Sort) -> u64 {
+        self.versions.get(&sort).copied().unwrap_or_default()
+    }
+
+    fn parts_by(&self, version: u64, namespace: &str, name: &str, spec: &Spec) -> BTreeMap<String, Part> {
         let config = spec.config.and_then(|c| self.configs.get(c)).map(u64::to_string);
-        let version = self.versions.get(&sort).copied().unwrap_or_default();
         parts(namespace, name, spec, version, config.as_deref())
     }
 
@@ -97,9 +106,10 @@ impl Model {
         let left =
             ledger.objects.keys().find(|k| !accounted.contains(*k) && &*k.object.name != "kube-root-ca.crt");
         match left {
-            Some(key) => differ(key, "is left over"),
-            None => self.packages.compare(&ledger.packages),
+            Some(key) => differ(key, "is left over")?,
+            None => self.packages.compare(&ledger.packages)?,
         }
+        self.functions.compare(&ledger.functions)
     }
 
     fn compare_claim(
@@ -119,6 +129,10 @@ impl Model {
         let mutual = bound["name"] == *key.object.name && bound["namespace"] == *key.object.namespace;
         ensure(mutual, &xr_key, "is not bound to its claim")?;
         self.compare_composite(ledger, &xr_key, xr, spec, accounted)?;
+        if self.functions.may_fail(&ledger.functions, Sort::Thing) && is_not_synced(xr) {
+            accounted.insert(xr_key);
+            return Ok(());
+        }
         for kind in ["Ready", "Synced"] {
             ensure(condition(&claim.value, kind)["status"] == "True", key, format!("is not {kind}"))?;
         }
@@ -130,6 +144,8 @@ impl Model {
         Ok(())
     }
 
+    /// A composite resource is composed by the version that its step chooses, or it reports that it cannot be, and what was
+    /// composed before is kept.
     fn compare_composite(
         &self,
         ledger: &Ledger,
@@ -139,11 +155,35 @@ impl Model {
         accounted: &mut BTreeSet<Key>,
     ) -> Outcome {
         let Some(sort) = sort_of(&key.resource) else { return differ(key, "is no composite resource") };
+        let mut first = Ok(());
+        for end in self.functions.ends(&ledger.functions, sort, self.version_of(sort)) {
+            let outcome = match end {
+                End::Composed(version) => self.compare_composed(ledger, key, xr, (spec, version), accounted),
+                End::Failed => ensure(is_not_synced(xr), key, "is synced, and its step cannot be called")
+                    .map(|()| account_for(ledger, xr, accounted)),
+            };
+            if outcome.is_ok() {
+                return Ok(());
+            }
+            first = first.and(outcome);
+        }
+        first
+    }
+
+    fn compare_composed(
+        &self,
+        ledger: &Ledger,
+        key: &Key,
+        xr: &Thing,
+        (spec, version): (&Spec, u64),
+        accounted: &mut BTreeSet<Key>,
+    ) -> Outcome {
+        let Some(sort) = sort_of(&key.resource) else { return differ(key, "is no composite resource") };
         for (field, value) in spec.fields().as_object().into_iter().flatten() {
             ensure(xr.value["spec"][field] == *value, key, format!("has another {field}"))?;
         }
         let (namespace, name) = (&*key.object.namespace, &*key.object.name);
-        let wanted = self.parts_of(sort, namespace, name, spec);
+        let wanted = self.parts_by(version, namespace, name, spec);
         let mut found: BTreeMap<&str, &Key> = BTreeMap::new();
         for child in ledger.children_of(&xr.uid) {
             let part = ledger.objects[child].part.as_deref().unwrap_or_default();
@@ -175,7 +215,8 @@ impl Model {
             return ensure(condition(&xr.value, "Synced")["status"] == "False", key, "is synced");
         }
         for kind in ["Ready", "Synced"] {
-            ensure(condition(&xr.value, kind)["status"] == "True", key, format!("is not {kind}"))?;
+            let (found, all) = (condition(&xr.value, kind), &xr.value["status"]["conditions"]);
+            ensure(found["status"] == "True", key, format!("is not {kind}: {all}"))?;
         }
         ensure(xr.value["status"]["parts"] == wanted.len(), key, "has an old status")?;
         if sort == Sort::Thing {
@@ -203,10 +244,17 @@ impl Model {
         let labelled = object.value["metadata"]["labels"]["crossplane.io/composite"].is_string();
         ensure(labelled, key, "has lost its label")?;
         match part.sort {
-            None => ensure(object.value["data"] == part.content, key, "has other data"),
+            None => {
+                let (data, wanted) = (&object.value["data"], &part.content);
+                ensure(data == wanted, key, format!("has the data {data}, not {wanted}"))
+            }
             Some(_) => self.compare_composite(ledger, key, object, &inner(spec), accounted),
         }
     }
+}
+
+fn is_not_synced(xr: &Thing) -> bool {
+    condition(&xr.value, "Synced")["status"] == "False"
 }
 
 /// The secret that a root asks for.

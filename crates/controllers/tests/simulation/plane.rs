@@ -1,6 +1,7 @@
 //! A control plane in virtual time: the real server over a store without a thread, and the real controllers, which die
 //! and are started anew.
 
+use crate::simulation::functions::maker::Makers;
 use crate::simulation::ledger::Ledger;
 use crate::simulation::packages::registry::SimulatedRegistry;
 use crate::simulation::platform::{self, Parts, Sort};
@@ -19,9 +20,7 @@ use transom_function::async_trait;
 use transom_object::time::Timestamp;
 use transom_packages::trust::{Authority, Evidence, SignatureVerifier};
 use transom_packages::{Credentials, Reference};
-use transom_runner::{
-    FunctionRuntime, InProcess, Installer, Instance, Resolver, RevisionId, RevisionSpec, Router, RuntimeState,
-};
+use transom_runner::{Installer, Problem, Reason, Resolver, Router, WithoutProviders};
 use transom_store::Store;
 use transom_testkit::embedded;
 use transom_testkit::rng::Rng;
@@ -52,24 +51,14 @@ impl Environment for Virtual {
     }
 }
 
-/// The only function can always be called.
-struct Always(Arc<dyn Instance>);
-
-#[async_trait]
-impl FunctionRuntime for Always {
-    async fn ensure(&self, _: &RevisionSpec) -> RuntimeState {
-        RuntimeState::Ready(self.0.clone())
-    }
-
-    async fn release(&self, _: &RevisionId) {}
-}
-
 pub(super) struct Plane {
     pub wire: Arc<Wire>,
     /// The client of the user, whose requests do not pass the wire.
     pub user: Cluster,
     /// Where packages come from.
     pub registry: Arc<SimulatedRegistry>,
+    /// What runs the revisions of the simulated function.
+    pub makers: Arc<Makers>,
     server: Server,
     tasks: Vec<AbortHandle>,
 }
@@ -97,17 +86,13 @@ impl Plane {
         let server = embedded::server_with(&store, options).await;
         let upkeep = server.clone();
         let upkeep = tokio::spawn(async move { upkeep.run_upkeep().await });
-        let functions = Arc::new(Router::default());
-        functions.run_in_process("parts", Arc::new(Parts(wire.clone())));
-        let runtime = Always(Arc::new(InProcess::new(Arc::new(Parts(wire.clone())))));
-        let installer = Installer::new(Resolver::new(["parts"]), Arc::new(runtime), functions.clone());
         let registry = Arc::new(SimulatedRegistry::new(wire.clone()));
+        let makers = Arc::new(Makers::new(wire.clone()));
         let keeper = Keeper {
             server: server.clone(),
             registry: registry.clone(),
             wire: wire.clone(),
-            functions,
-            installer,
+            makers: makers.clone(),
             protection,
             rng: rng.split(),
             began,
@@ -115,7 +100,7 @@ impl Plane {
         let keeper = tokio::spawn(keeper.keep());
         let user = Cluster::new(embedded::kube_client(&server, Identity::admin("user")));
         let tasks = vec![upkeep.abort_handle(), keeper.abort_handle()];
-        let plane = Self { wire, user, registry, server, tasks };
+        let plane = Self { wire, user, registry, makers, server, tasks };
         plane.establish().await;
         plane
     }
@@ -157,8 +142,7 @@ struct Keeper {
     server: Server,
     registry: Arc<SimulatedRegistry>,
     wire: Arc<Wire>,
-    functions: Arc<Router>,
-    installer: Installer,
+    makers: Arc<Makers>,
     protection: Arc<Protection>,
     rng: Rng,
     began: Instant,
@@ -189,19 +173,29 @@ impl Keeper {
     fn start(&mut self) -> impl Future<Output = transom_engine::Result<Controllers>> + use<> {
         // As every process: names that one generated are not those of the next.
         let options = Options { seed: self.rng.next_u64(), ..Options::default() };
+        self.makers.stop_all();
+        let functions = Arc::new(Router::default());
+        functions.run_in_process("parts", Arc::new(Parts(self.wire.clone())));
+        let installer = Installer::new(Resolver::new(["parts"]), self.makers.clone(), functions.clone());
         Controllers::start(Context {
             client: self.wire.connect(&self.server),
-            runner: self.functions.clone(),
-            functions: self.installer.clone(),
+            runner: functions,
+            functions: installer,
+            providers: Arc::new(WithoutProviders(Problem::new(
+                Reason::UnsupportedPackage,
+                "providers are not run here",
+            ))),
             packages: PackageSources {
                 registry: self.registry.clone(),
                 read_pull_secret: Arc::new(|_| Ok(Vec::new())),
                 verifier: Arc::new(NoSignatures),
+                builtin_providers: Arc::new(transom_controllers::NoProviders),
             },
             clock: Clock::starting_at(now(self.began)),
             announce: Arc::new(|_: &Notice| {}),
             metrics: Arc::default(),
             protection: self.protection.clone(),
+            ownership: transom_engine::Ownership::whole(),
             options,
         })
     }

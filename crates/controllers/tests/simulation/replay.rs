@@ -1,4 +1,6 @@
-//! A seed decides everything: in this process, and in any other.
+//! A seed decides everything: in this process, and in any other. Revisions of functions are left out: the channels of tokio draw in
+//! which order those that wait for the first list of a watch go on, and in lives in which controllers are often killed this makes
+//! a difference. What failed may then fail in another schedule, or with another seed.
 
 use crate::simulation::life::{Theme, live};
 use crate::simulation::setting;

@@ -5,13 +5,16 @@
 
 mod kinds;
 mod paths;
+mod sending;
 
 pub use kinds::Kind;
+use kube::client::Body;
+use sending::MIN_PAGE_BYTES;
 
-use crate::error::{Error, ErrorContext, Result, found};
+use crate::error::{Error, Result, found};
+use crate::ownership::Ownership;
 use bytes::Bytes;
 use kinds::Kinds;
-use kube::client::Body;
 use paths::Query;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -22,6 +25,10 @@ const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
+/// The metadata of objects alone; servers that do not know this form send all.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+const METADATA_OF_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 /// How many objects a page of a list has at most.
 const PAGE_SIZE: usize = 500;
 
@@ -30,8 +37,23 @@ const PAGE_SIZE: usize = 500;
 pub struct Cluster {
     client: kube::Client,
     kinds: Arc<Kinds>,
+    /// Whether objects travel over a network.
+    remote: bool,
+    /// Whether others run the server: it may send anything.
+    foreign: bool,
+    /// What writes depend on.
+    ownership: Ownership,
+    /// The user that requests about objects are sent as; that of the connection if there is none.
+    user: Option<Arc<str>>,
     /// The newest version of each kind that this client wrote, by group and kind.
     written: Arc<Mutex<HashMap<GroupKind, u64>>>,
+}
+
+/// How much of objects a list or watch reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Metadata,
+    Whole,
 }
 
 /// How to delete an object.
@@ -62,7 +84,43 @@ impl Persist {
 impl Cluster {
     /// A client that sends its requests through this one.
     pub fn new(client: kube::Client) -> Self {
-        Self { client, kinds: Arc::default(), written: Arc::default() }
+        Self {
+            client,
+            kinds: Arc::default(),
+            remote: false,
+            foreign: false,
+            ownership: Ownership::whole(),
+            user: None,
+            written: Arc::default(),
+        }
+    }
+
+    /// The same client, of a server that is reached over a network: watches ask for metadata where they need no more. A
+    /// server in this process has the whole object at hand.
+    pub fn remote(self) -> Self {
+        Self { remote: true, ..self }
+    }
+
+    /// The same client, of a server that others run: it may send more than fits into memory, so that responses and lists beyond
+    /// a limit are errors.
+    pub fn foreign(self) -> Self {
+        Self { foreign: true, ..self }
+    }
+
+    /// The same client, which writes only what this process holds.
+    pub fn writing_by(&self, ownership: &Ownership) -> Self {
+        Self { ownership: ownership.clone(), ..self.clone() }
+    }
+
+    /// The same client, whose writes depend on nothing: for what does no harm when two processes do it.
+    pub fn writing_always(&self) -> Self {
+        self.writing_by(&Ownership::whole())
+    }
+
+    /// The same client, which impersonates a user: the server decides about its requests by the rights of that user, and the
+    /// user of the connection must have the right to impersonate it. Which kinds are served is still asked as the latter.
+    pub fn acting_as(&self, user: &str) -> Self {
+        Self { user: Some(user.into()), ..self.clone() }
     }
 
     /// The newest version of any object of a kind that this client wrote.
@@ -92,10 +150,15 @@ impl Cluster {
         if let Some(kind) = self.kinds.find(gvk) {
             return Ok(kind);
         }
-        if let Some(list) = found(self.get_path(&path).await)? {
+        if let Some(list) = found(self.as_itself().get_path(&path).await)? {
             self.kinds.learn(gvk, &list);
         }
         self.kinds.find(gvk).ok_or_else(|| Error::UnknownKind(gvk.clone()))
+    }
+
+    /// The same client, as the user of the connection.
+    fn as_itself(&self) -> Self {
+        Self { user: None, ..self.clone() }
     }
 
     /// Forgets how a group's kinds are served: a definition changed.
@@ -135,14 +198,17 @@ impl Cluster {
         let selector: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let selector = selector.join(",");
         let (api_version, kind_name) = (gvk.api_version(), gvk.kind.as_str());
-        let mut items = Vec::new();
+        let (mut items, mut bytes) = (Vec::new(), 0);
         let mut token = String::new();
         loop {
             let query = Query::default()
                 .with("limit", &PAGE_SIZE.to_string())
                 .with("labelSelector", &selector)
                 .with("continue", &token);
-            let mut page = self.get_path(&query.on(kind.collection(namespace))).await?;
+            let path = query.on(kind.collection(namespace));
+            let (mut page, length) = self.transmit("GET", path, JSON, Vec::new()).await?;
+            bytes += length.max(MIN_PAGE_BYTES);
+            self.check_list(gvk, bytes)?;
             if let Some(Value::Array(list)) = page.get_mut("items").map(Value::take) {
                 items.extend(list.into_iter().map(|mut item| {
                     // Items of built-in kinds lack these fields.
@@ -282,49 +348,43 @@ impl Cluster {
         found(self.send("DELETE", kind.object(namespace, name), JSON, encode(&body)).await).map(drop)
     }
 
-    async fn send(&self, method: &str, path: String, content: &str, body: Vec<u8>) -> Result<Value> {
-        let request = request(method, &path, content, body)?;
-        let response = self.client.send(request).await.map_err(transport)?;
-        let status = response.status();
-        let bytes = response.into_body().collect_bytes().await.map_err(transport)?;
-        if status.is_success() {
-            let unreadable = |e| Error::unreadable(format!("cannot read the response to {method} {path}"), e);
-            return serde_json::from_slice(&bytes).map_err(unreadable);
-        }
-        Err(refusal(status.as_u16(), &bytes))
-    }
-
-    /// The encoded objects of a kind, one page.
-    pub(crate) async fn page(&self, kind: &Kind, token: &str) -> Result<Bytes> {
+    /// The encoded objects of a kind, one page; `before` is what the pages before it had together.
+    pub(crate) async fn page(
+        &self,
+        kind: &Kind,
+        token: &str,
+        extent: Extent,
+        before: &mut usize,
+    ) -> Result<Bytes> {
         let query = Query::default().with("limit", &PAGE_SIZE.to_string()).with("continue", token);
-        self.stream(&query.on(kind.collection(""))).await?.collect_bytes().await.map_err(transport)
+        let accept = if self.asks_for_metadata(extent) { METADATA_OF_LIST } else { JSON };
+        let path = query.on(kind.collection(""));
+        let page = self.collect("GET", &path, self.stream(&path, accept).await?).await?;
+        *before += page.len().max(MIN_PAGE_BYTES);
+        self.check_list(&kind.gvk, *before)?;
+        Ok(page)
     }
 
     /// The changes of a kind after a version, one per line.
-    pub(crate) async fn watch(&self, kind: &Kind, version: &str, seconds: u64) -> Result<Body> {
+    pub(crate) async fn watch(
+        &self,
+        kind: &Kind,
+        version: &str,
+        seconds: u64,
+        extent: Extent,
+    ) -> Result<Body> {
         let query = Query::default()
             .with("watch", "true")
             .with("allowWatchBookmarks", "true")
             .with("timeoutSeconds", &seconds.to_string())
             .with("resourceVersion", version);
-        self.stream(&query.on(kind.collection(""))).await
+        let accept = if self.asks_for_metadata(extent) { METADATA } else { JSON };
+        self.stream(&query.on(kind.collection("")), accept).await
     }
 
-    async fn stream(&self, path: &str) -> Result<Body> {
-        let response = self.client.send(request("GET", path, JSON, Vec::new())?).await.map_err(transport)?;
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response.into_body());
-        }
-        let bytes = response.into_body().collect_bytes().await.map_err(transport)?;
-        Err(refusal(status.as_u16(), &bytes))
+    fn asks_for_metadata(&self, extent: Extent) -> bool {
+        self.remote && extent == Extent::Metadata
     }
-}
-
-fn request(method: &str, path: &str, content: &str, body: Vec<u8>) -> Result<http::Request<Body>> {
-    let request = http::Request::builder().method(method).uri(path).header("accept", JSON);
-    let request = if body.is_empty() { request } else { request.header("content-type", content) };
-    request.body(Body::from(body)).map_err(Error::transport).context(format!("cannot send {method} {path}"))
 }
 
 fn encode(object: &Value) -> Vec<u8> {
@@ -332,17 +392,5 @@ fn encode(object: &Value) -> Vec<u8> {
 }
 
 fn gvk_of(object: &Value) -> Result<GroupVersionKind> {
-    meta::gvk(object).ok_or_else(|| Error::unfit("an object has no apiVersion and kind"))
-}
-
-fn transport(error: kube::Error) -> Error {
-    Error::transport(error)
-}
-
-/// A refusal with the fields of the server's Status; without a Status, with the body as message.
-fn refusal(code: u16, body: &[u8]) -> Error {
-    let status: Value = serde_json::from_slice(body).unwrap_or_default();
-    let text = |field: &str| status.get(field).and_then(Value::as_str).map(str::to_owned);
-    let message = text("message").unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned());
-    Error::Refused { code, reason: text("reason").unwrap_or_default(), message }
+    meta::gvk(object).ok_or_else(|| Error::permanent("an object has no apiVersion and kind"))
 }

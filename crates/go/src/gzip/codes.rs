@@ -9,7 +9,7 @@ pub(super) struct Code {
     pub(super) length: u8,
 }
 
-/// The codes of symbols that occur this often, of at most so many bits.
+/// The codes of symbols with these frequencies, each of at most this many bits.
 pub(super) fn codes(frequencies: &[u32], bits_max: usize) -> Vec<Code> {
     let mut codes = vec![Code::default(); frequencies.len()];
     let mut symbols: Vec<usize> = (0..frequencies.len()).filter(|i| frequencies[*i] > 0).collect();

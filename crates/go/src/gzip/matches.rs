@@ -9,7 +9,7 @@ const LENGTH_BASE: usize = 3;
 const KEY_BYTES: usize = 4;
 /// The farthest repetition.
 const DISTANCE_MAX: i64 = 32_768;
-/// At the end of a block, so many bytes are not searched.
+/// The number of bytes at the end of a block that are not searched.
 const MARGIN: usize = 15;
 const TABLE_BITS: u32 = 14;
 /// Positions in different blocks differ by at least this.

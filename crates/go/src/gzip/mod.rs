@@ -21,7 +21,7 @@ use matches::Matcher;
 const BLOCK_BYTES: usize = 65_535;
 /// A last block of fewer bytes is not searched for repetitions.
 const SEARCHED_BYTES_MIN: usize = 128;
-/// A last block of at most so many bytes is not compressed.
+/// A last block of at most this many bytes is not compressed.
 const STORED_BYTES_MAX: usize = 16;
 /// Identification, method, no flags, no time, fastest level, unknown system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];

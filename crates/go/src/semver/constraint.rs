@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Version, compare_prerelease};
+use super::{SemverError, Version, compare_prerelease};
 
 /// Alternatives, each a conjunction of comparisons.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
 
 impl Constraint {
     /// `NewConstraint`.
-    pub fn parse(text: &str) -> Result<Constraint, String> {
+    pub fn parse(text: &str) -> Result<Constraint, SemverError> {
         let patterns = PATTERNS.as_ref().ok_or("constraint Parser Error")?;
         let mut spelled = text.to_owned();
         for range in patterns.range.captures_iter(text) {
@@ -61,7 +61,7 @@ impl Constraint {
         let mut alternatives = Vec::new();
         for part in spelled.split("||") {
             if !patterns.valid.is_match(part) {
-                return Err(format!("improper constraint: {part}"));
+                return Err(format!("improper constraint: {part}").into());
             }
             let comparisons =
                 patterns.find.find_iter(part).map(|found| Comparison::parse(patterns, found.as_str()));
@@ -91,7 +91,7 @@ fn is_wild(part: &str) -> bool {
 }
 
 impl Comparison {
-    fn parse(patterns: &Patterns, text: &str) -> Result<Comparison, String> {
+    fn parse(patterns: &Patterns, text: &str) -> Result<Comparison, SemverError> {
         let found = patterns.one.captures(text).ok_or_else(|| format!("improper constraint: {text}"))?;
         let group = |index: usize| found.get(index).map_or("", |group| group.as_str());
         let (major, minor, patch, prerelease) = (group(3), group(4), group(5), group(6));
@@ -108,7 +108,7 @@ impl Comparison {
             dirty = false;
             group(2).to_owned()
         };
-        let version = Version::parse(&spelled).map_err(|_| "constraint Parser Error".to_owned())?;
+        let version = Version::parse(&spelled).map_err(|_| "constraint Parser Error")?;
         Ok(Comparison { operator: group(1).to_owned(), version, dirty, minor_dirty, patch_dirty })
     }
 

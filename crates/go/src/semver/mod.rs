@@ -13,6 +13,23 @@ use regex::Regex;
 pub use constraint::Constraint;
 pub use strict::StrictVersion;
 
+/// Why a text is no version or constraint, worded as the Go package words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SemverError(String);
+
+impl From<&str> for SemverError {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for SemverError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
 /// A semantic version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
@@ -39,8 +56,13 @@ static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 impl Version {
     /// `NewVersion`: accepts a leading `v` and missing minor and patch.
-    pub fn parse(text: &str) -> Result<Version, String> {
+    pub fn parse(text: &str) -> Result<Version, SemverError> {
         const INVALID: &str = "Invalid Semantic Version";
+        if let Some([major, minor, patch]) = plain(text) {
+            let (prerelease, metadata) = (String::new(), String::new());
+            let original = text.to_owned();
+            return Ok(Version { major, minor, patch, prerelease, metadata, original, pointer: true });
+        }
         let found = VERSION.as_ref().and_then(|pattern| pattern.captures(text)).ok_or(INVALID)?;
         let group = |index: usize| found.get(index).map_or("", |group| group.as_str());
         let segment = |index: usize| {
@@ -119,7 +141,7 @@ impl Version {
     }
 
     /// `Version.SetPrerelease`.
-    pub fn with_prerelease(&self, prerelease: &str) -> Result<Version, String> {
+    pub fn with_prerelease(&self, prerelease: &str) -> Result<Version, SemverError> {
         validate_prerelease(prerelease)?;
         let mut next = Version { prerelease: prerelease.to_owned(), pointer: false, ..self.clone() };
         next.original = self.spelled(&next);
@@ -127,14 +149,26 @@ impl Version {
     }
 
     /// `Version.SetMetadata`.
-    pub fn with_metadata(&self, metadata: &str) -> Result<Version, String> {
+    pub fn with_metadata(&self, metadata: &str) -> Result<Version, SemverError> {
         if !metadata.is_empty() && !metadata.split('.').all(is_identifier) {
-            return Err("Invalid Metadata string".to_owned());
+            return Err("Invalid Metadata string".into());
         }
         let mut next = Version { metadata: metadata.to_owned(), pointer: false, ..self.clone() };
         next.original = self.spelled(&next);
         Ok(next)
     }
+}
+
+/// The numbers of a version of three numbers and nothing else, as most are: matching the pattern takes far longer.
+fn plain(text: &str) -> Option<[u64; 3]> {
+    let mut segments = text.strip_prefix('v').unwrap_or(text).split('.');
+    let mut number = || {
+        let digits = segments.next()?;
+        // A sign, which numbers of Rust may have, is none of a version.
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+    };
+    let numbers = [number()?, number()?, number()?];
+    segments.next().is_none().then_some(numbers)
 }
 
 impl fmt::Display for Version {
@@ -154,17 +188,17 @@ fn is_identifier(part: &str) -> bool {
     part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-fn validate_prerelease(prerelease: &str) -> Result<(), String> {
+fn validate_prerelease(prerelease: &str) -> Result<(), SemverError> {
     if prerelease.is_empty() {
         return Ok(());
     }
     for part in prerelease.split('.') {
         if part.bytes().all(|byte| byte.is_ascii_digit()) {
             if part.len() > 1 && part.starts_with('0') {
-                return Err("Version segment starts with 0".to_owned());
+                return Err("Version segment starts with 0".into());
             }
         } else if !is_identifier(part) {
-            return Err("Invalid Prerelease string".to_owned());
+            return Err("Invalid Prerelease string".into());
         }
     }
     Ok(())
@@ -211,5 +245,29 @@ fn compare_part(x: &str, y: &str) -> Ordering {
                 Ordering::Less
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_versions_are_read_as_the_pattern_reads_them() {
+        for (text, numbers) in [("1.2.3", [1, 2, 3]), ("v10.0.7", [10, 0, 7]), ("v01.2.3", [1, 2, 3])] {
+            assert_eq!(plain(text), Some(numbers), "{text}");
+            // With metadata, which counts nowhere, the same text is read by the pattern.
+            let (quick, slow) =
+                (Version::parse(text).unwrap(), Version::parse(&format!("{text}+m")).unwrap());
+            assert_eq!(Version { original: text.to_owned(), metadata: String::new(), ..slow }, quick);
+        }
+        for text in
+            ["", "v", "1.2", "1.2.", "1..3", "1.2.3.4", "+1.2.3", "1.+2.3", "-1.2.3", "1.2.3-rc.1", "vv1.2.3"]
+        {
+            assert_eq!(plain(text), None, "{text}");
+        }
+        let large = "1.2.99999999999999999999";
+        assert_eq!(plain(large), None);
+        assert!(Version::parse(large).unwrap_err().to_string().contains("value out of range"));
     }
 }

@@ -1,5 +1,6 @@
 //! blang/semver: three numbers without leading zeros, as semver.org has them.
 
+use super::SemverError;
 use crate::strconv::quote;
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,9 +16,9 @@ pub struct StrictVersion {
 
 impl StrictVersion {
     /// `semver.Parse`.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SemverError> {
         if text.is_empty() {
-            return Err("Version string empty".to_owned());
+            return Err("Version string empty".into());
         }
         let (rest, build) = match text.split_once('+') {
             Some((rest, build)) => (rest, Some(build)),
@@ -29,23 +30,25 @@ impl StrictVersion {
         };
         let parts: Vec<&str> = core.split('.').collect();
         let [major, minor, patch] = parts.as_slice() else {
-            return Err("No Major.Minor.Patch elements found".to_owned());
+            return Err("No Major.Minor.Patch elements found".into());
         };
         let numbers = [number(major, "major")?, number(minor, "minor")?, number(patch, "patch")?];
-        let identifiers = |part: Option<&str>| -> Result<Vec<String>, String> {
+        let identifiers = |part: Option<&str>| -> Result<Vec<String>, SemverError> {
             let Some(part) = part else { return Ok(Vec::new()) };
             part.split('.').map(|p| identifier(p).map(str::to_owned)).collect()
         };
         let pre = identifiers(pre)?;
         if let Some(p) = pre.iter().find(|p| is_number(p) && p.len() > 1 && p.starts_with('0')) {
-            return Err(format!("Numeric PreRelease version must not contain leading zeroes {}", quote(p)));
+            return Err(
+                format!("Numeric PreRelease version must not contain leading zeroes {}", quote(p)).into()
+            );
         }
         identifiers(build)?;
         Ok(Self { numbers, pre, build: build.unwrap_or_default().to_owned() })
     }
 
     /// `semver.ParseTolerant`: accepts `v1`, `1.2` and `01.2.3`.
-    pub fn parse_loosely(text: &str) -> Result<Self, String> {
+    pub fn parse_loosely(text: &str) -> Result<Self, SemverError> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(str::to_owned).collect();
         for part in &mut parts {
@@ -57,7 +60,7 @@ impl StrictVersion {
         }
         if parts.len() < 3 {
             if parts.last().is_some_and(|p| p.contains(['+', '-'])) {
-                return Err("short version cannot contain PreRelease/Build meta data".to_owned());
+                return Err("short version cannot contain PreRelease/Build meta data".into());
             }
             parts.resize(3, "0".to_owned());
         }
@@ -79,25 +82,25 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn number(text: &str, which: &str) -> Result<u64, String> {
+fn number(text: &str, which: &str) -> Result<u64, SemverError> {
     if !is_number(text) {
-        return Err(format!("Invalid character(s) found in {which} number {}", quote(text)));
+        return Err(format!("Invalid character(s) found in {which} number {}", quote(text)).into());
     }
     if text.len() > 1 && text.starts_with('0') {
         let which = format!("{}{}", which[..1].to_uppercase(), &which[1..]);
-        return Err(format!("{which} number must not contain leading zeroes {}", quote(text)));
+        return Err(format!("{which} number must not contain leading zeroes {}", quote(text)).into());
     }
-    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: value out of range", quote(text)))
+    text.parse().map_err(|_| format!("strconv.ParseUint: parsing {}: value out of range", quote(text)).into())
 }
 
-fn identifier(text: &str) -> Result<&str, String> {
+fn identifier(text: &str) -> Result<&str, SemverError> {
     if text.is_empty() {
-        return Err("Prerelease is empty".to_owned());
+        return Err("Prerelease is empty".into());
     }
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
         Ok(text)
     } else {
-        Err(format!("Invalid character(s) found in prerelease {}", quote(text)))
+        Err(format!("Invalid character(s) found in prerelease {}", quote(text)).into())
     }
 }
 
@@ -138,7 +141,7 @@ mod tests {
     fn strict_and_loose() {
         let strict = |text: &str| StrictVersion::parse(text).map(|version| version.to_string());
         assert_eq!(strict("1.2.3-rc.1+b").as_deref(), Ok("1.2.3-rc.1+b"));
-        assert_eq!(strict("1.2"), Err("No Major.Minor.Patch elements found".to_owned()));
+        assert_eq!(strict("1.2"), Err("No Major.Minor.Patch elements found".into()));
         assert!(strict("01.2.3").is_err() && strict("1.2.3-01").is_err() && strict("").is_err());
         let loose = |text: &str| StrictVersion::parse_loosely(text).map(|version| version.to_string());
         assert_eq!(loose("v01.2").as_deref(), Ok("1.2.0"));

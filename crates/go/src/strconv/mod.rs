@@ -7,5 +7,5 @@ mod quote;
 pub use float::{format_float, shortest_float, shortest_float32};
 pub use number::{NumberError, parse_bool, parse_float, parse_int, parse_uint};
 pub use quote::{
-    Shown, Unit, can_backquote, quote, quote_bytes, quote_rune, unescape, unquote, unquote_char,
+    Printable, Unit, can_backquote, quote, quote_bytes, quote_rune, unescape, unquote, unquote_char,
 };

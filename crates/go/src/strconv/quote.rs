@@ -5,27 +5,27 @@ use crate::utf8::{decode_rune, push_rune, runes};
 
 /// Which runes a literal shows as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum Printable {
     /// Those that are printable (`strconv.Quote`).
-    Printable,
+    Unicode,
     /// Those that are printable ASCII (`strconv.QuoteToASCII`).
     Ascii,
 }
 
 /// `strconv.Quote`: the double-quoted literal, as `%q` writes it.
 pub fn quote(text: &str) -> String {
-    quote_bytes(text.as_bytes(), Shown::Printable)
+    quote_bytes(text.as_bytes(), Printable::Unicode)
 }
 
 /// `strconv.Quote` and `strconv.QuoteToASCII` of bytes; those that are not UTF-8 are written as `\x..`.
-pub fn quote_bytes(text: &[u8], shown: Shown) -> String {
+pub fn quote_bytes(text: &[u8], printable: Printable) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for (at, rune, width) in runes(text) {
         if width == 1 && rune == '\u{FFFD}' {
             out.push_str(&format!("\\x{:02x}", text[at]));
         } else {
-            push_escaped(&mut out, rune, '"', shown);
+            push_escaped(&mut out, rune, '"', printable);
         }
     }
     out.push('"');
@@ -33,21 +33,21 @@ pub fn quote_bytes(text: &[u8], shown: Shown) -> String {
 }
 
 /// `strconv.QuoteRune` for a code that may not be a valid rune.
-pub fn quote_rune(code: u64, shown: Shown) -> String {
+pub fn quote_rune(code: u64, printable: Printable) -> String {
     let rune = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or('\u{FFFD}');
     let mut out = String::from('\'');
-    push_escaped(&mut out, rune, '\'', shown);
+    push_escaped(&mut out, rune, '\'', printable);
     out.push('\'');
     out
 }
 
-fn push_escaped(out: &mut String, rune: char, delimiter: char, shown: Shown) {
+fn push_escaped(out: &mut String, rune: char, delimiter: char, printable: Printable) {
     if rune == delimiter || rune == '\\' {
         out.push('\\');
         out.push(rune);
         return;
     }
-    if is_print(rune) && (rune.is_ascii() || shown == Shown::Printable) {
+    if is_print(rune) && (rune.is_ascii() || printable == Printable::Unicode) {
         out.push(rune);
         return;
     }
@@ -191,8 +191,8 @@ mod tests {
         ] {
             assert_eq!(quote(text), quoted);
         }
-        assert_eq!(quote_bytes(b"a\xffb", Shown::Printable), r#""a\xffb""#);
-        assert_eq!(quote_bytes("é".as_bytes(), Shown::Ascii), r#""\u00e9""#);
+        assert_eq!(quote_bytes(b"a\xffb", Printable::Unicode), r#""a\xffb""#);
+        assert_eq!(quote_bytes("é".as_bytes(), Printable::Ascii), r#""\u00e9""#);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Durations: nanoseconds in an `int64`, written and read in Go's `1h2m3.5s` form.
 
-use super::quote;
+use super::{ParseError, quote};
 
 /// Nanoseconds in a second.
 pub const SECOND: i64 = 1_000_000_000;
@@ -44,8 +44,8 @@ fn fraction(rest: u64, digits: usize) -> String {
 }
 
 /// `time.ParseDuration`. The error is worded as Go's.
-pub fn parse(text: &str) -> Result<i64, String> {
-    let invalid = || format!("time: invalid duration {}", quote(text.as_bytes()));
+pub fn parse(text: &str) -> Result<i64, ParseError> {
+    let invalid = || ParseError(format!("time: invalid duration {}", quote(text.as_bytes())));
     let negative = text.starts_with('-');
     let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     if rest == "0" {
@@ -58,10 +58,13 @@ pub fn parse(text: &str) -> Result<i64, String> {
     while !rest.is_empty() {
         let (number, unit, after) = element(rest).ok_or_else(invalid)?;
         let scale = match unit {
-            "" => return Err(format!("time: missing unit in duration {}", quote(text.as_bytes()))),
+            "" => {
+                let text = quote(text.as_bytes());
+                return Err(ParseError(format!("time: missing unit in duration {text}")));
+            }
             unit => nanoseconds(unit).ok_or_else(|| {
                 let (unit, text) = (quote(unit.as_bytes()), quote(text.as_bytes()));
-                format!("time: unknown unit {unit} in duration {text}")
+                ParseError(format!("time: unknown unit {unit} in duration {text}"))
             })?,
         };
         let amount = number.times(scale).and_then(|amount| total.checked_add(amount));
@@ -182,7 +185,7 @@ mod tests {
             ("1h x", r#"time: unknown unit "h x" in duration "1h x""#),
             (" 1s", r#"time: invalid duration " 1s""#),
         ] {
-            assert_eq!(parse(text).unwrap_err(), error);
+            assert_eq!(parse(text).unwrap_err().to_string(), error);
         }
     }
 
@@ -195,7 +198,7 @@ mod tests {
             ("1nns", Err(r#"time: unknown unit "nns" in duration "1nns""#.to_owned())),
             ("1é", Err(r#"time: unknown unit "\xc3\xa9" in duration "1\xc3\xa9""#.to_owned())),
         ] {
-            assert_eq!(parse(text), nanos, "{text}");
+            assert_eq!(parse(text).map_err(|e| e.to_string()), nanos, "{text}");
         }
     }
 

@@ -14,6 +14,18 @@ use jiff::tz::TimeZone;
 
 pub use parse::parse;
 
+/// Why a text is no time or duration, worded as Go words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ParseError(String);
+
+impl ParseError {
+    /// A time that Go reads and that is out of the range of years of another representation.
+    pub fn year_out_of_range(text: &str) -> Self {
+        Self(format!("parsing time {}: year out of range", quote(text.as_bytes())))
+    }
+}
+
 /// `time.RFC3339`.
 pub const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
 

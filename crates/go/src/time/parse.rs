@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::layout::{self, Element};
-use super::{Civil, Location, MONTHS, Time, WEEKDAYS, days_from_civil, quote};
+use super::{Civil, Location, MONTHS, ParseError, Time, WEEKDAYS, days_from_civil, quote};
 
 /// The values of the elements read so far.
 #[derive(Default)]
@@ -30,17 +30,18 @@ enum Bad {
 type Read<'a, T> = Result<(T, &'a [u8]), Bad>;
 
 /// `time.Parse`. The error is worded as Go's.
-pub fn parse(layout: &[u8], value: &[u8]) -> Result<Time, String> {
+pub fn parse(layout: &[u8], value: &[u8]) -> Result<Time, ParseError> {
     let (whole_layout, whole_value) = (layout, value);
     let cannot = |element: &[u8], rest: &[u8]| {
-        format!(
+        ParseError(format!(
             "parsing time {} as {}: cannot parse {} as {}",
             quote(whole_value),
             quote(whole_layout),
             quote(rest),
             quote(element)
-        )
+        ))
     };
+    let about = |what: &str| ParseError(format!("parsing time {}: {what}", quote(whole_value)));
     let (mut layout, mut value) = (layout, value);
     let mut fields = Fields::default();
     while let Some((start, end, element)) = layout::next(layout) {
@@ -52,15 +53,15 @@ pub fn parse(layout: &[u8], value: &[u8]) -> Result<Time, String> {
             Ok(rest) => value = rest,
             Err(Bad::Syntax) => return Err(cannot(spelled, held)),
             Err(Bad::Range(what)) => {
-                return Err(format!("parsing time {}: {what} out of range", quote(whole_value)));
+                return Err(about(&format!("{what} out of range")));
             }
         }
     }
     value = skip(value, layout).map_err(|rest| cannot(layout, rest))?;
     if !value.is_empty() {
-        return Err(format!("parsing time {}: extra text: {}", quote(whole_value), quote(value)));
+        return Err(about(&format!("extra text: {}", quote(value))));
     }
-    fields.finish().map_err(|what| format!("parsing time {}: {what}", quote(whole_value)))
+    fields.finish().map_err(about)
 }
 
 /// Matches literal text; a run of spaces matches any run. The error is what does not match.

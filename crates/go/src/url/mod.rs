@@ -4,7 +4,7 @@
 
 mod escape;
 
-use crate::strconv::{Shown, quote_bytes};
+use crate::strconv::{Printable, quote_bytes};
 use escape::{Part, escape, unescape, valid_encoded};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +84,7 @@ fn cut(text: &[u8], at: u8) -> (&[u8], Option<&[u8]>) {
 }
 
 fn quoted(text: &[u8]) -> String {
-    quote_bytes(text, Shown::Printable)
+    quote_bytes(text, Printable::Unicode)
 }
 
 impl Url {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::functions::Type;
 use crate::value::{IntKind, Named, UintKind, Value};
-use transom_go::semver::Version;
+use transom_go::semver::{SemverError, Version};
 use transom_go::time::{Time, duration};
 
 pub(super) struct Method {
@@ -57,6 +57,10 @@ fn version(value: &Value) -> Result<&Version, String> {
         Value::Version(version) => Ok(version),
         _ => mismatch(),
     }
+}
+
+fn changed(version: Result<Version, SemverError>) -> Result<Value, String> {
+    version.map(|version| Value::Version(Rc::new(version))).map_err(|error| error.to_string())
 }
 
 fn text(value: &Value) -> Result<String, String> {
@@ -186,9 +190,9 @@ const VERSION: &[Method] = &[
     method("IncMinor", &[], |value, _| Ok(Value::Version(Rc::new(version(value)?.next_minor())))),
     method("IncPatch", &[], |value, _| Ok(Value::Version(Rc::new(version(value)?.next_patch())))),
     method("SetPrerelease", &[Type::Str], |value, args| {
-        Ok(Value::Version(Rc::new(version(value)?.with_prerelease(&text(&args[0])?)?)))
+        changed(version(value)?.with_prerelease(&text(&args[0])?))
     }),
     method("SetMetadata", &[Type::Str], |value, args| {
-        Ok(Value::Version(Rc::new(version(value)?.with_metadata(&text(&args[0])?)?)))
+        changed(version(value)?.with_metadata(&text(&args[0])?))
     }),
 ];

@@ -11,13 +11,13 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use crate::error::{Cause, Error, Failure};
-use crate::fmt::FmtError;
 use crate::functions::{CallError, Env, Functions};
 use crate::limits::{Exceeded, Limits};
 use crate::parse::ast::{Branch, BranchKind, Call, Command, List, Node, Operand, Pipe, Tree};
 use crate::stack;
 use crate::template::Template;
 use crate::value::{ListType, MapType, Str, Value};
+use transom_go::fmt::FmtError;
 
 /// How deep evaluation may recurse in all, over every template being executed.
 const MAX_NESTING: usize = 20_000;
@@ -154,7 +154,7 @@ impl<'t> Exec<'t, '_> {
         let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1);
         let snippet = stack::with_depth(self.template.deepest, || at.text());
         let name = &self.template.name;
-        let executing = crate::fmt::sprintf("%q", &[Value::str(&*self.tree.name)]);
+        let executing = transom_go::fmt::sprintf("%q", &[Value::str(&*self.tree.name)]);
         Err(Error::from(Failure {
             message: format!(
                 "template: {name}:{line}:{column}: executing {executing} at <{snippet}>: {problem}"
@@ -256,7 +256,7 @@ impl<'t> Exec<'t, '_> {
             other => {
                 let limit = self.env.limits.output;
                 let before = self.out.len();
-                let printed = crate::fmt::append(&mut self.out, other, limit);
+                let printed = transom_go::fmt::append(&mut self.out, other, limit);
                 match printed {
                     Ok(()) => self.spend((self.out.len() - before) / 64),
                     Err(FmtError::TooLong) => self.exceeded(Exceeded::Output(limit)),
@@ -313,7 +313,7 @@ impl<'t> Exec<'t, '_> {
             }
             Value::Missing | Value::Nil => false,
             other => {
-                let shown = crate::fmt::sprint(std::slice::from_ref(other));
+                let shown = transom_go::fmt::sprint(std::slice::from_ref(other));
                 return self.fail(format!("range can't iterate over {}", String::from_utf8_lossy(&shown)));
             }
         };
@@ -368,7 +368,7 @@ impl<'t> Exec<'t, '_> {
     fn template(&mut self, dot: &Reached, call: &'t Call) -> Eval<()> {
         self.at = Some(At::Template(call));
         let Some(tree) = self.template.trees.get(&call.name) else {
-            let name = crate::fmt::sprintf("%q", &[Value::Str(call.name.clone())]);
+            let name = transom_go::fmt::sprintf("%q", &[Value::Str(call.name.clone())]);
             return self.fail(format!("template {name} not defined"));
         };
         self.check_depth()?;
@@ -392,7 +392,7 @@ impl<'t> Exec<'t, '_> {
     /// `include`: a template's output as a string.
     fn include(&mut self, name: &Str, data: Value) -> Result<Value, CallError> {
         const MAX_INCLUDES_OF_A_TEMPLATE: usize = 1000;
-        let quoted = |text: &[u8]| crate::fmt::sprintf("%q", &[Value::str(text)]);
+        let quoted = |text: &[u8]| transom_go::fmt::sprintf("%q", &[Value::str(text)]);
         let entered = self.included.entry(name.clone()).or_insert(0);
         if *entered > MAX_INCLUDES_OF_A_TEMPLATE {
             let name = name.lossy();

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::fmt::{self, FmtError};
 use crate::limits::{Exceeded, Limits};
 use crate::value::{Map, Str, Value};
+use transom_go::fmt::{self, FmtError};
 
 /// Why a function has no result.
 #[derive(Debug)]
@@ -31,6 +31,19 @@ impl From<&str> for CallError {
         CallError::Message(message.to_owned())
     }
 }
+
+/// Errors of Go's own packages are the messages of the functions that call them.
+macro_rules! from_go {
+    ($($error:ty),+) => {$(
+        impl From<$error> for CallError {
+            fn from(error: $error) -> CallError {
+                CallError::Message(error.to_string())
+            }
+        }
+    )+};
+}
+
+from_go!(transom_go::encoding::DecodeError, transom_go::semver::SemverError, transom_go::time::ParseError);
 
 impl From<Exceeded> for CallError {
     fn from(exceeded: Exceeded) -> CallError {

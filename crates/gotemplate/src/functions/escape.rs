@@ -2,8 +2,8 @@
 
 use super::env::{CallError, Env};
 use super::{Native, Type, variadic};
-use crate::fmt;
 use crate::value::{Str, Value};
+use transom_go::fmt;
 use transom_go::unicode::is_print;
 use transom_go::utf8::decode_rune;
 

@@ -166,7 +166,7 @@ impl Callee {
 
 /// Go's message for an unknown function.
 pub(crate) fn not_defined(name: &str) -> String {
-    crate::fmt::sprintf("function %q not defined", &[Value::str(name)])
+    transom_go::fmt::sprintf("function %q not defined", &[Value::str(name)])
 }
 
 impl std::fmt::Debug for Callee {

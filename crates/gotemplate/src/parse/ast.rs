@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::fmt::sprintf;
 use crate::functions::Callee;
 use crate::value::{Str, Value};
+use transom_go::fmt::sprintf;
 
 /// A defined template: the root one, or one from `define` or `block`.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::ast::{Command, Operand, Pipe, Term, Variable};
 use super::lex::{Item, ItemKind};
 use super::{Parse, Parser, number};
-use crate::fmt::sprintf;
 use crate::value::{Str, Value};
+use transom_go::fmt::sprintf;
 
 impl Parser<'_> {
     pub(super) fn pipeline(&mut self, context: &str, end: ItemKind) -> Parse<Pipe> {

@@ -1,7 +1,7 @@
 //! The lexer: template text into items, with Go's rules for trim markers, comments and what ends a word.
 
-use crate::fmt::sprintf;
 use crate::value::Value;
+use transom_go::fmt::sprintf;
 use transom_go::unicode::{is_digit, is_letter};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]

@@ -12,9 +12,9 @@ use ast::{Action, Branch, BranchKind, Call, List, Node, Text, Tree};
 use lex::{Item, ItemKind, Lexer};
 
 use crate::error::Error;
-use crate::fmt::sprintf;
 use crate::functions::Callee;
 use crate::value::{Str, Value};
+use transom_go::fmt::sprintf;
 use transom_go::strconv::unquote;
 
 /// How deep control structures or parentheses may nest. Go allows 10 000 parentheses and any control structure.

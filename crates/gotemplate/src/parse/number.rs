@@ -2,8 +2,8 @@
 
 use super::ast::Number;
 use super::lex::ItemKind;
-use crate::fmt::sprintf;
 use crate::value::Value;
+use transom_go::fmt::sprintf;
 use transom_go::strconv::unquote_char;
 use transom_go::strconv::{parse_float, parse_int, parse_uint};
 

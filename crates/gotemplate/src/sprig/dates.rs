@@ -1,4 +1,4 @@
-//! Dates. Whatever is not a time or a Unix second count means *now*, as in sprig.
+//! Dates. Any value that is not a time or a Unix second count means *now*, as in sprig.
 
 use std::rc::Rc;
 

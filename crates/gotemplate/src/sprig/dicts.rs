@@ -126,7 +126,7 @@ fn swallow(error: CallError) -> Result<Value, CallError> {
 
 pub(super) fn deep_copy(env: &mut Env<'_>, value: &Value, depth: usize) -> Result<Value, CallError> {
     if depth > MAX_DEPTH {
-        return Err(crate::fmt::FmtError::TooDeep.to_string().into());
+        return Err(transom_go::fmt::FmtError::TooDeep.to_string().into());
     }
     env.spend(1)?;
     match value {

@@ -10,11 +10,11 @@ pub(super) const FUNCTIONS: &[Native] = &[
     fixed("b64enc", STR, |env, args| env.string(base64_encode(text(args, 0)?))),
     fixed("b64dec", STR, |env, args| match base64_decode(text(args, 0)?) {
         Ok(bytes) => env.string(bytes),
-        Err(problem) => env.string(problem),
+        Err(problem) => env.string(problem.to_string()),
     }),
     fixed("b32enc", STR, |env, args| env.string(base32_encode(text(args, 0)?))),
     fixed("b32dec", STR, |env, args| match base32_decode(text(args, 0)?) {
         Ok(bytes) => env.string(bytes),
-        Err(problem) => env.string(problem),
+        Err(problem) => env.string(problem.to_string()),
     }),
 ];

@@ -5,7 +5,7 @@ use crate::functions::{CallError, Env, Native, Type, fixed};
 use crate::value::{Form, Key, ListType, MAX_DEPTH, Map, MapType, Value};
 use transom_go::encoding::base64_encode;
 use transom_go::json::{self, Html};
-use transom_go::strconv::{Shown, quote_rune, shortest_float};
+use transom_go::strconv::{Printable, quote_rune, shortest_float};
 
 const ANY: &[Type] = &[Type::Any];
 const STR: &[Type] = &[Type::Str];
@@ -190,7 +190,7 @@ fn unmarshal(env: &mut Env<'_>, text: &[u8]) -> Result<Value, CallError> {
 }
 
 fn quoted_rune(rune: char) -> String {
-    quote_rune(u64::from(u32::from(rune)), Shown::Printable)
+    quote_rune(u64::from(u32::from(rune)), Printable::Unicode)
 }
 
 /// Depth is bounded by the parser's own limit.

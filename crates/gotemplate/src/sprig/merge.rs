@@ -11,7 +11,7 @@ pub(super) fn merge(
     depth: usize,
 ) -> Result<(), CallError> {
     if depth > MAX_DEPTH {
-        return Err(crate::fmt::FmtError::TooDeep.to_string().into());
+        return Err(transom_go::fmt::FmtError::TooDeep.to_string().into());
     }
     if dst.same(src) {
         return Ok(());

@@ -51,7 +51,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
 fn panicked(error: CallError, args: &[Value]) -> CallError {
     match (error, args.first()) {
         (CallError::Message(message), Some(Value::Str(pattern))) => {
-            let shown = crate::fmt::sprintf("%#q", &[Value::Str(pattern.clone())]);
+            let shown = transom_go::fmt::sprintf("%#q", &[Value::Str(pattern.clone())]);
             format!("regexp: Compile({shown}): {message}").into()
         }
         (error, _) => error,

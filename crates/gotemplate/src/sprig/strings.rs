@@ -4,7 +4,7 @@ use super::args::{int, text};
 use super::convert::{strslice, strval};
 use crate::functions::{CallError, Env, Native, Type, fixed, variadic};
 use crate::value::{Key, List, ListType, Map, MapType, Str, Value};
-use transom_go::strconv::{Shown, quote_bytes};
+use transom_go::strconv::{Printable, quote_bytes};
 use transom_go::unicode::is_space;
 use transom_go::utf8::runes;
 
@@ -81,7 +81,7 @@ pub(super) const FUNCTIONS: &[Native] = &[
     variadic("quote", ANYS, |env, args| {
         let mut quoted = Vec::new();
         for arg in args.iter().filter(|arg| !arg.is_nil()) {
-            quoted.push(quote_bytes(&strval(env, arg)?, Shown::Printable));
+            quoted.push(quote_bytes(&strval(env, arg)?, Printable::Unicode));
         }
         env.string(quoted.join(" "))
     }),

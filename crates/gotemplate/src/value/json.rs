@@ -75,7 +75,7 @@ fn to_json(value: &Value, depth: usize) -> Result<serde_json::Value, NestedTooDe
         Value::Map(map) => {
             let mut object = serde_json::Map::new();
             for (key, value) in map.entries().iter() {
-                let key = crate::fmt::sprint(&[key.to_value()]);
+                let key = transom_go::fmt::sprint(&[key.to_value()]);
                 object.insert(String::from_utf8_lossy(&key).into_owned(), to_json(value, depth + 1)?);
             }
             object.into()

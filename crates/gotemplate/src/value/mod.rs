@@ -6,6 +6,7 @@
 
 mod collection;
 mod json;
+mod operand;
 pub(crate) mod text;
 
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use transom_go::semver::Version;
 use transom_go::time::Time;
 
 /// How deep data may nest before functions that walk it give up; Go would exhaust its stack on cyclic data.
-pub(crate) const MAX_DEPTH: usize = 512;
+pub(crate) const MAX_DEPTH: usize = transom_go::fmt::MAX_DEPTH;
 
 /// A value of a template.
 #[derive(Clone, Debug)]
@@ -276,7 +277,10 @@ impl Value {
     }
 
     /// A struct of a given type that embeds a `time.Time`: the zero time, or one given as RFC 3339 words it.
-    pub fn embedded_time(type_name: &'static str, text: Option<&str>) -> Result<Value, String> {
+    pub fn embedded_time(
+        type_name: &'static str,
+        text: Option<&str>,
+    ) -> Result<Value, transom_go::time::ParseError> {
         let time = match text {
             Some(text) => {
                 transom_go::time::parse(b"2006-01-02T15:04:05Z07:00", text.as_bytes())?.in_zone("UTC")

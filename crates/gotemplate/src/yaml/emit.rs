@@ -69,7 +69,7 @@ impl Emitter<'_, '_> {
         depth: usize,
     ) -> Result<(), CallError> {
         if depth > MAX_DEPTH {
-            return Err(crate::fmt::FmtError::TooDeep.to_string().into());
+            return Err(transom_go::fmt::FmtError::TooDeep.to_string().into());
         }
         self.count()?;
         let inner = match place {

@@ -118,7 +118,7 @@ impl<'i> Reader<'_, '_, 'i> {
             if let Event::Scalar(text, ..) = &event
                 && let Some(first) = lines.insert(text.to_string(), self.line)
             {
-                let (line, shown) = (self.line, crate::fmt::sprintf("%q", &[Value::str(&**text)]));
+                let (line, shown) = (self.line, transom_go::fmt::sprintf("%q", &[Value::str(&**text)]));
                 return Err(format!(
                     "yaml: unmarshal errors:\n  line {line}: mapping key {shown} already defined at line {first}"
                 )
@@ -174,7 +174,7 @@ fn map_key(key: &Value) -> Result<Key, CallError> {
         Value::Float(value) => Key::Float(*value),
         Value::Str(text) => Key::Str(text.clone()),
         other => {
-            let shown = crate::fmt::sprintf("%#v", std::slice::from_ref(other));
+            let shown = transom_go::fmt::sprintf("%#v", std::slice::from_ref(other));
             return Err(format!("yaml: invalid map key: {shown}").into());
         }
     })

@@ -21,7 +21,7 @@ fn render(case: &Json, table: &Json) -> Result<String, String> {
     let mut options =
         Options { functions: functions.names().map(str::to_owned).collect(), ..Options::default() };
     if let Some(option) = case["option"].as_str() {
-        options.set(option)?;
+        options.set(option).map_err(|error| error.to_string())?;
     }
     if let Some(delims) = case["delims"].as_array() {
         options.left_delimiter = delims[0].as_str().unwrap_or_default().to_owned();

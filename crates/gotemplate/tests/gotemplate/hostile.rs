@@ -200,6 +200,6 @@ proptest! {
     #[test]
     fn arbitrary_formats_never_panic(format in "%[-+# 0]{0,3}[0-9*]{0,2}(\\.[0-9*]{0,2})?.", number in any::<f64>()) {
         let args = [Value::Float(number), Value::int(number as i64), Value::str("é"), Value::Nil];
-        let _ = transom_gotemplate::fmt::sprintf(&format, &args);
+        let _ = transom_go::fmt::sprintf(&format, &args);
     }
 }

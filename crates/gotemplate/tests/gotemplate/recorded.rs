@@ -13,7 +13,7 @@ fn table() -> Json {
 fn render(case: &Json, data: &Json) -> Result<String, String> {
     let mut options = Options::default();
     if let Some(option) = case["option"].as_str() {
-        options.set(option)?;
+        options.set(option).map_err(|error| error.to_string())?;
     }
     let text = case["template"].as_str().unwrap_or_default();
     let template = Template::parse("manifests", text, &options).map_err(|error| error.to_string())?;

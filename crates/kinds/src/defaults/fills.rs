@@ -1,6 +1,6 @@
 //! Constant defaults by type.
 
-use super::Fill::{self, Int, Object, Text};
+use super::Fill::{self, Flag, Int, List, Object, Text};
 
 type Fills = &'static [(&'static str, Fill)];
 
@@ -27,6 +27,21 @@ const MUTATING: Fills = &[
     ("timeoutSeconds", Int(10)),
     ("reinvocationPolicy", Text("Never")),
 ];
+
+const EXACT_COUNT: Fills = &[("allocationMode", Text("ExactCount"))];
+
+const PENDING: Fills = &[("phase", Text("Pending"))];
+
+const FAIL: Fills = &[("failurePolicy", Text("Fail"))];
+
+const AZURE_DISK: Fills = &[
+    ("cachingMode", Text("ReadWrite")),
+    ("kind", Text("Shared")),
+    ("fsType", Text("ext4")),
+    ("readOnly", Flag(false)),
+];
+
+const ISCSI: Fills = &[("iscsiInterface", Text("default"))];
 
 /// Type names without `io.k8s.api.`.
 pub(super) const FILLS: &[(&str, Fills)] = &[
@@ -70,6 +85,85 @@ pub(super) const FILLS: &[(&str, Fills)] = &[
     ),
     ("apps.v1.DeploymentStrategy", &[("type", Text("RollingUpdate"))]),
     ("apps.v1.ReplicaSetSpec", &[("replicas", Int(1))]),
+    ("apps.v1.DaemonSetSpec", &[("revisionHistoryLimit", Int(10))]),
+    ("apps.v1.DaemonSetUpdateStrategy", &[("type", Text("RollingUpdate"))]),
+    (
+        "apps.v1.StatefulSetSpec",
+        &[
+            ("podManagementPolicy", Text("OrderedReady")),
+            ("persistentVolumeClaimRetentionPolicy", Object),
+            ("replicas", Int(1)),
+            ("revisionHistoryLimit", Int(10)),
+        ],
+    ),
+    (
+        "apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
+        &[("whenDeleted", Text("Retain")), ("whenScaled", Text("Retain"))],
+    ),
+    (
+        "batch.v1.CronJobSpec",
+        &[
+            ("concurrencyPolicy", Text("Allow")),
+            ("suspend", Flag(false)),
+            ("successfulJobsHistoryLimit", Int(3)),
+            ("failedJobsHistoryLimit", Int(1)),
+        ],
+    ),
+    ("batch.v1.PodFailurePolicyOnPodConditionsPattern", &[("status", Text("True"))]),
+    ("networking.v1.NetworkPolicyPort", &[("protocol", Text("TCP"))]),
+    ("networking.v1.IngressClassParametersReference", &[("scope", Text("Cluster"))]),
+    ("autoscaling.v2.HorizontalPodAutoscalerSpec", &[("minReplicas", Int(1))]),
+    ("autoscaling.v1.HorizontalPodAutoscalerSpec", &[("minReplicas", Int(1))]),
+    (
+        "storage.v1.StorageClass",
+        &[("reclaimPolicy", Text("Delete")), ("volumeBindingMode", Text("Immediate"))],
+    ),
+    (
+        "storage.v1.CSIDriverSpec",
+        &[
+            ("attachRequired", Flag(true)),
+            ("podInfoOnMount", Flag(false)),
+            ("storageCapacity", Flag(false)),
+            ("fsGroupPolicy", Text("ReadWriteOnceWithFSType")),
+            ("volumeLifecycleModes", List("Persistent")),
+            ("requiresRepublish", Flag(false)),
+            ("seLinuxMount", Flag(false)),
+        ],
+    ),
+    ("scheduling.v1.PriorityClass", &[("preemptionPolicy", Text("PreemptLowerPriority"))]),
+    ("discovery.v1.EndpointPort", &[("name", Text("")), ("protocol", Text("TCP"))]),
+    ("flowcontrol.v1.FlowSchemaSpec", &[("matchingPrecedence", Int(1000))]),
+    (
+        "flowcontrol.v1.ExemptPriorityLevelConfiguration",
+        &[("nominalConcurrencyShares", Int(0)), ("lendablePercent", Int(0))],
+    ),
+    (
+        "flowcontrol.v1.LimitedPriorityLevelConfiguration",
+        &[("nominalConcurrencyShares", Int(30)), ("lendablePercent", Int(0))],
+    ),
+    (
+        "flowcontrol.v1.QueuingConfiguration",
+        &[("handSize", Int(8)), ("queues", Int(64)), ("queueLengthLimit", Int(50))],
+    ),
+    ("resource.v1.ExactDeviceRequest", EXACT_COUNT),
+    ("resource.v1.DeviceSubRequest", EXACT_COUNT),
+    ("core.v1.PersistentVolumeStatus", PENDING),
+    ("core.v1.PersistentVolumeClaimStatus", PENDING),
+    (
+        "core.v1.PersistentVolumeSpec",
+        &[("persistentVolumeReclaimPolicy", Text("Retain")), ("volumeMode", Text("Filesystem"))],
+    ),
+    ("core.v1.ReplicationControllerSpec", &[("replicas", Int(1))]),
+    ("core.v1.AzureDiskVolumeSource", AZURE_DISK),
+    ("core.v1.ISCSIVolumeSource", ISCSI),
+    ("core.v1.ISCSIPersistentVolumeSource", ISCSI),
+    ("admissionregistration.v1.ValidatingAdmissionPolicySpec", FAIL),
+    ("admissionregistration.v1.MutatingAdmissionPolicySpec", FAIL),
+    (
+        "admissionregistration.v1.MatchResources",
+        &[("matchPolicy", Text("Equivalent")), ("namespaceSelector", Object), ("objectSelector", Object)],
+    ),
+    ("admissionregistration.v1.NamedRuleWithOperations", &[("scope", Text("*"))]),
     ("rbac.v1.RoleRef", &[("apiGroup", Text("rbac.authorization.k8s.io"))]),
     ("authentication.v1.TokenRequestSpec", &[("expirationSeconds", Int(3600))]),
     ("admissionregistration.v1.ValidatingWebhook", VALIDATING),

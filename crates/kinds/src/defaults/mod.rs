@@ -3,6 +3,7 @@
 
 mod fills;
 mod special;
+mod workloads;
 
 use super::table::{Shape, Ty, Type, types};
 use serde_json::{Map, Value};
@@ -13,7 +14,10 @@ use transom_object::GroupVersionKind;
 enum Fill {
     Text(&'static str),
     Int(i64),
+    Flag(bool),
     Object,
+    /// A list of one text.
+    List(&'static str),
 }
 
 impl Fill {
@@ -21,7 +25,9 @@ impl Fill {
         match self {
             Fill::Text(s) => s.into(),
             Fill::Int(i) => i.into(),
+            Fill::Flag(b) => b.into(),
             Fill::Object => Value::Object(Map::new()),
+            Fill::List(s) => vec![s].into(),
         }
     }
 }
@@ -79,5 +85,6 @@ fn declared(map: &mut Map<String, Value>, ty: &Type) {
 fn is_zero(map: &Map<String, Value>, ty: &Type, field: &str) -> bool {
     let Some(value) = map.get(field) else { return true };
     let pointer = ty.field(field).is_some_and(|f| f.ty.is_pointer());
-    value.is_null() || (!pointer && (*value == "" || *value == 0 || *value == false))
+    let empty = value.as_array().is_some_and(Vec::is_empty);
+    value.is_null() || (!pointer && (empty || *value == "" || *value == 0 || *value == false))
 }

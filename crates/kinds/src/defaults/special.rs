@@ -1,11 +1,12 @@
 //! Defaults that depend on other fields of the same struct.
 
+use super::workloads;
 use crate::scalars;
 use serde_json::{Map, Value, json};
 
 const DEFINITION: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
 
-type Fields = Map<String, Value>;
+pub(super) type Fields = Map<String, Value>;
 
 /// Applies what the type with this name (without `io.k8s.api.`) needs beyond constants.
 pub(super) fn apply(type_name: &str, map: &mut Fields) {
@@ -25,11 +26,19 @@ pub(super) fn apply(type_name: &str, map: &mut Fields) {
         "apps.v1.DeploymentStrategy" => rolling_update(map),
         "rbac.v1.Subject" => subject(map),
         DEFINITION => definition(map),
-        _ => {}
+        "core.v1.PersistentVolumeSpec" => round_resources(map, &["capacity"]),
+        "core.v1.PersistentVolumeClaimStatus" => round_resources(map, &["capacity", "allocatedResources"]),
+        "core.v1.ResourceQuotaSpec" => round_resources(map, &["hard"]),
+        "core.v1.ResourceQuotaStatus" => round_resources(map, &["hard", "used"]),
+        "core.v1.NodeStatus" => node_status(map),
+        "core.v1.LimitRangeItem" => limit_range_item(map),
+        "networking.v1.NetworkPolicySpec" => policy_types(map),
+        "resource.v1.ExactDeviceRequest" | "resource.v1.DeviceSubRequest" => exact_count(map),
+        _ => workloads::apply(type_name, map),
     }
 }
 
-fn text<'a>(map: &'a Fields, key: &str) -> &'a str {
+pub(super) fn text<'a>(map: &'a Fields, key: &str) -> &'a str {
     map.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -226,5 +235,49 @@ fn definition_names(names: &mut Fields) {
     }
     if text(names, "listKind").is_empty() {
         names.insert("listKind".into(), format!("{kind}List").into());
+    }
+}
+
+fn node_status(map: &mut Fields) {
+    round_resources(map, &["capacity", "allocatable"]);
+    if let (false, Some(capacity)) = (map.contains_key("allocatable"), map.get("capacity").cloned()) {
+        map.insert("allocatable".into(), capacity);
+    }
+}
+
+/// Limits of containers: the maximum is the default limit, the default limit or the minimum the default request.
+fn limit_range_item(map: &mut Fields) {
+    round_resources(map, &["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]);
+    if text(map, "type") != "Container" {
+        return;
+    }
+    for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
+        let source = map.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+        if let Value::Object(target) = map.entry(to).or_insert_with(|| json!({})) {
+            for (name, amount) in source {
+                target.entry(name).or_insert(amount);
+            }
+        }
+    }
+    // Go leaves out empty maps.
+    for list in ["default", "defaultRequest"] {
+        if map.get(list).and_then(Value::as_object).is_some_and(Map::is_empty) {
+            map.remove(list);
+        }
+    }
+}
+
+fn policy_types(map: &mut Fields) {
+    let empty = |map: &Fields, key: &str| map.get(key).and_then(Value::as_array).is_none_or(Vec::is_empty);
+    if empty(map, "policyTypes") {
+        let types = if empty(map, "egress") { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
+        map.insert("policyTypes".into(), types);
+    }
+}
+
+fn exact_count(map: &mut Fields) {
+    let none = map.get("count").is_none_or(|count| *count == 0);
+    if text(map, "allocationMode") == "ExactCount" && none {
+        map.insert("count".into(), 1.into());
     }
 }

@@ -162,7 +162,7 @@ pub(super) fn pod_template(o: &Printed<'_>, name: Value) -> Vec<Value> {
     vec![name, names, images, json!(labels(o.object.pointer("/template/metadata/labels")))]
 }
 
-fn containers(o: &Printed<'_>, pointer: &str) -> (Value, Value) {
+pub(super) fn containers(o: &Printed<'_>, pointer: &str) -> (Value, Value) {
     let all = |key: &str| {
         let each: Vec<&str> =
             o.list(pointer).iter().map(|c| c.get(key).and_then(Value::as_str).unwrap_or_default()).collect();
@@ -214,7 +214,7 @@ pub(super) fn binding(o: &Printed<'_>, name: Value, age: Value) -> Vec<Value> {
     vec![name, json!(role), age, subjects("User"), subjects("Group"), subjects("ServiceAccount")]
 }
 
-fn labels(map: Option<&Value>) -> String {
+pub(super) fn labels(map: Option<&Value>) -> String {
     let pairs: Vec<String> = map
         .and_then(Value::as_object)
         .into_iter()
@@ -225,7 +225,7 @@ fn labels(map: Option<&Value>) -> String {
 }
 
 /// A label selector in its query form, requirements sorted by key.
-fn label_selector(selector: Option<&Value>) -> String {
+pub(super) fn label_selector(selector: Option<&Value>) -> String {
     let Some(selector) = selector else { return String::new() };
     let mut parts: Vec<(String, String)> = Vec::new();
     for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {

@@ -1,7 +1,11 @@
 //! The columns and cells of `kubectl get` for built-in kinds, wide ones included.
 
 mod cells;
+mod cluster;
+mod networking;
 mod pod;
+mod storage;
+mod workloads;
 
 use serde_json::{Value, json};
 use transom_object::{GroupVersionKind, time};
@@ -77,6 +81,38 @@ const POD: &[Column] = &[
     wide("Readiness Gates", "How many additional readiness conditions hold."),
 ];
 
+const SERVICE: &[Column] = &[
+    NAME,
+    column("Type", "How the service is exposed."),
+    column("Cluster-IP", "The address within the cluster."),
+    column("External-IP", "The addresses outside of the cluster."),
+    column("Port(s)", "The ports of the service."),
+    AGE,
+    SELECTOR,
+];
+
+const DEPLOYMENT: &[Column] = &[
+    NAME,
+    column("Ready", "Number of pods that are ready, of those wanted."),
+    column("Up-to-date", "Number of pods that have the current template."),
+    column("Available", "Number of pods that have been ready long enough."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
+const REPLICA_SET: &[Column] = &[
+    NAME,
+    integer("Desired", "Number of pods that are wanted."),
+    integer("Current", "Number of pods that exist."),
+    integer("Ready", "Number of pods that are ready."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
+
 /// The columns of a kind. Kinds without columns of their own have a name and a creation time.
 pub fn columns(gvk: &GroupVersionKind) -> &'static [Column] {
     match (&*gvk.group, &*gvk.kind) {
@@ -94,47 +130,9 @@ pub fn columns(gvk: &GroupVersionKind) -> &'static [Column] {
         ("", "ConfigMap") => const { &[NAME, column("Data", "The number of entries."), AGE] },
         ("", "ServiceAccount") => const { &[NAME, AGE] },
         ("" | "events.k8s.io", "Event") => EVENT,
-        ("", "Service") => {
-            const {
-                &[
-                    NAME,
-                    column("Type", "How the service is exposed."),
-                    column("Cluster-IP", "The address within the cluster."),
-                    column("External-IP", "The addresses outside of the cluster."),
-                    column("Port(s)", "The ports of the service."),
-                    AGE,
-                    SELECTOR,
-                ]
-            }
-        }
-        ("apps", "Deployment") => {
-            const {
-                &[
-                    NAME,
-                    column("Ready", "Number of pods that are ready, of those wanted."),
-                    column("Up-to-date", "Number of pods that have the current template."),
-                    column("Available", "Number of pods that have been ready long enough."),
-                    AGE,
-                    CONTAINERS,
-                    IMAGES,
-                    SELECTOR,
-                ]
-            }
-        }
-        ("apps", "ReplicaSet") => {
-            const {
-                &[
-                    NAME,
-                    integer("Desired", "Number of pods that are wanted."),
-                    integer("Current", "Number of pods that exist."),
-                    integer("Ready", "Number of pods that are ready."),
-                    AGE,
-                    CONTAINERS,
-                    IMAGES,
-                    SELECTOR,
-                ]
-            }
-        }
+        ("", "Service") => SERVICE,
+        ("apps", "Deployment") => DEPLOYMENT,
+        ("apps", "ReplicaSet") => REPLICA_SET,
         ("", "Pod") => POD,
         ("", "PodTemplate") => {
             const {
@@ -153,7 +151,12 @@ pub fn columns(gvk: &GroupVersionKind) -> &'static [Column] {
             "admissionregistration.k8s.io",
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
         ) => const { &[NAME, integer("Webhooks", "The number of webhooks."), AGE] },
-        _ => DEFAULT,
+        (_, kind) => None
+            .or_else(|| workloads::columns(kind))
+            .or_else(|| networking::columns(kind))
+            .or_else(|| storage::columns(kind))
+            .or_else(|| cluster::columns(kind))
+            .unwrap_or(DEFAULT),
     }
 }
 
@@ -183,9 +186,17 @@ pub fn cells(gvk: &GroupVersionKind, object: &Value, now_unix: i64) -> Vec<Value
         ) => {
             vec![name, json!(o.count("/webhooks")), age]
         }
-        _ => vec![name, json!(o.created())],
+        (_, kind) => {
+            let own = || (name.clone(), age.clone());
+            let by = |cells: Cells| cells(kind, &o, own().0, own().1);
+            let found = [workloads::cells as Cells, networking::cells, storage::cells, cluster::cells];
+            found.into_iter().find_map(by).unwrap_or_else(|| vec![name.clone(), json!(o.created())])
+        }
     }
 }
+
+/// The cells of a group of kinds: kind, object, cell of the name, cell of the age.
+type Cells = fn(&str, &Printed<'_>, Value, Value) -> Option<Vec<Value>>;
 
 /// An object seen by a printer.
 struct Printed<'a> {
@@ -231,4 +242,9 @@ impl<'a> Printed<'a> {
 fn age(timestamp: &str, now: i64) -> String {
     let at = time::parse(timestamp).ok();
     at.map_or_else(|| "<unknown>".to_owned(), |at| time::human_duration(now - at.as_second()))
+}
+
+/// The time between two timestamps.
+fn age_between(start: &str, end: &str) -> String {
+    time::parse(end).map_or_else(|_| "<unknown>".to_owned(), |end| age(start, end.as_second()))
 }

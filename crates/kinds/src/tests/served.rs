@@ -119,10 +119,12 @@ fn services_are_single_stack() {
 }
 
 /// Errors that upstream prints with an internal Go struct as the value. Ours sorts the keys of values.
-const KNOWN_DIFFERENCES: [(&str, &str); 3] = [
+const KNOWN_DIFFERENCES: [(&str, &str); 5] = [
     ("spec.strategy: Unsupported value", "prints the internal strategy"),
     ("spec.ports[1]: Duplicate value", "prints the internal port"),
     (".dockercfg]: Invalid value", "words of another JSON parser"),
+    ("minAvailable and maxUnavailable cannot be both set", "prints the internal spec"),
+    ("spec is immutable after creation", "shows the difference of internal specs"),
 ];
 
 #[test]

@@ -2,12 +2,15 @@
 //! only the rule for names differs by kind ([`name_rule`]).
 
 mod access;
+mod certificate;
 mod config;
 mod event;
 mod service;
+mod stored;
 mod webhook;
 mod workload;
 
+pub use certificate::{SigningRequestPart, signing_request};
 pub use config::finalizer_problem;
 
 use serde_json::Value;
@@ -28,9 +31,28 @@ pub fn validate(new: &Value, old: Option<&Value>, gvk: &GroupVersionKind) -> Vec
         ("", "Service") => service::service(&object, old, &mut errors),
         ("apps", "Deployment") => workload::deployment(&object, old, &mut errors),
         ("apps", "ReplicaSet") => workload::replica_set(&object, old, &mut errors),
+        ("apps", "DaemonSet") => stored::daemon_set(&object, old, &mut errors),
+        ("apps", "StatefulSet") => stored::stateful_set(&object, old, &mut errors),
+        ("", "ReplicationController") => stored::replication_controller(&object, &mut errors),
+        ("batch", "Job") => stored::job(&object, old, &mut errors),
+        ("batch", "CronJob") => stored::cron_job(&object, &mut errors),
+        ("networking.k8s.io", "Ingress") => stored::ingress(&object, &mut errors),
+        ("networking.k8s.io", "NetworkPolicy") => stored::network_policy(&object, &mut errors),
+        ("policy", "PodDisruptionBudget") => stored::disruption_budget(&object, &mut errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => stored::autoscaler(&object, &mut errors),
+        ("", "PersistentVolumeClaim") => stored::volume_claim(&object, old, &mut errors),
+        ("", "PersistentVolume") => stored::volume(&object, &mut errors),
+        ("storage.k8s.io", "StorageClass") => stored::storage_class(&object, old, &mut errors),
+        ("scheduling.k8s.io", "PriorityClass") => stored::priority_class(&object, old, &mut errors),
+        ("", "ResourceQuota") => stored::resource_quota(&object, old, &mut errors),
+        ("", "LimitRange") => stored::limit_range(&object, &mut errors),
+        ("discovery.k8s.io", "EndpointSlice") => stored::endpoint_slice(&object, old, &mut errors),
         ("", "Pod") => workload::pod(&object, &mut errors),
         ("", "PodTemplate") => workload::pod_template(&object.get("template"), &mut errors),
         ("coordination.k8s.io", "Lease") => config::lease(&object.get("spec"), &mut errors),
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            errors.extend(signing_request(new, old, SigningRequestPart::Main));
+        }
         ("rbac.authorization.k8s.io", "Role") => access::rules(&object, true, &mut errors),
         ("rbac.authorization.k8s.io", "ClusterRole") => access::cluster_role(&object, &mut errors),
         ("rbac.authorization.k8s.io", "RoleBinding") => access::binding(&object, old, true, &mut errors),
@@ -77,7 +99,7 @@ pub fn client_service(value: &Value, path: &Path) -> Vec<Error> {
 pub fn name_rule(gvk: &GroupVersionKind) -> NameRule {
     match (&*gvk.group, &*gvk.kind) {
         ("", "Namespace" | "Service") => names::name_is_dns_label,
-        ("rbac.authorization.k8s.io", _) => names::name_is_path_segment,
+        ("rbac.authorization.k8s.io" | "certificates.k8s.io", _) => names::name_is_path_segment,
         _ => names::name_is_dns_subdomain,
     }
 }

@@ -57,14 +57,14 @@ pub(super) fn replica_set(object: &At<'_>, old: Option<&Value>, errors: &mut Vec
     unchanged_selector(&spec, old, errors);
 }
 
-fn unchanged_selector(spec: &At<'_>, old: Option<&Value>, errors: &mut Vec<Error>) {
+pub(super) fn unchanged_selector(spec: &At<'_>, old: Option<&Value>, errors: &mut Vec<Error>) {
     if let Some(old) = old {
         spec.get("selector").immutable(old.pointer("/spec/selector").unwrap_or(&Value::Null), errors);
     }
 }
 
 /// The selector must select the pods of the template.
-fn selected_template(spec: &At<'_>, owner: &str, errors: &mut Vec<Error>) {
+pub(super) fn selected_template(spec: &At<'_>, owner: &str, errors: &mut Vec<Error>) {
     let selector = spec.get("selector");
     if selector.is_null() {
         errors.push(Error::required(&selector.path, ""));

@@ -59,7 +59,7 @@ pub fn get_bool(root: &Value, path: &str) -> Result<bool, Error> {
     get(root, path)?.as_bool().ok_or_else(|| Error::new(format!("{path}: not a bool")))
 }
 
-/// An integer; a float is refused, whatever its value.
+/// An integer; every float is refused.
 pub fn get_integer(root: &Value, path: &str) -> Result<i64, Error> {
     get(root, path)?.as_i64().ok_or_else(|| Error::new(format!("{path}: not a (int64) number")))
 }

@@ -252,7 +252,7 @@ fn integer(value: &Value) -> Result<i64, String> {
 
 /// In seconds of UTC; the year 1 is Go's zero time, which prints as null.
 fn read_time(text: &str) -> Result<Value, String> {
-    let shown = time::format(time::parse(text)?);
+    let shown = time::format(time::parse(text).map_err(|e| e.to_string())?);
     Ok(if shown == "0001-01-01T00:00:00Z" { Value::Null } else { shown.into() })
 }
 
@@ -272,16 +272,21 @@ fn decode(metadata: &Map<String, Value>) -> Result<Coerced, String> {
     }
 }
 
+/// Why metadata cannot be coerced, worded as Go's decoder words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CoerceError(String);
+
 /// Coerces a `metadata` value.
-pub fn coerce_metadata(metadata: &Value, options: CoerceOptions) -> Result<Coerced, String> {
+pub fn coerce_metadata(metadata: &Value, options: CoerceOptions) -> Result<Coerced, CoerceError> {
     let fields = match metadata {
         Value::Object(fields) => fields,
         Value::Null => return Ok(Coerced::default()),
         other => {
-            return Err(format!(
+            return Err(CoerceError(format!(
                 "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
                 kind_of(other)
-            ));
+            )));
         }
     };
     match decode(fields) {
@@ -295,7 +300,7 @@ pub fn coerce_metadata(metadata: &Value, options: CoerceOptions) -> Result<Coerc
             }
             Ok(out)
         }
-        other => other,
+        other => other.map_err(CoerceError),
     }
 }
 
@@ -324,7 +329,7 @@ pub fn coerce(
         }
         // Metadata that is not an object stays for validation to reject.
         Err(_) if options.drop_malformed => Ok(Vec::new()),
-        Err(why) => Err(field::Error::invalid(&at, metadata.clone(), why)),
+        Err(why) => Err(field::Error::invalid(&at, metadata.clone(), why.to_string())),
     }
 }
 
@@ -412,13 +417,13 @@ mod tests {
             ),
             (json!({"uid": 5}), "number into Go struct field ObjectMeta.uid of type types.UID"),
         ] {
-            let got = coerce_metadata(&input, CoerceOptions::default());
-            assert_eq!(got, Err(format!("json: cannot unmarshal {want}")), "{input}");
+            let error = coerce_metadata(&input, CoerceOptions::default()).unwrap_err();
+            assert_eq!(error.to_string(), format!("json: cannot unmarshal {want}"), "{input}");
         }
         // A bad time is reported instead of what was wrong before it.
         let got =
             coerce_metadata(&json!({"annotations": 5, "creationTimestamp": "x"}), CoerceOptions::default());
-        assert!(got.is_err_and(|e| e.starts_with("parsing time")));
+        assert!(got.is_err_and(|e| e.to_string().starts_with("parsing time")));
     }
 
     #[test]

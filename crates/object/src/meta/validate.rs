@@ -263,7 +263,7 @@ pub fn validate_embedded_resource(object: &Map<String, Value>, path: &Path) -> V
     let Some(metadata) = object.get("metadata") else { return errors };
     let at = path.child("metadata");
     match coerce_metadata(metadata, CoerceOptions::default()) {
-        Err(why) => errors.push(Error::invalid(&at, metadata.clone(), why)),
+        Err(why) => errors.push(Error::invalid(&at, metadata.clone(), why.to_string())),
         Ok(coerced) => {
             let mut metadata = coerced.metadata;
             // An embedded resource needs no name.

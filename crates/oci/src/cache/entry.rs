@@ -65,7 +65,7 @@ pub(super) fn read(path: &Path, package: &Digest) -> io::Result<Bytes> {
     Ok(content.into())
 }
 
-/// Writes an entry so that it is whole or absent, whatever happens meanwhile.
+/// Writes an entry so that it is complete or absent, even after a crash.
 pub(super) fn write(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

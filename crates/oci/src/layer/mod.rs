@@ -69,7 +69,7 @@ impl Hidden {
     }
 
     /// Adds what another layer hides. It is an error if that is more than an image may hide.
-    pub fn extend(&mut self, other: Self) -> Result<(), String> {
+    pub(crate) fn extend(&mut self, other: Self) -> Result<(), String> {
         other.paths.into_iter().try_for_each(|path| self.insert(path))
     }
 }
@@ -85,7 +85,7 @@ pub struct Searched {
 
 /// Searches a layer for `package.yaml`, unless the layers above hide it. Blocks. Reads to the end in any case, so
 /// that the digest of the compressed bytes can be verified.
-pub fn search<R: Read + Send + 'static>(
+pub(crate) fn search<R: Read + Send + 'static>(
     layer: R,
     role: LayerRole,
     hidden: &Hidden,
@@ -136,11 +136,11 @@ fn examine(
     let path = entry.path.trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or_default();
     if path.split('/').any(|part| part == "..") {
-        return Err(format!("has the path {:?}, which leaves the image", shown(path)));
+        return Err(format!("has the path {:?}, which leaves the image", display_path(path)));
     }
     let absolute = path.starts_with('/');
     if absolute && (role == LayerRole::Base || name == PACKAGE_FILE) {
-        return Err(format!("has the absolute path {:?}", shown(path)));
+        return Err(format!("has the absolute path {:?}", display_path(path)));
     }
     let normal = normal(path);
     if let Some(hides) = whiteout(&normal, name) {
@@ -182,7 +182,7 @@ pub(crate) fn normal(path: &str) -> String {
 }
 
 /// At most 200 characters of a path, for messages.
-pub(crate) fn shown(path: &str) -> String {
+pub(crate) fn display_path(path: &str) -> String {
     path.chars().take(200).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Tar archives: a reader whose memory is bounded whatever an archive says, and the headers that Go writes.
+//! Tar archives: a reader whose memory is bounded for every archive, and the headers that Go writes.
 //!
 //! The `tar` crate reads names of any length into memory; a hostile archive decides how much. Extended headers here
 //! have a limit.
@@ -175,8 +175,10 @@ impl<R: Read> TarReader<R> {
             self.remaining.checked_add(self.padding).ok_or_else(|| malformed("an entry is too large"))?;
         let skipped = io::copy(&mut (&mut self.inner).take(skip), &mut io::sink())?;
         self.position += skipped;
+        // umoci leaves out the padding of the last entry, and Go's reader accepts that.
+        let is_whole = skipped >= self.remaining;
         (self.remaining, self.padding) = (0, 0);
-        if skipped == skip { Ok(()) } else { Err(malformed("the archive ends within an entry")) }
+        if is_whole { Ok(()) } else { Err(malformed("the archive ends within an entry")) }
     }
 }
 
@@ -266,6 +268,10 @@ pub(crate) fn go_header(name: &str, size: u64) -> io::Result<Block> {
 }
 
 fn go_header_of_mode(name: &str, size: u64, mode: u32) -> io::Result<Block> {
+    header_of(name, size, mode, b'0', "")
+}
+
+fn header_of(name: &str, size: u64, mode: u32, flag: u8, link: &str) -> io::Result<Block> {
     if name.len() > 100 || size >= 1 << 33 {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
@@ -277,12 +283,50 @@ fn go_header_of_mode(name: &str, size: u64, mode: u32) -> io::Result<Block> {
     put(0, name.as_bytes());
     put(100, format!("{mode:07o}\x000000000\x000000000\0").as_bytes());
     put(124, format!("{size:011o}\x0000000000000\0").as_bytes());
-    put(156, b"0");
+    put(156, &[flag]);
+    put(157, link.as_bytes());
     put(257, b"ustar\x0000");
     put(329, b"0000000\x000000000\0");
     let sum = checksum(&block);
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     Ok(block)
+}
+
+/// What an archive that is written here has besides files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Written<'a> {
+    /// A folder.
+    Folder,
+    /// A file with content of this length, which follows.
+    File(u64),
+    /// A symbolic link to a path.
+    Link(&'a str),
+}
+
+/// The headers of an entry: GNU's for names and links of more than 100 bytes, then its own.
+pub(crate) fn headers(name: &str, mode: u32, kind: Written<'_>) -> io::Result<Vec<u8>> {
+    let (flag, size, link) = match kind {
+        Written::Folder => (b'5', 0, ""),
+        Written::File(size) => (b'0', size, ""),
+        Written::Link(target) => (b'2', 0, target),
+    };
+    let mut bytes = Vec::new();
+    for (text, flag) in [(link, b'K'), (name, b'L')] {
+        if text.len() > 100 {
+            let length = text.len() as u64 + 1;
+            bytes.extend_from_slice(&header_of("././@LongLink", length, 0o644, flag, "")?);
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(0);
+            bytes.extend_from_slice(padding(length));
+        }
+    }
+    bytes.extend_from_slice(&header_of(first_100(name), size, mode, flag, first_100(link))?);
+    Ok(bytes)
+}
+
+fn first_100(text: &str) -> &str {
+    let end = (0..=text.len().min(100)).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
 }
 
 /// The zeros after content of this length.
@@ -338,6 +382,18 @@ mod tests {
         let endless = block.chain(io::repeat(b'a'));
         let error = TarReader::new(endless).next().unwrap_err();
         assert!(error.to_string().contains("1 MiB"), "{error}");
+    }
+
+    #[test]
+    fn long_names_and_links_are_written_as_they_are_read() {
+        let (name, target) = ("é/".repeat(60) + "a", "../".repeat(50) + "b");
+        let mut archive = headers(&name, 0o777, Written::Link(&target)).unwrap();
+        archive.extend(headers("folder/", 0o755, Written::Folder).unwrap());
+        let mut reader = TarReader::new(archive.as_slice());
+        let link = reader.next().unwrap().unwrap();
+        assert_eq!((link.path, link.link, link.kind), (name, target, EntryKind::SymbolicLink));
+        let folder = reader.next().unwrap().unwrap();
+        assert_eq!((folder.path.as_str(), folder.kind, folder.mode), ("folder/", EntryKind::Folder, 0o755));
     }
 
     fn extension(flag: u8, content: &[u8]) -> Vec<u8> {

@@ -117,6 +117,8 @@ fn a_truncated_layer_is_refused() {
     for bytes in [whole[..515].to_vec(), gzip(&whole)[..40].to_vec(), whole[..100].to_vec()] {
         assert!(searched(bytes, LayerRole::Base, &Hidden::default()).is_err());
     }
+    let without_padding = whole[..512 + "kind: A".len()].to_vec();
+    assert!(searched(without_padding, LayerRole::Base, &Hidden::default()).is_ok(), "as umoci writes it");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! last; the file has its name only when it is complete.
 
 use super::{REF_NAME, ROOT, full_name};
-use crate::failure::{file, invalid};
-use crate::image::{Descriptor, Document, Index, media_type};
+use crate::failure::{chain, file, invalid};
+use crate::image::{Descriptor, Document, Index, ManifestError, media_type};
 use crate::image_parts::references;
 use crate::layer::tar::{BLOCK_BYTES, go_header, padding};
 use crate::source::{ImageSource, RawManifest};
@@ -64,7 +64,7 @@ impl BundleWriter {
         let name = name_of(reference);
         // The media type in an index must be the one that the manifest has.
         let (declared, default) =
-            match Document::parse(&manifest.bytes).map_err(|problem| invalid(reference, problem))? {
+            match Document::parse(&manifest.bytes).map_err(|problem| invalid(reference, chain(&problem)))? {
                 Document::Index(index) => (index.media_type, media_type::OCI_INDEX),
                 Document::Manifest(image) => (image.media_type, media_type::OCI_MANIFEST),
             };
@@ -145,7 +145,7 @@ impl BundleWriter {
         if self.written.contains(&manifest.digest) {
             return Ok(());
         }
-        let wrong = |problem: String| invalid(reference, problem);
+        let wrong = |problem: ManifestError| invalid(reference, chain(&problem));
         let is_index = matches!(Document::parse(&manifest.bytes).map_err(wrong)?, Document::Index(_));
         for descriptor in references(&manifest.bytes).map_err(wrong)? {
             if is_index {

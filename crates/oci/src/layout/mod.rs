@@ -61,7 +61,7 @@ enum Content {
 }
 
 impl LocalRegistry {
-    /// Opens a folder or file, whatever of the kinds it is.
+    /// Opens a folder or file of any of these kinds.
     pub async fn open(path: &Path, limits: LayerLimits) -> Result<Self, RegistryError> {
         let owned = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open(&owned)).await;
@@ -77,7 +77,7 @@ impl LocalRegistry {
         }
     }
 
-    /// All packages that are here. Signatures and attestations are none.
+    /// All packages that are here. Signatures and attestations are not packages.
     pub fn packages(&self) -> Vec<LocalPackage> {
         match &self.content {
             Content::Layout(layout) => layout.packages(),
@@ -146,6 +146,10 @@ impl ImageSource for LocalRegistry {
                 format_args!("the blob {} is not in {}", descriptor.digest, self.path.display()),
             )),
         }
+    }
+
+    fn is_local(&self, _reference: &Reference) -> bool {
+        true
     }
 }
 

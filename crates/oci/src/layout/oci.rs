@@ -1,7 +1,7 @@
 //! An OCI layout: a folder, or a tar archive of one, which is read in place.
 
 use super::{LocalPackage, REF_NAME, ROOT, full_name, tag_of};
-use crate::failure::{file, invalid};
+use crate::failure::{chain, file, invalid};
 use crate::image::{Descriptor, Document, Index, MANIFEST_BYTES_MAX};
 use crate::layer::tar::{EntryKind, TarReader};
 use crate::source::{Part, RawManifest};
@@ -104,10 +104,11 @@ impl Layout {
         let descriptor = Descriptor::new("", length, digest.clone());
         let subject = format!("{reference} in {}", self.path.display());
         let bytes = part.open(subject.clone(), &descriptor).await?.bytes(MANIFEST_BYTES_MAX).await?;
-        let media_type = match Document::parse(&bytes).map_err(|problem| invalid(&subject, problem))? {
-            Document::Manifest(manifest) => manifest.media_type,
-            Document::Index(index) => index.media_type,
-        };
+        let media_type =
+            match Document::parse(&bytes).map_err(|problem| invalid(&subject, chain(&problem)))? {
+                Document::Manifest(manifest) => manifest.media_type,
+                Document::Index(index) => index.media_type,
+            };
         Ok(Some(RawManifest { digest, media_type, bytes }))
     }
 
@@ -146,7 +147,7 @@ fn parse_index(path: &Path, bytes: &[u8]) -> Result<Index, RegistryError> {
     match Document::parse(bytes) {
         Ok(Document::Index(index)) => Ok(index),
         Ok(Document::Manifest(_)) => Err(invalid(path.display(), "index.json is a manifest, not an index")),
-        Err(problem) => Err(invalid(path.display(), format_args!("index.json {problem}"))),
+        Err(problem) => Err(invalid(path.display(), format_args!("index.json {}", chain(&problem)))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Access to repositories: anonymous first, then what the registry asks for. Tokens are kept until shortly before
+//! Access to repositories: anonymous first, then as the registry requires. Tokens are kept until shortly before
 //! they expire, in memory only.
 //!
 //! Credentials go to the registry, and to a token realm on another host only if the registry itself named that realm
@@ -61,9 +61,10 @@ impl Sessions {
         call: Call,
         candidates: &[&Credentials],
     ) -> Result<Answer, RegistryError> {
-        let advice = match candidates {
-            [] => "give credentials for the registry, such as a pull secret",
-            _ => "check the credentials and what they may access",
+        // What can be done about it depends on where credentials come from: the caller adds that.
+        let given = match candidates {
+            [] => "no credentials were given",
+            _ => "the given credentials are not sufficient",
         };
         let who: Vec<Option<&Credentials>> =
             if candidates.is_empty() { vec![None] } else { candidates.iter().copied().map(Some).collect() };
@@ -77,7 +78,7 @@ impl Sessions {
                 result => return result,
             }
         }
-        Err(RegistryError { message: format!("{}; {advice}", refused.message), ..refused })
+        Err(RegistryError { message: format!("{}; {given}", refused.message), ..refused })
     }
 
     async fn send_as(
@@ -148,7 +149,7 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
-/// Tells credentials apart without keeping them.
+/// A fingerprint of credentials, which can be compared without keeping the credentials themselves.
 fn fingerprint(credentials: Option<&Credentials>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     if let Some(credentials) = credentials {
@@ -167,7 +168,7 @@ fn basic(credentials: &Credentials, subject: &str) -> Result<HeaderValue, Regist
     if username.is_empty() && password.is_empty() {
         return Err(unauthorized(
             subject,
-            "the registry asks for a user and a password; the credentials have neither",
+            "the registry requires a user and a password; the credentials have neither",
         ));
     }
     let encoded = base64::engine::general_purpose::STANDARD.encode(format!("{username}:{password}"));

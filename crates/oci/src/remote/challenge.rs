@@ -1,4 +1,4 @@
-//! `WWW-Authenticate`: what a registry asks for.
+//! `WWW-Authenticate`: the authentication that a registry requires.
 
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;

@@ -6,7 +6,7 @@
 
 use super::connect::Connector;
 use super::options::RemoteOptions;
-use crate::failure::{chain, innermost, invalid, unauthorized, unavailable};
+use crate::failure::{chain, innermost, invalid, unauthorized, unavailable, untrusted};
 use crate::source::Chunks;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -96,29 +96,19 @@ impl Http {
                     let host = host(&answer.uri);
                     (overloaded(subject, &host, answer.status, asked), asked)
                 }
-                Err(error) if error.kind == RegistryErrorKind::Unavailable && !is_distrust(&error) => {
-                    (error, None)
-                }
+                Err(error) if error.kind == RegistryErrorKind::Unavailable => (error, None),
                 result => return result,
             };
             if attempt >= self.options.attempts || asked.is_some_and(|asked| asked > self.options.backoff_max)
             {
                 return Err(error);
             }
-            let wait = self.wait(attempt).max(asked.unwrap_or_default());
+            let waits = self.waits.fetch_add(1, Ordering::Relaxed);
+            let wait = self.options.wait(attempt, waits).max(asked.unwrap_or_default());
             tracing::debug!(%error, attempt, ?wait, "a request to a registry is sent again");
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
-    }
-
-    /// How long to wait after an attempt: doubled each time, and half of it varied.
-    fn wait(&self, attempt: u32) -> Duration {
-        let doubled = self.options.backoff.saturating_mul(1 << attempt.saturating_sub(1).min(16));
-        let most = doubled.min(self.options.backoff_max);
-        let count = self.waits.fetch_add(1, Ordering::Relaxed);
-        let random = mix(self.options.jitter_seed.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        most / 2 + (most / 2).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64)
     }
 
     /// Sends a request once, following redirects.
@@ -231,7 +221,8 @@ impl Http {
 fn unreachable(subject: &str, uri: &Uri, problem: &str) -> RegistryError {
     if problem.contains("certificate") {
         let remedy = "add its certificate authority to the CA bundle if it is to be trusted";
-        return unavailable(subject, format_args!("{} {NOT_TRUSTED}: {problem}; {remedy}", host(uri)));
+        let problem = format_args!("{} is not trusted: {problem}; {remedy}", host(uri));
+        return untrusted(subject, problem);
     }
     let remedy = if problem.contains("lookup address") {
         "check the name of the registry"
@@ -248,15 +239,8 @@ fn place(uri: &Uri) -> String {
     format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
-const NOT_TRUSTED: &str = "is not trusted";
-
-/// Sending again at once does not change a certificate.
-fn is_distrust(error: &RegistryError) -> bool {
-    error.message.contains(NOT_TRUSTED)
-}
-
 fn overloaded(subject: &str, host: &str, status: StatusCode, asked: Option<Duration>) -> RegistryError {
-    let wait = asked.map(|asked| format!(" and asks to wait {} s", asked.as_secs())).unwrap_or_default();
+    let wait = asked.map(|asked| format!(" and Retry-After {} s", asked.as_secs())).unwrap_or_default();
     let problem = format!("{host} responds with status {}{wait}", status.as_u16());
     RegistryError { retry_after: asked, ..unavailable(subject, problem) }
 }
@@ -274,12 +258,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let (until, now) = (httpdate::parse_http_date(asked).ok()?, httpdate::parse_http_date(text(DATE)?).ok()?);
     Some(until.duration_since(now).unwrap_or_default())
-}
-
-fn mix(mut value: u64) -> u64 {
-    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 /// Scheme and host of an address: its path and query may be signed, which makes them credentials.

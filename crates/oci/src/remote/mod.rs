@@ -8,7 +8,7 @@
 //! | `options` | limits, trust, proxies: all that the caller decides |
 //! | `connect`, `proxy`, `tls` | connections |
 //! | `http` | one request: redirects, attempts, timeouts, bounded bodies |
-//! | `challenge`, `auth` | what a registry asks for, and the answer |
+//! | `challenge`, `auth` | the authentication that a registry requires |
 //! | `tags` | lists of tags, page by page |
 //! | `upload` | pushing |
 //! | `transfer` | how far blobs are on their way |

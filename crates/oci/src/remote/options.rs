@@ -79,6 +79,21 @@ impl RemoteOptions {
             || self.plain_http_hosts.contains(authority.as_str())
             || self.plain_http_hosts.contains(authority.host())
     }
+
+    /// How long to wait after an attempt that failed: doubled each time, and half of it varied. `waits` is how often this
+    /// client waited before.
+    pub(super) fn wait(&self, attempt: u32, waits: u64) -> Duration {
+        let doubled = self.backoff.saturating_mul(1 << attempt.saturating_sub(1).min(16));
+        let most = doubled.min(self.backoff_max);
+        let random = mix(self.jitter_seed.wrapping_add(waits.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        most / 2 + (most / 2).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64)
+    }
+}
+
+fn mix(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }
 
 /// Whether a host is this machine.
@@ -86,4 +101,38 @@ pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(jitter_seed: u64) -> Vec<Duration> {
+        let options = RemoteOptions { jitter_seed, ..RemoteOptions::default() };
+        (0..100).map(|waits| options.wait(1, waits)).collect()
+    }
+
+    #[test]
+    fn waits_are_doubled_up_to_the_longest_and_half_of_each_is_varied() {
+        let options = RemoteOptions::default();
+        let expected_ms = [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000];
+        for (attempt, most) in (1..).zip(expected_ms.map(Duration::from_millis)) {
+            for waits in 0..100 {
+                let wait = options.wait(attempt, waits);
+                assert!((most / 2..=most).contains(&wait), "attempt {attempt}: {wait:?} of {most:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn waits_of_one_client_and_of_several_do_not_coincide() {
+        let (one, other) = (waits(1), waits(2));
+        let distinct: BTreeSet<_> = one.iter().chain(&other).collect();
+        assert_eq!(distinct.len(), one.len() + other.len());
+        // They are spread over the whole half, not gathered at one end of it.
+        for quarter in [125..188, 188..251] {
+            let inside = one.iter().filter(|wait| quarter.contains(&wait.as_millis())).count();
+            assert!(inside > 30, "{inside} of 100 in {quarter:?} ms");
+        }
+    }
 }

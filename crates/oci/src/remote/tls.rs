@@ -2,12 +2,12 @@
 
 use super::options::RemoteOptions;
 use crate::failure::invalid;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
+use transom_https::Verifier;
 use transom_packages::RegistryError;
 
 /// The configuration of TLS for a client.
@@ -19,7 +19,7 @@ pub(super) fn config(options: &RemoteOptions) -> Result<ClientConfig, RegistryEr
     let mut config = if options.insecure_skip_tls_verify {
         builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Unverified(provider)))
+            .with_custom_certificate_verifier(Verifier::of_any_certificate(&provider))
             .with_no_client_auth()
     } else {
         builder.with_root_certificates(roots(options)?).with_no_client_auth()
@@ -52,43 +52,4 @@ fn roots(options: &RemoteOptions) -> Result<RootCertStore, RegistryError> {
         }
     }
     Ok(roots)
-}
-
-/// Accepts any certificate, because the user asked for that.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

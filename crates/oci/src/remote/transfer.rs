@@ -1,4 +1,4 @@
-//! How far blobs are on their way, for those who wait for them.
+//! Progress of the transfer of blobs, reported to a listener.
 
 use crate::image::Descriptor;
 use crate::source::Chunks;
@@ -23,7 +23,7 @@ pub struct Transfer {
 
 type Listener = dyn Fn(&Transfer) + Send + Sync;
 
-/// Learns of the bytes of blobs on their way. By default nobody does.
+/// Called with the progress of each transfer. The default ignores it.
 #[derive(Clone, Default)]
 pub struct TransferListener(Option<Arc<Listener>>);
 

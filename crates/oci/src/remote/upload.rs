@@ -65,7 +65,7 @@ impl RemoteRegistry {
         self.within(reference, self.options().upload_deadline, push).await
     }
 
-    /// Pushes images by digest, then an index of them to a reference. Returns the digest of the index.
+    /// Pushes images by digest, then an index of them to a reference: to its tag, or, without one, by digest. Returns the digest of the index.
     pub async fn push_index(
         &self,
         reference: &Reference,
@@ -78,7 +78,11 @@ impl RemoteRegistry {
             self.push(&reference.at(image.digest.clone()), image, with, listener).await?;
         }
         let bytes = serde_json::to_vec(index).map_err(|error| invalid(reference, error))?;
-        let push = self.push_manifest(reference, &index.media_type, &bytes, with, listener);
+        let target = match reference.tag.is_some() && reference.digest.is_none() {
+            true => reference.clone(),
+            false => reference.at(Digest::of(&bytes)),
+        };
+        let push = self.push_manifest(&target, &index.media_type, &bytes, with, listener);
         self.within(reference, self.options().deadline, push).await
     }
 

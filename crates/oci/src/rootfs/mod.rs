@@ -11,7 +11,7 @@ mod writer;
 use crate::failure::{invalid, unavailable};
 use crate::image::{Descriptor, ImageConfig, RunConfig};
 use crate::layer::{self, LayerLimits};
-use crate::package::{Place, feed, image_for, retryable};
+use crate::package::{LayerSource, feed, image_for, retryable};
 use crate::source::ImageSource;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +50,7 @@ pub async fn unpack(
         let problem = format!("has {} layers; at most {} are unpacked", manifest.layers.len(), limits.layers);
         return Err(invalid(reference, problem));
     }
-    let place = Place { source, reference, with, limits: LayerLimits::default() };
+    let place = LayerSource { source, reference, with, limits: LayerLimits::default() };
     let config = place.config(&manifest.config).await?;
     fits(&config, architecture).map_err(|problem| invalid(reference, problem))?;
     let on_disk = |error: std::io::Error| {
@@ -89,7 +89,7 @@ fn fits(config: &ImageConfig, architecture: &str) -> Result<(), String> {
 /// Applies a layer to what the layers below it left. A transfer that broke off is repeated: a layer that is applied again
 /// leaves the same.
 async fn apply(
-    place: &Place<'_>,
+    place: &LayerSource<'_>,
     layer: &Descriptor,
     writer: &Arc<Mutex<Writer>>,
 ) -> Result<(), RegistryError> {

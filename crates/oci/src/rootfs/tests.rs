@@ -68,6 +68,8 @@ fn layers_lie_on_top_of_each_other() {
     for folder in ["proc", "dev", "sys", "tmp"] {
         assert!(dir.path().join("root").join(folder).is_dir(), "{folder}");
     }
+    let mode = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode("root/tmp"), 0o1777, "writable by the user of the container");
     assert!(!dir.path().join("root/dev/sda").exists());
     let mode = std::fs::metadata(dir.path().join("root/etc/one")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o644, "readable by the user of the container");

@@ -2,7 +2,7 @@
 
 use super::RootFsLimits;
 use crate::layer::tar::{Entry, EntryKind};
-use crate::layer::{normal, shown};
+use crate::layer::{display_path, normal};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl Writer {
     /// Writes an entry. Errors are the rest of a sentence about the layer.
     pub(super) fn entry(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), String> {
         if entry.path.split('/').any(|part| part == "..") {
-            return Err(format!("has the path {:?}, which leaves the image", shown(&entry.path)));
+            return Err(format!("has the path {:?}, which leaves the image", display_path(&entry.path)));
         }
         self.entries += 1;
         if self.entries > self.limits.entries {
@@ -52,12 +52,12 @@ impl Writer {
         if name.is_empty() {
             return Ok(());
         }
-        let failed = |error: io::Error| format!("cannot unpack {:?}: {error}", shown(&path));
+        let failed = |error: io::Error| format!("cannot unpack {:?}: {error}", display_path(&path));
         let folder = self.folder(parent).map_err(failed)?;
         match name.strip_prefix(WHITEOUT) {
             Some(OPAQUE) => return self.hide_all(&folder, parent).map_err(failed),
             Some(hidden) if is_plain(hidden) => return remove(&folder, hidden).map_err(failed),
-            Some(_) => return Err(format!("has the whiteout {:?}, which is malformed", shown(&path))),
+            Some(_) => return Err(format!("has the whiteout {:?}, which is malformed", display_path(&path))),
             None => {}
         }
         self.note(&path);
@@ -84,6 +84,10 @@ impl Writer {
             let made = cleared.and_then(|()| make_folder(&self.root, name));
             made.map_err(|error| format!("/{name} cannot be a folder: {error}"))?;
         }
+        // OCI runtimes give the file system that they mount there the mode of the folder.
+        let everybody = Mode::from_raw_mode(0o1777);
+        let opened = rustix::fs::chmodat(&self.root, "tmp", everybody, AtFlags::empty());
+        opened.map_err(|error| format!("/tmp cannot be opened to all users: {error}"))?;
         let root = rustix::fs::openat(&self.root, ".", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let synced = root.and_then(rustix::fs::syncfs);
         synced.map_err(|error| format!("cannot be written to the disk: {error}"))
@@ -121,7 +125,7 @@ impl Writer {
         entry: &Entry,
         content: &mut dyn Read,
     ) -> Result<(), String> {
-        let failed = |error: io::Error| format!("cannot unpack {:?}: {error}", shown(&entry.path));
+        let failed = |error: io::Error| format!("cannot unpack {:?}: {error}", display_path(&entry.path));
         let left = self.limits.bytes - self.bytes;
         if entry.size > left {
             let most = self.limits.bytes;

@@ -36,7 +36,7 @@ pub(super) fn verify(
     let parsed = parse(certificate)?;
     must_sign_code(&parsed)?;
     if times.is_empty() {
-        return Err("nothing says when the signature was made".to_owned());
+        return Err("there is no trusted time at which the signature was made".to_owned());
     }
     for at in times {
         let mut problem = "the trust root has no certificate authority that was valid then".to_owned();
@@ -166,7 +166,7 @@ fn subject(name: &GeneralName<'_>) -> Option<String> {
     })
 }
 
-/// A time for people.
+/// A human-readable time.
 pub(super) fn moment(at: i64) -> String {
     jiff::Timestamp::from_second(at).map_or_else(|_| format!("second {at}"), |time| time.to_string())
 }

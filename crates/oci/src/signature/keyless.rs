@@ -1,5 +1,5 @@
-//! Keyless signatures: by the key of a certificate that was valid for minutes only. That the signature was made in these
-//! minutes, the log of signatures or an authority for timestamps says.
+//! Keyless signatures: by the key of a certificate that was valid for minutes only. A transparency log or a timestamp
+//! authority proves that the signature was made while the certificate was valid.
 
 use super::log::{Entry, Logged};
 use super::trust_root::TrustRoot;
@@ -55,7 +55,7 @@ impl SignedPayload {
 
     /// Who signed this, by a certificate of the trust root. Without `ignore_sct`, the certificate must be listed in a log
     /// of certificates.
-    pub fn signer(&self, root: &TrustRoot, ignore_sct: bool) -> Result<Signer, String> {
+    pub(crate) fn signer(&self, root: &TrustRoot, ignore_sct: bool) -> Result<Signer, String> {
         let material = self.material.as_ref().map_err(Clone::clone)?;
         let certificate = material.certificate.as_deref().ok_or("a signature has no certificate")?;
         if material.chain.len() > CHAIN_MAX {

@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use transom_go::encoding::{hex, unhex};
 
 /// The largest entry, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -114,7 +115,7 @@ impl Entry {
         Ok(time)
     }
 
-    /// Whatever the entry has, a promise or a proof or both, must be right.
+    /// The promise and the proof of the entry must be valid; it may have one of them or both.
     fn is_in(&self, log: &Log) -> Result<(), String> {
         if let Some(promise) = &self.promise
             && !log.key.verifies_by_default(self.promised().as_bytes(), promise)
@@ -272,17 +273,7 @@ fn pem_is(pem: &[u8], certificate: &[u8]) -> bool {
     CertificateDer::from_pem_slice(pem).is_ok_and(|found| *found == *certificate)
 }
 
-/// What is not base64 is nothing, which equals nothing that is signed.
+/// The decoded bytes; empty if the text is not base64. Signed data is never empty, so a comparison with it then fails.
 fn decoded(text: &str) -> Vec<u8> {
     STANDARD.decode(text).unwrap_or_default()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-    let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
-    digits.chunks(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).ok()).collect()
 }

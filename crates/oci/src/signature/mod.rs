@@ -12,8 +12,8 @@
 //! | `verifier` | what the authorities of an ImageConfig signed of an image |
 //!
 //! This module says which payloads are signed, and by whom. Whether a payload speaks of the image, and whether that makes
-//! the image trusted, `transom_packages::trust` decides. Nothing is downloaded but what lies beside the image; what is
-//! malformed is no signature; sizes and numbers are bounded.
+//! the image trusted, `transom_packages::trust` decides. Only what lies beside the image is downloaded. A malformed
+//! signature is ignored. Sizes and numbers are bounded.
 
 mod bundle;
 mod certificate;
@@ -26,7 +26,7 @@ mod timestamp;
 mod trust_root;
 mod verifier;
 
-use crate::failure::invalid;
+use crate::failure::{chain, invalid};
 use crate::image::{Descriptor, Document, Manifest, media_type};
 use crate::source::ImageSource;
 use base64::Engine as _;
@@ -177,7 +177,7 @@ fn kind_of(statement: &[u8]) -> SignedKind {
 }
 
 fn image(beside: &Reference, bytes: &[u8]) -> Result<Manifest, RegistryError> {
-    match Document::parse(bytes).map_err(|problem| invalid(beside, problem))? {
+    match Document::parse(bytes).map_err(|problem| invalid(beside, chain(&problem)))? {
         Document::Manifest(manifest) => Ok(manifest),
         Document::Index(_) => {
             Err(invalid(beside, "is an index; signatures are expected as layers of an image"))

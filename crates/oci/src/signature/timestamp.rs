@@ -1,4 +1,4 @@
-//! Timestamps of RFC 3161: an authority of the trust root says when it was shown a signature.
+//! Timestamps of RFC 3161: an authority of the trust root confirms the time at which a signature existed.
 
 use super::certificate::{TIME_STAMPING, issuer_key, parse};
 use super::der;

@@ -1,4 +1,4 @@
-//! Whom keyless signatures are trusted by: the certificate authorities and logs of a Sigstore instance, in the format of
+//! The trust root of keyless signatures: the certificate authorities and logs of a Sigstore instance, in the format of
 //! `trusted_root.json`. The public instance publishes its own; private ones can make one with `cosign trusted-root create`.
 
 use super::key::PublicKey;

@@ -103,7 +103,7 @@ fn of_authority(
 fn by_key(authority: &Authority, found: &[SignedPayload]) -> Result<Evidence, String> {
     let key = authority.config.key.as_ref().ok_or("it has no key")?;
     let pem = authority.key.as_ref().ok_or("its key was not read")?;
-    let pem = pem.as_ref().map_err(Clone::clone)?;
+    let pem = pem.as_ref().map_err(ToString::to_string)?;
     let hash = HashAlgorithm::named(&key.hash_algorithm).ok_or_else(|| {
         let name = &key.hash_algorithm;
         format!("hashAlgorithm {name:?} is not supported; sha224, sha256, sha384 and sha512 are")

@@ -12,7 +12,7 @@ const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct GoConfigFile {
-    architecture: String,
+    pub(super) architecture: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     author: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -22,7 +22,7 @@ pub(super) struct GoConfigFile {
     docker_version: String,
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub(super) history: Vec<History>,
-    os: String,
+    pub(super) os: String,
     pub(super) rootfs: RootFs,
     #[serde(deserialize_with = "or_default")]
     pub(super) config: RunConfig,
@@ -97,6 +97,17 @@ const RUN_CONFIG_FIELDS: [&str; 24] = [
 const HEALTHCHECK_FIELDS: [&str; 5] = ["Test", "Interval", "Timeout", "StartPeriod", "Retries"];
 
 impl RunConfig {
+    /// Sets a field by its name in the configuration.
+    pub(super) fn set(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// The words of a field that is a list.
+    pub(super) fn words(&self, name: &str) -> Vec<String> {
+        let words = self.0.get(name).and_then(Value::as_array).into_iter().flatten();
+        words.filter_map(|word| word.as_str().map(ToOwned::to_owned)).collect()
+    }
+
     /// Adds a label.
     pub(super) fn label(&mut self, name: String, value: &str) {
         let labels = self.0.entry("Labels".to_owned()).or_insert(Value::Null);

@@ -6,10 +6,12 @@
 mod build;
 mod config;
 mod read;
+mod runtime;
 mod write;
 
 pub use build::{ImageFile, Package, build, build_with};
 pub use read::{TarImage, TarLayer, Tarball};
+pub use runtime::{RootFiles, RuntimeImage, runtime_image};
 pub use write::write;
 
 /// JSON as Go's `encoding/json` writes it: these characters occur in strings only, where Go escapes them.

@@ -1,7 +1,7 @@
 //! Writes a `docker save` archive, byte for byte as go-containerregistry does.
 
 use super::go_json;
-use crate::failure::{file, invalid};
+use crate::failure::{chain, file, invalid};
 use crate::image::Document;
 use crate::image_parts::ImageParts;
 use crate::layer::tar::{BLOCK_BYTES, go_header, padding};
@@ -46,7 +46,8 @@ fn write_images(images: &[(&ImageParts, &[String])], archive: &mut impl Write) -
     let mut written = BTreeSet::new();
     for (image, tags) in images {
         let wrong = |problem: String| invalid(format_args!("image {}", image.digest), problem);
-        let Document::Manifest(manifest) = Document::parse(&image.manifest).map_err(wrong)? else {
+        let document = Document::parse(&image.manifest).map_err(|problem| wrong(chain(&problem)))?;
+        let Document::Manifest(manifest) = document else {
             return Err(wrong("an index cannot be written to an archive".to_owned()));
         };
         let part = |digest: &Digest| image.part(digest).ok_or_else(|| wrong(format!("has no blob {digest}")));

@@ -56,7 +56,7 @@ pub(crate) fn chosen(graph: &Graph, need: &Need) -> Result<Action, NoVersion> {
     }
     let choice = choose(&need, graph.tags_of(&need.source), graph.mode)?;
     match choice.unsatisfied.first() {
-        // The original serves nobody when it cannot serve all.
+        // The original resolves nothing when it cannot resolve everything.
         Some(_) => Err(NoVersion::Unsatisfiable { dependency: need.source, parents: choice.unsatisfied }),
         None => Ok(choice.action),
     }

@@ -11,7 +11,7 @@ use transom_xapi::package::ACTIVE;
 
 /// The capability of providers whose managed resources are defined when they are needed.
 pub(super) const SAFE_START: &str = "safe-start";
-/// Kinds of providers that are no managed resources.
+/// Kinds in the packages of providers that are not managed resources.
 const NOT_MANAGED: [&str; 4] =
     ["ProviderConfig", "ClusterProviderConfig", "ProviderConfigUsage", "ClusterProviderConfigUsage"];
 

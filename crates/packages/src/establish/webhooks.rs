@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use transom_object::meta;
 
 /// The port of a package's webhook server.
-const PORT: u16 = 9443;
+pub const WEBHOOK_PORT: u16 = 9443;
 
 /// The server of a package's webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,28 +28,45 @@ pub struct NoServer {
     pub crd: String,
 }
 
-/// Points the webhooks of an object to the server of a package. Its Service is named after the package. So are
-/// configurations of webhooks, because generators give all of them the same name; without a server they are not changed
-/// otherwise.
-pub fn with_webhooks(
-    object: &mut Value,
-    package: &Owner,
-    server: Option<&WebhookServer>,
-) -> Result<(), NoServer> {
+/// Whether an object has the API server ask the server of its package about writes.
+fn is_admission(object: &Value) -> bool {
+    matches!(meta::kind(object), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+}
+
+/// Whether an object leads to the server of its package.
+pub fn wants_server(object: &Value) -> bool {
     match meta::kind(object) {
-        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
-            meta::set_name(object, &format!("crossplane-{}-{}", package.kind.to_lowercase(), package.name));
-            if let Some(server) = server {
-                configure(object, package, server);
-            }
-            Ok(())
+        _ if is_admission(object) => true,
+        "CustomResourceDefinition" | "ManagedResourceDefinition" => {
+            object.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("Webhook")
         }
-        "CustomResourceDefinition" | "ManagedResourceDefinition" => convert(object, package, server),
-        _ => Ok(()),
+        _ => false,
     }
 }
 
+/// Points the webhooks of objects to the server of their package. Its Service is named after the package. So are
+/// configurations of admission webhooks, because generators give all of them the same name. Without a server these are left
+/// out: the API server would refuse every write that it cannot ask about.
+pub fn with_webhooks(
+    objects: &mut Vec<Value>,
+    package: &Owner,
+    server: Option<&WebhookServer>,
+) -> Result<(), NoServer> {
+    objects.retain(|object| server.is_some() || !is_admission(object));
+    for object in objects {
+        match (meta::kind(object), server) {
+            (_, Some(server)) if is_admission(object) => configure(object, package, server),
+            ("CustomResourceDefinition" | "ManagedResourceDefinition", _) => {
+                convert(object, package, server)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn configure(object: &mut Value, package: &Owner, server: &WebhookServer) {
+    meta::set_name(object, &format!("crossplane-{}-{}", package.kind.to_lowercase(), package.name));
     let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
     for webhook in webhooks.into_iter().flatten().filter(|webhook| webhook.is_object()) {
         point(&mut webhook["clientConfig"], package, server);
@@ -67,7 +84,7 @@ fn convert(object: &mut Value, package: &Owner, server: Option<&WebhookServer>) 
     Ok(())
 }
 
-/// A field that is made an object if it is none.
+/// A field; any other value than an object is replaced by an empty object.
 fn child<'v>(value: &'v mut Value, field: &str) -> &'v mut Value {
     if !value[field].is_object() {
         value[field] = json!({});
@@ -84,7 +101,7 @@ fn point(config: &mut Value, package: &Owner, server: &WebhookServer) {
     let service = child(config, "service");
     service["name"] = package.name.clone().into();
     service["namespace"] = server.namespace.clone().into();
-    service["port"] = PORT.into();
+    service["port"] = WEBHOOK_PORT.into();
 }
 
 #[cfg(test)]
@@ -111,25 +128,29 @@ mod tests {
 
     #[test]
     fn webhooks_lead_to_the_package() {
-        let mut object = json!({
-            "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "webhook"},
-            "webhooks": [{"name": "a", "clientConfig": {"service": {"name": "x", "path": "/p"}}}, {"name": "b"}],
-        });
-        let webhooks = object["webhooks"].clone();
-        with_webhooks(&mut object, &package(), None).unwrap();
-        assert_eq!(meta::name(&object), "crossplane-provider-provider-x");
-        assert_eq!(object["webhooks"], webhooks);
-        with_webhooks(&mut object, &package(), Some(&server())).unwrap();
-        assert_eq!(meta::name(&object), "crossplane-provider-provider-x");
-        assert_eq!(object["webhooks"][0]["clientConfig"], client(Some("/p")));
-        assert_eq!(object["webhooks"][1]["clientConfig"], client(None));
+        let webhooks =
+            json!([{"name": "a", "clientConfig": {"service": {"name": "x", "path": "/p"}}}, {"name": "b"}]);
+        let mut objects: Vec<Value> =
+            ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Other"]
+                .map(|kind| json!({"kind": kind, "metadata": {"name": "webhook"}, "webhooks": webhooks}))
+                .to_vec();
+        let other = objects[2].clone();
+        with_webhooks(&mut objects, &package(), Some(&server())).unwrap();
+        for object in &objects[..2] {
+            assert_eq!(meta::name(object), "crossplane-provider-provider-x");
+            assert_eq!(object["webhooks"][0]["clientConfig"], client(Some("/p")));
+            assert_eq!(object["webhooks"][1]["clientConfig"], client(None));
+        }
+        assert_eq!(objects[2], other);
+        with_webhooks(&mut objects, &package(), None).unwrap();
+        assert_eq!(objects, [other], "nothing is asked that does not run");
     }
 
     #[test]
     fn conversions_need_a_server() {
         let definition = |strategy: &str| {
             let spec = json!({"conversion": {"strategy": strategy}});
-            json!({"kind": "CustomResourceDefinition", "metadata": {"name": "c"}, "spec": spec})
+            vec![json!({"kind": "CustomResourceDefinition", "metadata": {"name": "c"}, "spec": spec})]
         };
         let mut plain = definition("None");
         with_webhooks(&mut plain, &package(), None).unwrap();
@@ -138,6 +159,6 @@ mod tests {
         let error = with_webhooks(&mut converted, &package(), None).unwrap_err().to_string();
         assert!(error.contains("the versions of \"c\" are converted"), "{error}");
         with_webhooks(&mut converted, &package(), Some(&server())).unwrap();
-        assert_eq!(converted["spec"]["conversion"]["webhook"]["clientConfig"], client(None));
+        assert_eq!(converted[0]["spec"]["conversion"]["webhook"]["clientConfig"], client(None));
     }
 }

@@ -110,9 +110,9 @@ mod tests {
         assert_eq!(affected(&before, &after, &mirrors).into_iter().collect::<Vec<_>>(), ["a", "x"]);
     }
 
-    /// Whoever is resolved differently is affected, whatever the change.
+    /// Every entry that is resolved differently is affected, for every change.
     #[test]
-    fn nobody_is_forgotten() {
+    fn every_entry_that_is_resolved_differently_is_affected() {
         let texts = ["a>b", "b>c", "c", "c@v2.0.0", "c#2", "d>a", "b", "e>e", "c>a"];
         let all: Vec<Vec<LockPackage>> = (0_u32..1 << texts.len())
             .step_by(3)

@@ -1,7 +1,7 @@
 //! The graph of the Lock's entries and their dependencies.
 //!
-//! What is wrong stays where it is: two entries of one source stand in each other's way and in nobody else's, and so do
-//! the entries of a cycle. All questions are answered in time that is linear in what they touch.
+//! Mistakes are local: two entries of one source block each other and no other entries, and so do the entries of a cycle.
+//! Every query takes time that is linear in the number of entries that it visits.
 
 use super::{LockDependency, LockPackage};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,7 +31,7 @@ impl<'l> Graph<'l> {
         };
         for (i, package) in packages.iter().enumerate() {
             graph.by_source.entry(&package.source).or_default().push(i);
-            graph.by_place.entry(place(mirrors, &package.source)).or_default().push(i);
+            graph.by_place.entry(pulled_from(mirrors, &package.source)).or_default().push(i);
         }
         graph.cycles = Components::of(&graph).cycles;
         graph
@@ -50,7 +50,7 @@ impl<'l> Graph<'l> {
     /// The entries that a source leads to: those of the very source, else those that are pulled from the same place.
     pub fn matching(&self, source: &str) -> &[usize] {
         let exact = self.by_source.get(source);
-        exact.or_else(|| self.by_place.get(place(self.mirrors, source))).map_or(&[], Vec::as_slice)
+        exact.or_else(|| self.by_place.get(pulled_from(self.mirrors, source))).map_or(&[], Vec::as_slice)
     }
 
     /// The names of the other entries of an entry's source.
@@ -124,7 +124,7 @@ impl<'l> Graph<'l> {
 }
 
 /// Where a source is pulled from.
-fn place<'s>(mirrors: &'s Mirrors, source: &'s str) -> &'s str {
+pub(crate) fn pulled_from<'s>(mirrors: &'s Mirrors, source: &'s str) -> &'s str {
     mirrors.get(source).map_or(source, String::as_str)
 }
 

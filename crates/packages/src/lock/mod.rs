@@ -44,8 +44,8 @@ fn locked(dependency: &Dependency) -> LockDependency {
     }
 }
 
-/// The entries with that of one revision brought up to date; `None` when it is. Entries of the package's other revisions
-/// (`siblings`) leave in the same write: a new revision must not meet its predecessor as another package of its source.
+/// The entries with the entry of one revision updated; `None` if it is up to date already. Entries of the package's other
+/// revisions (`siblings`) are removed in the same write, because two entries with one source are an error.
 pub fn with_entry(
     packages: &[LockPackage],
     entry: &LockPackage,

@@ -4,6 +4,7 @@ use super::{Mode, Need, Parent};
 use crate::constraint::{VersionConstraint, highest, highest_below, lowest_from, versions};
 use crate::digest::Digest;
 use crate::reference::Reference;
+use std::collections::{BTreeMap, BTreeSet};
 use transom_go::semver::Version;
 
 /// What meets a need.
@@ -115,15 +116,12 @@ fn listed(parents: &[Parent]) -> String {
 /// Chooses the version that meets a need among the tags of its repository.
 pub fn choose(need: &Need, tags: &[String], mode: Mode) -> Result<Choice, NoVersion> {
     let source = Reference::parse_source(&need.source).map_err(|error| need.invalid(error.to_string()))?;
-    let parsed = need.parents.iter().map(|parent| (parent, VersionConstraint::parse(&parent.constraint)));
-    let mut unsatisfied = Vec::new();
-    let mut asked = Vec::new();
-    for (parent, constraint) in parsed {
-        match constraint {
-            Ok(constraint) => asked.push((parent, constraint)),
-            Err(_) => unsatisfied.push(parent.clone()),
-        }
-    }
+    // Many parents write the same text.
+    let texts: BTreeSet<&str> = need.parents.iter().map(|parent| parent.constraint.as_str()).collect();
+    let read = texts.iter().filter_map(|text| Some((*text, VersionConstraint::parse(text).ok()?)));
+    let asked: Asked<'_> = read.collect();
+    let unread = |parent: &&Parent| !asked.contains_key(parent.constraint.as_str());
+    let mut unsatisfied: Vec<Parent> = need.parents.iter().filter(unread).cloned().collect();
     let version = match digest(need, &asked)? {
         Some(digest) => digest.as_str().to_owned(),
         None => range(need, &asked, tags, mode, &mut unsatisfied)?,
@@ -132,20 +130,20 @@ pub fn choose(need: &Need, tags: &[String], mode: Mode) -> Result<Choice, NoVers
     Ok(Choice { action: action(need, &package, &version)?, unsatisfied })
 }
 
-type Asked<'n> = (&'n Parent, VersionConstraint);
+/// The constraints of all parents that can be read, by their texts.
+type Asked<'n> = BTreeMap<&'n str, VersionConstraint>;
 
 /// The digest that all parents want, if one does.
-fn digest<'a>(need: &Need, asked: &'a [Asked<'_>]) -> Result<Option<&'a Digest>, NoVersion> {
-    let (dependency, parents) = (need.source.clone(), need.parents.clone());
-    let mut digests = asked.iter().map(|(_, constraint)| constraint.digest());
-    let Some(Some(first)) = asked.iter().map(|(_, constraint)| constraint.digest()).find(Option::is_some)
-    else {
-        return Ok(None);
-    };
-    if asked.iter().any(|(_, constraint)| constraint.digest().is_none()) {
+fn digest<'a>(need: &Need, asked: &'a Asked<'_>) -> Result<Option<&'a Digest>, NoVersion> {
+    let digests = || asked.values().map(VersionConstraint::digest);
+    let Some(first) = digests().flatten().next() else { return Ok(None) };
+    let named = || (need.source.clone(), need.parents.clone());
+    if digests().any(|digest| digest.is_none()) {
+        let (dependency, parents) = named();
         return Err(NoVersion::MixedConstraints { dependency, parents });
     }
-    if digests.any(|digest| digest != Some(first)) {
+    if digests().any(|digest| digest != Some(first)) {
+        let (dependency, parents) = named();
         return Err(NoVersion::DifferentDigests { dependency, parents });
     }
     Ok(Some(first))
@@ -154,20 +152,17 @@ fn digest<'a>(need: &Need, asked: &'a [Asked<'_>]) -> Result<Option<&'a Digest>,
 /// The tag in the ranges of all parents that any tag can satisfy.
 fn range(
     need: &Need,
-    asked: &[Asked<'_>],
+    asked: &Asked<'_>,
     tags: &[String],
     mode: Mode,
     unsatisfied: &mut Vec<Parent>,
 ) -> Result<String, NoVersion> {
     let versions = versions(tags);
-    let mut all = Vec::new();
-    for (parent, constraint) in asked {
-        if versions.iter().any(|version| constraint.covers(version)) {
-            all.push(constraint);
-        } else {
-            unsatisfied.push((*parent).clone());
-        }
-    }
+    let is_satisfiable = |constraint: &VersionConstraint| versions.iter().any(|v| constraint.covers(v));
+    let (can, cannot): (Vec<_>, Vec<_>) = asked.iter().partition(|(_, c)| is_satisfiable(c));
+    let all: Vec<&VersionConstraint> = can.into_iter().map(|(_, constraint)| constraint).collect();
+    let is_without = |parent: &&Parent| cannot.iter().any(|(text, _)| **text == parent.constraint);
+    unsatisfied.extend(need.parents.iter().filter(is_without).cloned());
     let found = match installed_version(need)? {
         _ if all.is_empty() => None,
         None => highest(&versions, &all),

@@ -4,7 +4,7 @@ use super::{InstalledPackage, Mode};
 use crate::constraint::VersionConstraint;
 use crate::digest::Digest;
 use crate::lock::LockPackage;
-use crate::lock::graph::{Graph, Mirrors};
+use crate::lock::graph::{Graph, Mirrors, pulled_from};
 use crate::names::friendly_id;
 use crate::reference::Reference;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,8 +44,7 @@ impl Need {
     }
 }
 
-/// The needs that can be met now, in the order of the Lock. Entries that stand in each other's way need nothing, and
-/// nobody else waits for them.
+/// The needs that can be met now, in the order of the Lock. Conflicting entries produce no needs and do not block others.
 pub fn next_step(
     packages: &[LockPackage],
     installed: &[InstalledPackage],
@@ -54,11 +53,12 @@ pub fn next_step(
 ) -> Vec<Need> {
     let graph = Graph::new(packages, mirrors);
     let mut objects = Objects::of(installed, mirrors);
-    let wanted = wanted(&graph, mode, mirrors);
+    let constraints = Constraints::of(&graph, mode);
+    let wanted = wanted(&graph, &constraints, mode, mirrors);
     let needs = wanted.order.iter().filter_map(|place| {
         let group = wanted.groups.get(place)?;
         let object = objects.at(&group.source, place);
-        if is_met(&graph, group, object, mode) {
+        if is_met(&graph, &constraints, group, object, mode) {
             return None;
         }
         Some(Need {
@@ -72,17 +72,42 @@ pub fn next_step(
     needs.collect()
 }
 
+/// The constraints of the Lock, each read once: many parents write the same text.
+struct Constraints<'g>(BTreeMap<&'g str, Option<VersionConstraint>>);
+
+impl<'g> Constraints<'g> {
+    /// Those of all dependencies; in default mode no version is compared, and none is read.
+    fn of(graph: &Graph<'g>, mode: Mode) -> Self {
+        let mut read = BTreeMap::new();
+        let dependencies = graph.packages().iter().flat_map(|package| &package.dependencies);
+        for dependency in dependencies.filter(|_| mode != Mode::Default) {
+            let text = dependency.constraints.as_str();
+            read.entry(text).or_insert_with(|| VersionConstraint::parse(text).ok());
+        }
+        Self(read)
+    }
+
+    /// Whether a constraint can be read and accepts a version. `None` if it cannot be read.
+    fn allow(&self, text: &str, version: &str) -> Option<bool> {
+        self.0.get(text)?.as_ref().map(|constraint| constraint.allows(version))
+    }
+}
+
 /// Without changes to installed packages, it is enough that there is one; it joins the Lock, or reports why it cannot.
-fn is_met(graph: &Graph<'_>, group: &Group, object: Option<&InstalledPackage>, mode: Mode) -> bool {
+fn is_met(
+    graph: &Graph<'_>,
+    constraints: &Constraints<'_>,
+    group: &Group,
+    object: Option<&InstalledPackage>,
+    mode: Mode,
+) -> bool {
     let entries = graph.matching(&group.source);
     if mode == Mode::Default {
         return object.is_some() || !entries.is_empty();
     }
     let accepted = |version: &str| {
-        let accepts = |parent: &Parent| {
-            VersionConstraint::parse(&parent.constraint).is_ok_and(|constraint| constraint.allows(version))
-        };
-        group.parents.iter().all(accepts)
+        let texts: BTreeSet<&str> = group.parents.iter().map(|parent| parent.constraint.as_str()).collect();
+        texts.iter().all(|text| constraints.allow(text, version) == Some(true))
     };
     match object {
         // The object may be newer than its entry in the Lock, and is what a choice would change.
@@ -105,15 +130,15 @@ struct Group {
     parents: Vec<Parent>,
 }
 
-fn wanted(graph: &Graph<'_>, mode: Mode, mirrors: &Mirrors) -> Wanted {
+fn wanted(graph: &Graph<'_>, constraints: &Constraints<'_>, mode: Mode, mirrors: &Mirrors) -> Wanted {
     let mut wanted = Wanted { groups: BTreeMap::new(), order: Vec::new() };
-    let outdated = if mode == Mode::Default { Vec::new() } else { outdated(graph, mirrors) };
+    let outdated = if mode == Mode::Default { Vec::new() } else { outdated(graph, constraints, mirrors) };
     for (i, package) in graph.packages().iter().enumerate() {
         if graph.is_blocked(i) || outdated.get(i) == Some(&true) {
             continue;
         }
         for dependency in &package.dependencies {
-            let place = place(mirrors, &dependency.package);
+            let place = pulled_from(mirrors, &dependency.package);
             if !wanted.groups.contains_key(place) {
                 wanted.order.push(place.to_owned());
             }
@@ -136,22 +161,17 @@ fn wanted(graph: &Graph<'_>, mode: Mode, mirrors: &Mirrors) -> Wanted {
     wanted
 }
 
-fn place<'s>(mirrors: &'s Mirrors, source: &'s str) -> &'s str {
-    mirrors.get(source).map_or(source, String::as_str)
-}
-
 /// Which entries are dependencies that none of their parents accept: they will be changed, and what the old version
 /// depends on must not stand in the way.
-fn outdated(graph: &Graph<'_>, mirrors: &Mirrors) -> Vec<bool> {
-    let mut constraints: BTreeMap<&str, Vec<Option<VersionConstraint>>> = BTreeMap::new();
+fn outdated(graph: &Graph<'_>, constraints: &Constraints<'_>, mirrors: &Mirrors) -> Vec<bool> {
+    let mut texts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for dependency in graph.packages().iter().flat_map(|package| &package.dependencies) {
-        let parsed = VersionConstraint::parse(&dependency.constraints).ok();
-        constraints.entry(place(mirrors, &dependency.package)).or_default().push(parsed);
+        texts.entry(pulled_from(mirrors, &dependency.package)).or_default().insert(&dependency.constraints);
     }
     let is_outdated = |package: &LockPackage| {
-        let asked = constraints.get(place(mirrors, &package.source));
+        let asked = texts.get(pulled_from(mirrors, &package.source));
         asked.is_some_and(|asked| {
-            !asked.iter().flatten().any(|constraint| constraint.allows(&package.version))
+            !asked.iter().any(|text| constraints.allow(text, &package.version) == Some(true))
         })
     };
     graph.packages().iter().map(is_outdated).collect()
@@ -173,7 +193,7 @@ impl<'i> Objects<'i> {
             let kind = (object.api_version.clone(), object.kind.clone());
             objects.names.entry(kind).or_default().insert(object.name.clone());
             let Some(source) = object.source() else { continue };
-            objects.by_place.entry(place(mirrors, &source).to_owned()).or_insert(object);
+            objects.by_place.entry(pulled_from(mirrors, &source).to_owned()).or_insert(object);
             objects.by_source.entry(source).or_insert(object);
         }
         objects

@@ -1,5 +1,5 @@
-//! What must vouch for an image, as a value that can be compared: a verification need not be repeated while its policy, the
-//! keys and the trust root are the same.
+//! The policy that an image is verified by, as a value that can be compared: a verification need not be repeated while its
+//! policy, the keys and the trust root are the same.
 
 use super::Evidence;
 use crate::digest::Digest;
@@ -37,10 +37,15 @@ pub struct Authority {
     pub key: Option<ReadKey>,
 }
 
-/// A public key in PEM, or why it cannot be read.
-pub type ReadKey = Result<Vec<u8>, String>;
+/// Why a public key cannot be read: which Secret or file lacks it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct KeyMissing(pub String);
 
-/// What must vouch for an image: one of the authorities of an ImageConfig.
+/// A public key in PEM, or why it cannot be read.
+pub type ReadKey = Result<Vec<u8>, KeyMissing>;
+
+/// The authorities of an ImageConfig; an image is trusted if one of them accepts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The name of the ImageConfig.
@@ -69,7 +74,7 @@ impl Policy {
         let authority = |authority: &Authority| {
             let key = authority.key.as_ref().map(|key| match key {
                 Ok(pem) => Digest::of(pem).as_str().to_owned(),
-                Err(problem) => problem.clone(),
+                Err(problem) => problem.to_string(),
             });
             json!({"config": authority.config, "key": key})
         };
@@ -82,7 +87,7 @@ impl Policy {
         Digest::of(all.to_string().as_bytes())
     }
 
-    /// What is kept of a verification: which ImageConfig and authority vouched, and for exactly what.
+    /// The record of a verification: the ImageConfig, the authority that accepted the image, and the fingerprint.
     pub fn record(&self, authority: &str, fingerprint: &Digest) -> String {
         format!("{}/{authority} {fingerprint}", self.image_config)
     }
@@ -125,7 +130,7 @@ mod tests {
         by_another_config.image_config = "other".to_owned();
         for other in [
             policy(Ok(b"another".to_vec())).fingerprint(&image, root),
-            policy(Err("missing".to_owned())).fingerprint(&image, root),
+            policy(Err(KeyMissing("missing".to_owned()))).fingerprint(&image, root),
             renamed.fingerprint(&image, root),
             by_another_config.fingerprint(&image, root),
             first.fingerprint(&Digest::of(b"other"), root),

@@ -71,7 +71,7 @@ fn a_signature_must_be_of_the_image() {
 }
 
 #[test]
-fn the_first_authority_that_vouches_decides() {
+fn the_first_authority_that_accepts_the_image_decides() {
     let authorities =
         policy([authority(&json!({})), authority(&json!({"name": "b"})), authority(&json!({"name": "c"}))]);
     let good = || found(vec![signature(&image())]);

@@ -95,7 +95,7 @@ pub fn apply_change(
         attribute_existing(ctx, &base, &mut managers)
             .map_err(|e| ApplyError::Failed(format!("failed to create manager for existing fields: {e}")))?;
     }
-    let merged = apply_with_amnesty(ctx, &base, config, &mut managers, manager, force)?;
+    let merged = apply_ignoring_kubectl_conflicts(ctx, &base, config, &mut managers, manager, force)?;
 
     let sync_annotation = manager == KUBECTL && last_applied(merged.as_ref().unwrap_or(&base)).is_some();
     if merged.is_none() && managers == original && !sync_annotation {
@@ -271,9 +271,9 @@ fn track_update(
     Ok(())
 }
 
-/// Applies; for `kubectl`, conflicts on fields that it applied by itself before, on the client's side, are
-/// no conflicts.
-fn apply_with_amnesty(
+/// Applies. For the manager `kubectl`, conflicts on fields of its last client-side apply (the annotation
+/// `last-applied-configuration`) are ignored.
+fn apply_ignoring_kubectl_conflicts(
     ctx: &Context<'_>,
     base: &Value,
     config: &Value,

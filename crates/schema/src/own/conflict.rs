@@ -126,7 +126,7 @@ mod tests {
             status.message,
             "Apply failed with 1 conflict: conflict with \"foo\" with subresource \"scale\" using v1: .spec.replicas"
         );
-        assert_eq!((status.code, status.reason), (409, "Conflict"));
+        assert_eq!((status.code, &*status.reason), (409, "Conflict"));
         let cause = &status.details.unwrap().causes[0];
         assert_eq!(cause.message, "conflict with \"foo\" with subresource \"scale\" using v1");
         assert_eq!((cause.reason.as_str(), cause.field.as_str()), ("FieldManagerConflict", ".spec.replicas"));

@@ -1,6 +1,6 @@
 //! What a manager applied, read back out of an object.
 
-use super::managers::{self, ManagerId, Operation};
+use super::managers::{self, ManagedFieldsError, ManagerId, Operation};
 use super::typed;
 use super::types::Type;
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub fn extract(
     object: &Value,
     manager: &str,
     subresource: &str,
-) -> Result<Option<Value>, String> {
+) -> Result<Option<Value>, ManagedFieldsError> {
     let owners = managers::decode(object["metadata"].get("managedFields"))?;
     let id = ManagerId::new(manager, Operation::Apply, "", subresource);
     let Some(owned) = owners.get(&id) else { return Ok(None) };

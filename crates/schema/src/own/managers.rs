@@ -110,14 +110,20 @@ fn seconds(time: Option<&str>) -> i64 {
     time.and_then(|t| t.parse::<jiff::Timestamp>().ok()).map_or(0, jiff::Timestamp::as_second)
 }
 
+/// Why `metadata.managedFields` cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ManagedFieldsError(String);
+
 /// Reads `metadata.managedFields`. Absent and null have no managers.
-pub fn decode(entries: Option<&Value>) -> Result<Managers, String> {
+pub fn decode(entries: Option<&Value>) -> Result<Managers, ManagedFieldsError> {
     let entries = match entries {
         None | Some(Value::Null) => return Ok(Managers::new()),
         Some(Value::Array(entries)) => entries,
-        Some(_) => return Err("managedFields must be a list".to_owned()),
+        Some(_) => return Err(ManagedFieldsError("managedFields must be a list".to_owned())),
     };
-    entries.iter().enumerate().map(|(i, entry)| decode_entry(i, entry)).collect()
+    let each = entries.iter().enumerate().map(|(i, entry)| decode_entry(i, entry));
+    each.collect::<Result<_, _>>().map_err(ManagedFieldsError)
 }
 
 /// The entry of one manager, without reading those of the others.

@@ -37,6 +37,6 @@ pub use apply::{Context, apply, apply_change, keep_timestamps, update};
 pub use conflict::{ApplyError, Conflict};
 pub use element::{Element, Path};
 pub use extract::extract;
-pub use managers::{ManagerId, Managers, Operation, Owned};
+pub use managers::{ManagedFieldsError, ManagerId, Managers, Operation, Owned};
 pub use set::Set;
 pub use types::Type;

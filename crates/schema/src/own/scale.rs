@@ -4,7 +4,7 @@
 //! and what a write to `scale` changes is carried back.
 
 use super::element::Path;
-use super::managers::{self, Managers, Owned};
+use super::managers::{self, ManagedFieldsError, Managers, Owned};
 use super::set::Set;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -19,7 +19,10 @@ fn replicas() -> Path {
 }
 
 /// The managedFields of the `Scale` of an object. `None` when no manager owns its replica count.
-pub fn to_scale(managed_fields: Option<&Value>, paths: &ReplicaPaths) -> Result<Option<Value>, String> {
+pub fn to_scale(
+    managed_fields: Option<&Value>,
+    paths: &ReplicaPaths,
+) -> Result<Option<Value>, ManagedFieldsError> {
     let mut of_scale = Managers::new();
     for (id, owned) in managers::decode(managed_fields)? {
         if let Some(Some(path)) = paths.get(&owned.api_version)
@@ -39,7 +42,7 @@ pub fn to_parent(
     scale: Option<&Value>,
     api_version: &str,
     paths: &ReplicaPaths,
-) -> Result<Option<Value>, String> {
+) -> Result<Option<Value>, ManagedFieldsError> {
     let parents = managers::decode(managed_fields)?;
     let mut of_scale = managers::decode(scale)?;
     let times: BTreeMap<_, _> = parents.iter().map(|(id, owned)| (id.clone(), owned.time.clone())).collect();

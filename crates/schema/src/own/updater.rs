@@ -56,7 +56,7 @@ impl Updater<'_> {
         managers: &mut Managers,
     ) -> Result<Touched, ApplyError> {
         self.reconcile(managers);
-        let change = self.change_hands(live, new, version, managers, None, true)?;
+        let change = self.transfer_ownership(live, new, version, managers, None, true)?;
         let taken = self.without_ignored(change.changed, version);
         Ok(Touched { removed: change.removed, taken })
     }
@@ -89,7 +89,7 @@ impl Updater<'_> {
                 .map_err(|e| ApplyError::Failed(format!("failed to prune fields: {e}")))?,
             _ => merged,
         };
-        self.change_hands(live, &new, version, managers, Some(id), force)?;
+        self.transfer_ownership(live, &new, version, managers, Some(id), force)?;
         Ok(if same(ty, live, &new) { None } else { Some(new) })
     }
 
@@ -137,9 +137,9 @@ impl Updater<'_> {
         Ok(Some(Cow::Owned(converted)))
     }
 
-    /// Takes from every manager but `id` what changed and what is gone. Without `force`, fields that others
-    /// own may not change.
-    fn change_hands(
+    /// Removes changed and removed fields from the sets of all managers except `id`. Without `force`, fields that other
+    /// managers own may not change.
+    fn transfer_ownership(
         &self,
         old: &Value,
         new: &Value,

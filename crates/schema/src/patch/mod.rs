@@ -20,7 +20,7 @@ pub use strategic::{go_text, strategic_merge_patch};
 /// Why a patch cannot be applied, by the kind of answer it deserves.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// The patch itself is wrong, whatever it is applied to (400).
+    /// The patch itself is invalid, for every object (400).
     #[error("{0}")]
     Malformed(String),
     /// The patch exceeds a limit (413).

@@ -38,13 +38,6 @@ pub struct RuleError {
     pub error: CompileError,
 }
 
-impl RuleError {
-    /// As validation of a CustomResourceDefinition reports it; `schema` is the path of the schema.
-    pub fn to_field_error(&self, schema: &Path) -> field::Error {
-        field::Error::invalid(&schema.child(&self.path), self.value.clone(), self.error.to_string())
-    }
-}
-
 /// The most a rule can cost: one evaluation times how often its place can occur in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleCost {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use transom_object::field::{self, Path};
 
-/// What becomes of default values.
+/// How default values are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Defaults {
     /// Kept as written: to judge them.

@@ -57,14 +57,19 @@ pub enum Brackets {
     Refused,
 }
 
+/// Why a path leads to no field, worded as upstream words it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FieldPathError(String);
+
 /// The field a path leads to, as a path of the object and with its schema, which a key below
 /// `additionalProperties: true` does not have. The error says what is wrong.
 pub fn resolve<'s>(
     path: &str,
     schema: &'s Schema,
     brackets: Brackets,
-) -> Result<(Path, Option<&'s Schema>), String> {
-    walk(path, schema, brackets)
+) -> Result<(Path, Option<&'s Schema>), FieldPathError> {
+    walk(path, schema, brackets).map_err(FieldPathError)
 }
 
 pub(super) fn walk<S: Spine>(path: &str, schema: S, brackets: Brackets) -> Result<(Path, Option<S>), String> {

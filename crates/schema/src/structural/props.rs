@@ -88,7 +88,7 @@ impl<'a> Props<'a> {
         }
     }
 
-    /// Every schema directly below this one, whatever keyword holds it.
+    /// Every schema directly below this one, of all keywords.
     pub(super) fn each_child(self, visit: &mut dyn FnMut(Props<'a>)) {
         for keyword in ["not", "items", "additionalProperties", "additionalItems"] {
             self.child(keyword).into_iter().for_each(&mut *visit);

@@ -379,7 +379,7 @@ fn ownership_crosses_versions() {
     let moved = versions(Some(&live), &at("v2", &json!({"new": 1})), "a", false).unwrap();
     assert_eq!((&moved["apiVersion"], &moved["spec"]), (&json!("example.org/v2"), &json!({"new": 1})));
     assert_eq!(owned(&moved, "a", "Apply"), json!({"f:spec": {"f:new": {}}}));
-    // Fields of a version that is gone are nobody's.
+    // Fields of a version that is no longer served have no owner.
     let mut orphan = live;
     orphan["metadata"]["managedFields"][0]["apiVersion"] = "example.org/v0".into();
     let taken = versions(Some(&orphan), &at("v1", &json!({"old": 7})), "b", false).unwrap();

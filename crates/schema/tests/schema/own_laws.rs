@@ -205,7 +205,7 @@ proptest! {
         let live = update(&live, new.clone(), "u");
         prop_assert_eq!(&owned(&live, "u"), &taken);
         prop_assert!(owned(&live, "m").intersection(&taken.union(&change.removed)).is_empty());
-        // Whoever applies now what the object has already takes nothing from anybody.
+        // An apply of what the object already has takes no field from another manager.
         let shared = apply(Some(&live), &new, "late");
         prop_assert_eq!(owned(&shared, "u"), taken);
         prop_assert_eq!(&shared["spec"], &live["spec"]);

@@ -121,7 +121,7 @@ fn strategic_table_of_our_own() {
         // repeated scalars: the last element takes the place of one that is removed
         ("mergingIntList: [1, 1, 2, 3]", "mergingIntList: []", "mergingIntList: [1, 3, 2]"),
         ("mergingIntList: [1, 1, 2, 3]", "mergingIntList: [4]", "mergingIntList: [4, 1, 2, 3]"),
-        // what is no list of scalars is merged, or left alone
+        // a list of other elements than scalars is merged, or left alone
         ("mergingIntList: [1]", "$deleteFromPrimitiveList/mergingIntList: 1", "mergingIntList: [1]"),
         ("value: a", "$deleteFromPrimitiveList/value: b", "value: b"),
         (

@@ -17,6 +17,7 @@ mod recovery;
 mod snapshot;
 
 pub(crate) mod check;
+pub(crate) mod copy;
 
 use crate::backend::{AppendError, Backend};
 use crate::disk::{Disk, DiskFile, private};
@@ -52,7 +53,7 @@ pub(crate) struct Log {
     closed: Vec<Segment>,
     durable: u64,
     /// The last revision that a frame in the log calls durable.
-    vouched: u64,
+    marked: u64,
     /// What this opening has to record before its first batch.
     opening: Option<Opening>,
     /// There may be bytes after the end of the segment that have to be cut off first.
@@ -119,7 +120,7 @@ impl Log {
             segment,
             closed: segments,
             durable: position,
-            vouched: position,
+            marked: position,
             opening,
             ragged: tail.torn > 0,
             buffer: Vec::new(),
@@ -171,12 +172,12 @@ impl Log {
         }
         self.segment.len += self.buffer.len() as u64;
         self.segment.last = last;
-        self.vouched = self.durable;
+        self.marked = self.durable;
         Ok(())
     }
 
     /// Syncs everything, and writes a frame that records it as durable.
-    fn vouch(&mut self, kind: Kind) -> io::Result<()> {
+    fn mark_durable(&mut self, kind: Kind) -> io::Result<()> {
         self.sync()?;
         self.buffer.clear();
         self.note(kind, self.segment.last);
@@ -245,13 +246,13 @@ impl Backend for Log {
     }
 
     fn on_idle(&mut self) -> io::Result<()> {
-        if self.vouched < self.segment.last { self.vouch(Kind::Mark) } else { Ok(()) }
+        if self.marked < self.segment.last { self.mark_durable(Kind::Mark) } else { Ok(()) }
     }
 
     fn close(&mut self) -> io::Result<()> {
         self.compaction.wait();
         // Nothing was written since the opening: what the log ends with still holds.
-        if self.opening.is_some() { Ok(()) } else { self.vouch(Kind::Seal) }
+        if self.opening.is_some() { Ok(()) } else { self.mark_durable(Kind::Seal) }
     }
 }
 

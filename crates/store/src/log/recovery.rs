@@ -183,7 +183,7 @@ impl<'a> Recovery<'a> {
             }
         }
         if !records.is_empty() {
-            return Err("more in a batch than it says".to_owned());
+            return Err("a batch has more entries than its header".to_owned());
         }
         self.state.trim(self.limits, frame.at, usize::MAX);
         Ok(())
@@ -197,7 +197,9 @@ impl<'a> Recovery<'a> {
             return Err(format!("revision {revision} replaces {replaced} where there is {found}"));
         }
         if new.as_ref().is_some_and(|new| new.revision != revision) {
-            return Err(format!("an object at revision {revision} says that it has another"));
+            return Err(format!(
+                "an object that was written at revision {revision} has another resourceVersion"
+            ));
         }
         Ok(Event { revision, at, key, old, new: new.map(Arc::new) })
     }

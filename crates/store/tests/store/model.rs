@@ -130,7 +130,7 @@ impl Model {
         for (index, (revision, past)) in self.past.iter().enumerate() {
             match objects(store, Some(*revision)) {
                 Some(found) => assert_eq!(found, *past, "at {revision}"),
-                // The last twelve events are kept, so what was before them can be told.
+                // The last twelve events are kept, so the state before them is known.
                 None => assert!(index + 1 < kept, "revision {revision} is gone too early"),
             }
             self.check_watch(store, *revision, index + 1 >= kept);

@@ -67,6 +67,12 @@ impl Access {
         Self { token: Some(token.to_owned()), ..self.anonymous() }
     }
 
+    /// The same address with a client certificate and its key, in PEM.
+    #[must_use]
+    pub fn with_certificate(&self, certificate: &[u8], key: &[u8]) -> Self {
+        Self { identity: Some((certificate.to_vec(), key.to_vec())), ..self.anonymous() }
+    }
+
     /// An encrypted connection on which nothing has been sent yet.
     pub async fn dial(&self, protocol: &str) -> Result<TlsStream<TcpStream>, Gone> {
         let mut roots = rustls::RootCertStore::empty();

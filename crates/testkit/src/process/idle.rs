@@ -17,7 +17,7 @@ impl Client {
     /// Waits until the plane is idle, and no key waits because its last run failed: nothing will happen without a change
     /// from outside.
     pub async fn until_settled(&self) -> Result<(), Gone> {
-        until_ok(self, "/readyz/settled").await
+        until_ok(self, "/readyz/no-retries").await
     }
 }
 

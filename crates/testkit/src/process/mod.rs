@@ -2,8 +2,10 @@
 
 mod client;
 mod idle;
+mod terminal;
 
 pub use client::{Access, Client, Gone, Lines, Reply};
+pub use terminal::{Terminal, screen};
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long a test waits for a condition that should soon be true, on a busy machine, before it fails.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 /// A temporary directory with the data and the logs of planes.
 pub struct Home {

@@ -1,28 +1,44 @@
 //! The flags for functions that run from their packages.
 
 use clap::Args;
-use transom_container::{Engine, EngineChoice, EngineError, Limits};
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use transom_container::Limits;
+use transom_container::{Engine, EngineChoice, EngineError};
+#[cfg(target_os = "linux")]
+use transom_machine::{ContainerOptions, Place};
 use transom_object::quantity::Quantity;
+#[cfg(target_os = "linux")]
+use transom_xfn::{Enforcement, Programs};
 
 #[derive(Args, Clone)]
-#[command(next_help_heading = "Functions from packages")]
+#[command(next_help_heading = "Functions and providers from packages")]
 pub(crate) struct ContainerArgs {
-    /// What runs functions from their packages: an OCI runtime (runc, crun, youki, or its path); chroot for namespaces
-    /// alone; auto for the first of these that is found; none
+    /// How functions and providers from packages are run: runc, crun, youki or the path of an OCI runtime; chroot: namespaces
+    /// without an OCI runtime; auto: the first of these that is available; none: not at all
     #[arg(long, default_value = "auto", value_name = "NAME|PATH")]
     container_runtime: EngineChoice,
 
-    /// The most memory that a function from a package may use
+    /// Memory limit of a function from a package
     #[arg(long, default_value = "512Mi", value_parser = memory, value_name = "QUANTITY")]
     function_memory: u64,
 
-    /// The most processor time that a function from a package may use, in processors
+    /// Memory limit of a provider from a package
+    #[arg(long, default_value = "1Gi", value_parser = memory, value_name = "QUANTITY")]
+    provider_memory: u64,
+
+    /// CPU limit of a function or provider from a package, in processors
     #[arg(long, default_value = "2", value_parser = processors, value_name = "QUANTITY")]
     function_cpu: u64,
 
-    /// The most processes and threads that a function from a package may have
+    /// Limit of processes and threads of a function or provider from a package
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u64).range(1..), value_name = "N")]
     function_processes: u64,
+
+    /// Run container functions even where their limits of memory and processors cannot be enforced
+    #[arg(long)]
+    accept_unenforced_limits: bool,
 }
 
 impl ContainerArgs {
@@ -31,18 +47,30 @@ impl ContainerArgs {
     }
 
     #[cfg(target_os = "linux")]
-    pub(super) fn may_fall_back(&self) -> bool {
-        self.container_runtime.may_fall_back()
+    pub(super) fn provider_memory(&self) -> u64 {
+        self.provider_memory
     }
 
+    /// How functions and providers from packages are run by an engine.
     #[cfg(target_os = "linux")]
-    pub(super) fn limits(&self) -> Limits {
-        Limits {
+    pub(super) fn containers(&self, engine: Engine) -> ContainerOptions {
+        let limits = Limits {
             memory_bytes: self.function_memory,
             cpu_millis: self.function_cpu,
             processes: self.function_processes,
             ..Limits::default()
-        }
+        };
+        ContainerOptions { engine, may_fall_back: self.container_runtime.may_fall_back(), limits }
+    }
+
+    /// What runs the programs of images, once for every call.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn programs(&self, place: Place) -> Arc<Programs> {
+        let enforcement = match self.accept_unenforced_limits {
+            true => Enforcement::Accepted,
+            false => Enforcement::Required,
+        };
+        transom_machine::programs(place, self.engine(), self.container_runtime.may_fall_back(), enforcement)
     }
 }
 

@@ -1,11 +1,12 @@
 //! The flags of the stages, in groups. A command takes the groups of the stages that it starts.
 
 use super::listen::Listen;
-use crate::cli::duration;
 use crate::containers::ContainerArgs;
+use crate::xpkg::origin::PlainHttp;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 use std::time::Duration;
+use transom_console::duration;
 use transom_packages::Reference;
 use transom_runner::CacheOptions;
 
@@ -59,11 +60,11 @@ pub(crate) struct ControllerArgs {
     #[arg(long, default_value = "1m", value_parser = duration, value_name = "DURATION")]
     pub(crate) poll_interval: Duration,
 
-    /// The shortest interval that the annotation crossplane.io/poll-interval or a function's TTL may ask for
+    /// The shortest interval that the annotation crossplane.io/poll-interval or the TTL of a response can set
     #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
     pub(crate) min_poll_interval: Duration,
 
-    /// Refuse the resources that functions require in their responses; requirements of Compositions are still met
+    /// Do not give functions the resources that they require in their responses; requirements of Compositions still work
     #[arg(long)]
     pub(crate) disable_extra_resources: bool,
 
@@ -71,7 +72,7 @@ pub(crate) struct ControllerArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) sigstore_trusted_root: Option<PathBuf>,
 
-    /// Accepted because Crossplane needs it: what an ImageConfig wants verified is always verified
+    /// Accepted because Crossplane needs it: the verification that an ImageConfig configures is always done
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = always_verified, value_name = "BOOL")]
     pub(crate) enable_signature_verification: Option<bool>,
 
@@ -85,24 +86,28 @@ pub(crate) struct ControllerArgs {
     )]
     pub(crate) namespace: String,
 
-    /// Change packages that others depend on to the lowest later version that all of these accept
+    /// The service account, in that namespace, whose image pull secrets are used for all packages
+    #[arg(long, env = "POD_SERVICE_ACCOUNT", default_value = "crossplane", value_name = "NAME")]
+    pub(crate) service_account: String,
+
+    /// Upgrade dependencies to the lowest version that all dependents accept
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
     pub(crate) enable_dependency_version_upgrades: bool,
 
-    /// The same, and to an earlier version if there is no later one
+    /// Also allow downgrades, if no later version is accepted by all dependents
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
     pub(crate) enable_dependency_version_downgrades: bool,
 
-    /// What the ManagedResourceActivationPolicy named default activates, which is made if it does not exist; may be
-    /// repeated, and empty for no such policy
+    /// Pattern of managed resources that the ManagedResourceActivationPolicy default activates, which is created if it does
+    /// not exist; may be repeated; an empty value creates no policy
     #[arg(long = "activation", default_value = "*", value_name = "PATTERN")]
     pub(crate) activations: Vec<String>,
 
-    /// Certificates (tls.crt, tls.key, ca.crt) to call functions with over mutual TLS; plain text without
+    /// Certificates (tls.crt, tls.key, ca.crt) for mutual TLS to functions; without them, functions are called without TLS
     #[arg(long, env = "TLS_CLIENT_CERTS_DIR", value_name = "DIR")]
     pub(crate) tls_client_certs_dir: Option<PathBuf>,
 
-    /// The longest that one call of a function may take; without it, all calls of a reconcile share its two minutes
+    /// Timeout of one function call [default: none; all calls of one reconcile share 2 minutes]
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     pub(crate) function_call_timeout: Option<Duration>,
 
@@ -110,18 +115,23 @@ pub(crate) struct ControllerArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = ArgAction::Set, value_name = "BOOL")]
     pub(crate) enable_function_response_cache: bool,
 
-    /// The longest that a response is cached, whatever its TTL; 0 for no limit
+    /// The longest time that a response is cached, even if its TTL is longer; 0 for no limit
     #[arg(long, default_value = "24h", value_parser = duration, value_name = "DURATION")]
     pub(crate) xfn_cache_max_ttl: Duration,
 
-    /// The most memory that cached responses may take, in MiB
+    /// Memory limit of cached responses, in MiB
     #[arg(long, default_value_t = 64, value_name = "MIB")]
     pub(crate) xfn_cache_max_size: usize,
+
+    /// Send traces of reconciles, steps, calls of functions and writes to this collector, by OTLP over gRPC, such as
+    /// http://localhost:4317
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
 
     #[command(flatten)]
     pub(crate) containers: ContainerArgs,
 
-    /// How long a registry may take to begin a response, and to pause within one. For tests
+    /// How long a registry may take to connect, to begin a response, and to pause within one. For tests
     #[arg(long, hide = true, value_parser = duration, value_name = "DURATION")]
     pub(crate) registry_timeout: Option<Duration>,
 
@@ -135,45 +145,48 @@ fn always_verified(text: &str) -> Result<bool, String> {
     match text {
         "true" => Ok(true),
         _ => {
-            Err("what an ImageConfig wants verified is always verified; remove its spec.verification instead"
+            Err("the verification that an ImageConfig configures is always done; remove its spec.verification instead"
                 .to_owned())
         }
     }
 }
 
-/// What is installed at the start, and what stands in for registries.
+/// Packages that are installed at the start, and folders and files that replace registries.
 #[derive(Args, Default)]
 #[command(next_help_heading = "Packages")]
 pub(crate) struct PackageArgs {
-    /// Install a package at the start, whatever its kind; may be repeated
-    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    /// Install a package of any kind at the start; may be repeated
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference)]
     pub(crate) package: Vec<Reference>,
 
     /// Install a Provider at the start; may be repeated
-    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference)]
     pub(crate) provider: Vec<Reference>,
 
     /// Install a Configuration at the start; may be repeated
-    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference)]
     pub(crate) configuration: Vec<Reference>,
 
     /// Install a Function at the start; may be repeated
-    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference, conflicts_with = "api_server_only")]
+    #[arg(long, value_name = "REF", value_delimiter = ',', value_parser = reference)]
     pub(crate) function: Vec<Reference>,
 
-    /// Install what a bundle, an OCI layout or a folder of *.xpkg files is made for. It stands in for all registries: no network is used
-    #[arg(long, value_name = "FILE|DIR", conflicts_with = "api_server_only")]
+    /// Install the packages of a bundle, an OCI layout or a folder of *.xpkg files. It replaces all registries: no network is used
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) packages: Vec<PathBuf>,
 
-    /// Read packages from a bundle, an OCI layout or a folder instead of all registries, or of those below PREFIX; nothing is installed
-    #[arg(long, value_name = "[PREFIX=]FILE|DIR", value_parser = StandIn::parse, conflicts_with = "api_server_only")]
+    /// Read packages from a bundle, an OCI layout or a folder, which replaces all registries, or those below PREFIX, without installing them
+    #[arg(long, value_name = "[PREFIX=]FILE|DIR", value_parser = StandIn::parse)]
     pub(crate) package_source: Vec<StandIn>,
+
+    #[command(flatten)]
+    pub(crate) plain: PlainHttp,
 }
 
-/// A folder or file that stands in for registries.
+/// A folder or file that replaces registries.
 #[derive(Clone)]
 pub(crate) struct StandIn {
-    /// For which: those of references below it; without it, for all.
+    /// Only references below the prefix are read from it; without a prefix, all.
     pub(crate) prefix: Option<String>,
     pub(crate) path: PathBuf,
 }
@@ -214,6 +227,7 @@ impl ControllerArgs {
             extra_resources: !self.disable_extra_resources,
             sweep_interval: self.sweep_interval,
             namespace: self.namespace.clone(),
+            service_account: self.service_account.clone(),
             dependency_upgrades: self.enable_dependency_version_upgrades,
             dependency_downgrades: self.enable_dependency_version_downgrades,
             activations: self.activations.iter().filter(|pattern| !pattern.is_empty()).cloned().collect(),

@@ -2,10 +2,10 @@
 
 use super::args::DataArgs;
 use crate::containers::logs::CONTAINERS;
-use crate::failure::Failure;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use transom_console::Failure;
 
 pub(crate) struct DataLocation {
     pub(crate) data_dir: PathBuf,
@@ -33,6 +33,13 @@ impl DataLocation {
         let kubeconfig = args.kubeconfig.clone().unwrap_or_else(|| data_dir.join("kubeconfig"));
         let kubeconfig = std::path::absolute(&kubeconfig).unwrap_or(kubeconfig);
         Ok(Self { data_dir, kubeconfig, created, in_memory: args.in_memory, temporary })
+    }
+
+    /// The directory for what can be fetched again. Without one, a temporary directory, and packages are kept in memory.
+    pub(crate) fn for_cache(cache_dir: Option<PathBuf>) -> Result<Self, Failure> {
+        let in_memory = cache_dir.is_none();
+        let history_window = std::time::Duration::ZERO;
+        Self::resolve(&DataArgs { data_dir: cache_dir, in_memory, kubeconfig: None, history_window })
     }
 
     pub(super) fn in_memory(&self) -> bool {
@@ -133,4 +140,11 @@ fn create_private(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
 fn cannot_create(dir: &Path, e: &std::io::Error) -> Failure {
     Failure::new(format!("cannot create the data directory {}: {e}", dir.display()))
         .remedy("pass another one with --data-dir DIR")
+}
+
+/// Where cosign keeps the trust root of the public Sigstore: below `TUF_ROOT`, or in the home directory.
+pub(crate) fn public_trust_root() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let root = folder("TUF_ROOT").or_else(|| folder("HOME").map(|home| home.join(".sigstore/root")))?;
+    Some(root.join("tuf-repo-cdn.sigstore.dev/targets/trusted_root.json"))
 }

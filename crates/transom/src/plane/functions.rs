@@ -1,21 +1,38 @@
-//! The functions of the embedded plane: built in, at endpoints, or from their packages.
+//! The functions of a plane: built in, at endpoints, or from their packages.
 
 use std::path::Path;
 use std::sync::Arc;
-use transom_builtins::{Builtins, Settings, WithoutDefaultTtl};
-use transom_compose::{FunctionRunner, environment, resources_mode};
-use transom_packages::Reference;
+use transom_builtins::{Builtins, Settings};
+use transom_compose::FunctionRunner;
+use transom_deploy::{ClusterRuntime, ClusterRuntimeOptions};
+use transom_engine::{Clock, Cluster};
+use transom_object::error_chain::chain;
+use transom_packages::{PackageKind, Reference};
 use transom_runner::{
-    Account, CacheOptions, Cached, Installer, LocalRuntime, Options, Resolver, Router, Source, Tls,
+    Account, CacheOptions, Cached, FirstVersionFunctions, Installer, LocalRuntime, Options, ReadTls,
+    ReadTlsError, Resolver, Router, Source, Tls,
 };
 use transom_xapi::Function;
+use transom_xapi::function::repository_name;
 
 use super::args::ControllerArgs;
-use crate::containers::{FunctionRuntimes, Place};
-use crate::failure::Failure;
+use crate::containers::FunctionRuntimes;
+use transom_console::Failure;
+use transom_machine::Place;
+#[cfg(target_os = "linux")]
+use transom_machine::PlaneAccess;
 
 /// Where the packages of the built-in functions are published. Nothing is downloaded: only the name is used.
 const PACKAGES: &str = "xpkg.crossplane.io/crossplane-contrib";
+
+/// The kind of a package whose functions or controllers run in the process of a plane, which then needs no registry for it.
+pub(crate) fn builtin_kind(package: &Reference) -> Option<PackageKind> {
+    let of_provider = || transom_providers::names().any(|name| repository_name(&package.to_string()) == name);
+    if is_builtin(package) {
+        return Some(PackageKind::Function);
+    }
+    of_provider().then_some(PackageKind::Provider)
+}
 
 /// Whether a function with this package runs in the process of a plane, which then needs no registry for it.
 pub(crate) fn is_builtin(package: &Reference) -> bool {
@@ -29,7 +46,7 @@ pub(super) struct Functions {
     router: Arc<Router>,
     installer: Installer,
     cache: Option<Arc<Cached>>,
-    runtimes: Arc<FunctionRuntimes>,
+    runtimes: FunctionRuntimes,
 }
 
 /// How the plane's built-in functions are made. Authors of Compositions must not read the files of the host, so
@@ -39,32 +56,53 @@ fn settings(templates: &Path) -> Settings {
 }
 
 impl Functions {
-    /// With a directory of certificates, functions at endpoints are called with mutual TLS, otherwise in plain text.
+    /// With a directory of certificates, functions at endpoints are called with mutual TLS, otherwise in plain text. Packages
+    /// run in the cluster, if there is one, otherwise in containers on this machine.
     pub(super) fn new(
         templates: &Path,
         args: &ControllerArgs,
         place: Place,
         account: Account,
+        cluster: Option<(Cluster, Clock)>,
     ) -> Result<Self, Failure> {
-        let tls = args.tls_client_certs_dir.as_deref().map(read_certificates).transpose()?;
+        let tls = args.tls_client_certs_dir.as_deref().map(certificates).transpose()?;
         let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
         let options = Options { deadline: args.function_call_timeout, ..Options::default() };
-        let router = Router::new(options).counting(account).offering(packages);
-        for (name, function) in [
-            (resources_mode::FUNCTION, transom_builtins::templates()),
-            (environment::FUNCTION, transom_builtins::environment()),
-        ] {
-            router.run_in_process(name, Arc::new(WithoutDefaultTtl(function)));
-        }
+        let first_version = FirstVersionFunctions {
+            templates: transom_builtins::templates(),
+            environment: transom_builtins::environment(),
+        };
+        let router =
+            Router::new(options).counting(account).offering(packages).with_first_version(first_version);
+        #[cfg(target_os = "linux")]
+        let programs = args.containers.programs(place.clone());
+        #[cfg(target_os = "linux")]
+        let router = router.with_inline(Arc::new(transom_xfn::InlineFunctions::new(programs.clone())));
         let router = Arc::new(router);
         let builtins = Builtins::new(&settings(templates));
         let runtime = LocalRuntime::new(move |name| builtins.find(name), router.options())
             .with_versions(transom_builtins::upstream_version)
             .with_tls(tls);
         let resolver = Resolver::new(transom_builtins::names());
-        let runtimes = FunctionRuntimes::new(&args.containers, place, runtime, router.options());
+        let runtimes = match cluster {
+            None => FunctionRuntimes::new(&args.containers, place, runtime, router.options()),
+            Some((cluster, clock)) => {
+                let (namespace, call) = (args.namespace.clone(), router.options());
+                let options = ClusterRuntimeOptions { namespace, clock, call };
+                FunctionRuntimes::on_cluster(ClusterRuntime::new(cluster, options, runtime))
+            }
+        };
+        #[cfg(target_os = "linux")]
+        let runtimes = runtimes.with_programs(programs);
         let installer = Installer::new(resolver, runtimes.runtime(), router.clone());
-        Ok(Self { router, installer, cache: None, runtimes: Arc::new(runtimes) })
+        Ok(Self { router, installer, cache: None, runtimes })
+    }
+
+    /// Runs Providers as well.
+    #[cfg(target_os = "linux")]
+    pub(super) fn with_providers(mut self, args: &ControllerArgs, access: PlaneAccess) -> Self {
+        self.runtimes = self.runtimes.with_providers(&args.containers, access);
+        self
     }
 
     /// Returns responses again within their TTL.
@@ -78,7 +116,7 @@ impl Functions {
     }
 
     /// What runs the functions, to be stopped with the plane.
-    pub(super) fn runtimes(&self) -> Arc<FunctionRuntimes> {
+    pub(super) fn runtimes(&self) -> FunctionRuntimes {
         self.runtimes.clone()
     }
 
@@ -94,12 +132,22 @@ impl Functions {
     }
 }
 
-fn read_certificates(dir: &Path) -> Result<Tls, Failure> {
+/// Reads the certificates in a folder whenever they are asked for. They must be there at the start.
+fn certificates(dir: &Path) -> Result<ReadTls, Failure> {
+    read_certificates(dir).map_err(|error| {
+        Failure::new(chain(&error))
+            .remedy("--tls-client-certs-dir needs the files tls.crt, tls.key and ca.crt")
+    })?;
+    let dir = dir.to_owned();
+    Ok(Arc::new(move || read_certificates(&dir)))
+}
+
+fn read_certificates(dir: &Path) -> Result<Tls, ReadTlsError> {
     let read = |name: &str| {
         let path = dir.join(name);
-        std::fs::read(&path).map_err(|e| {
-            Failure::new(format!("cannot read {}: {e}", path.display()))
-                .remedy("--tls-client-certs-dir needs the files tls.crt, tls.key and ca.crt")
+        std::fs::read(&path).map_err(|source| ReadTlsError {
+            what: format!("cannot read {}", path.display()),
+            source: Some(source.into()),
         })
     };
     Ok(Tls { ca: read("ca.crt")?, certificate: read("tls.crt")?, key: read("tls.key")? })

@@ -1,12 +1,13 @@
-//! Tells tests when a plane has nothing left to do. Release builds do not contain this module.
+//! Reports to tests when a plane has nothing left to do. Release builds do not contain this module.
 //!
 //! | path | is `ok` when |
 //! |---|---|
 //! | `/readyz/idle` | the watches of the controllers have reported everything that is stored, no key runs or is ready to run, all events are written, and the server has no upkeep to do: nothing happens until a client or a timer causes it |
-//! | `/readyz/settled` | the same, and no key waits for another attempt |
+//! | `/readyz/no-retries` | the same, and no key waits for another attempt |
 //!
 //! Both are exact, for one revision of the store: there is nothing to wait for a second time.
 
+use super::providers::Providers;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use transom_apiserver::{Probe, Server};
@@ -24,6 +25,9 @@ struct Observed {
     cluster: Cluster,
     /// They stop when their owner drops them.
     controllers: Weak<Controllers>,
+    /// The watches of what makes the roles of definitions, which is not one of them.
+    roles: Vec<Arc<Mirror>>,
+    providers: Weak<Providers>,
 }
 
 impl Idleness {
@@ -34,15 +38,18 @@ impl Idleness {
         server: Server,
         client: kube::Client,
         controllers: &Arc<Controllers>,
+        roles: Vec<Arc<Mirror>>,
+        providers: &Arc<Providers>,
     ) {
         let (cluster, controllers) = (Cluster::new(client), Arc::downgrade(controllers));
+        let providers = Arc::downgrade(providers);
         // Controllers are started once.
-        let _ = self.0.set(Observed { store, server, cluster, controllers });
+        let _ = self.0.set(Observed { store, server, cluster, controllers, roles, providers });
     }
 
     /// The probes, by the last segment of their path.
     pub(super) fn probes(&self) -> Vec<(&'static str, Probe)> {
-        vec![("idle", self.probe(false)), ("settled", self.probe(true))]
+        vec![("idle", self.probe(false)), ("no-retries", self.probe(true))]
     }
 
     fn probe(&self, without_retries: bool) -> Probe {
@@ -62,12 +69,16 @@ impl Idleness {
 impl Observed {
     async fn is_idle(&self, without_retries: bool) -> bool {
         let Some(controllers) = self.controllers.upgrade() else { return false };
+        let Some(providers) = self.providers.upgrade() else { return false };
         let Some(revision) = self.server.upkeep_idle_at() else { return false };
         // A change becomes a key in the same moment in which a mirror has it, so the queues are looked at last. A run
         // that ended in between without leaving a key has written nothing, or the revision is another one.
         controllers.readiness().is_reached()
             && self.are_current(&controllers.mirrors()).await
+            && self.are_current(&self.roles).await
+            && self.are_current(&providers.mirrors()).await
             && controllers.is_idle()
+            && providers.is_idle()
             && !(without_retries && controllers.awaits_retry())
             && self.server.upkeep_idle_at() == Some(revision)
     }

@@ -1,13 +1,13 @@
 //! The admin kubeconfig.
 
 use super::pki::{Authority, write_private};
-use crate::failure::Failure;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use transom_console::Failure;
 
 const ADMIN: &str = "transom-admin";
 
@@ -59,7 +59,7 @@ fn is_current(path: &Path, server: &str, authority: &Authority) -> bool {
 }
 
 /// An address to connect to: a plane that listens on all addresses is reached on loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub(super) fn reachable(address: SocketAddr) -> SocketAddr {
     let mut address = address;
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() {

@@ -1,9 +1,10 @@
 //! What two stages share although neither is made from the other. Everything that closes such a cycle is made here.
 
+use super::controllers::Purpose;
 use std::sync::{Arc, OnceLock};
 use transom_apiserver::Check;
-use transom_controllers::Protection;
-use transom_engine::{Metrics, Readiness};
+use transom_controllers::{ConversionEndpoint, Protection};
+use transom_engine::{Metrics, Ownership, Readiness};
 use transom_metrics::MetricsRegistry;
 use transom_runner::Account;
 
@@ -18,9 +19,18 @@ pub(crate) struct Links {
     pub(super) account: Account,
     /// Kept up to date by the usage controllers, asked by the API server before it deletes.
     pub(super) protection: Arc<Protection>,
+    /// Kept up to date by what runs providers, asked by the API server before it refuses their requests.
+    #[cfg(target_os = "linux")]
+    pub(super) privileged: transom_machine::Privileged,
+    /// What the controllers are started for.
+    pub(super) purpose: Purpose,
+    /// Which objects the controllers of this process reconcile. All, unless an election says otherwise.
+    pub(super) ownership: Ownership,
+    /// What converts versions by rules: in this process at once, on a cluster when webhooks are served.
+    pub(super) conversion: ConversionEndpoint,
     /// Reached by the controllers, which start after the API server, and served by it at `/readyz`.
     readiness: Arc<OnceLock<Arc<Readiness>>>,
-    /// Told of the controllers, and served by the API server for tests.
+    /// Reads the state of the controllers; served by the API server for tests.
     #[cfg(debug_assertions)]
     pub(super) idleness: super::idleness::Idleness,
 }
@@ -33,6 +43,11 @@ impl Default for Links {
             account: Account::new(&registry),
             registry,
             protection: Arc::default(),
+            #[cfg(target_os = "linux")]
+            privileged: Default::default(),
+            purpose: Purpose::Plane,
+            ownership: Ownership::whole(),
+            conversion: super::conversions::endpoint(),
             readiness: Arc::default(),
             #[cfg(debug_assertions)]
             idleness: Default::default(),
@@ -41,6 +56,11 @@ impl Default for Links {
 }
 
 impl Links {
+    /// For controllers that are started for something else than the API server in this process.
+    pub(super) fn of(purpose: Purpose, ownership: Ownership) -> Self {
+        Self { purpose, ownership, conversion: ConversionEndpoint::default(), ..Self::default() }
+    }
+
     /// The check of `/readyz` that fails until the controllers have started and know all objects.
     pub(super) fn controllers_ready(&self) -> (&'static str, Check) {
         let readiness = self.readiness.clone();

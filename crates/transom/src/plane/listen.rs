@@ -1,9 +1,9 @@
 //! The flag `--listen`: an address, a name, or a port alone.
 
-use crate::failure::Failure;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
+use transom_console::Failure;
 
 /// `HOST:PORT`. Without a host it is the loopback address: every machine that can reach the port can try credentials, so
 /// other machines have access only where the flag names an address for them.

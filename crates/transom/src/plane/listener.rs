@@ -4,8 +4,6 @@
 
 use super::args::ListenerArgs;
 use super::pki::Authority;
-use super::slow_headers::{HeaderProgress, ObservedStream};
-use crate::failure::Failure;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -16,6 +14,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use sha2::{Digest, Sha256};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
-use transom_apiserver::{Identity, Server};
+use transom_apiserver::{ClientAddress, Identity, Server};
+use transom_console::Failure;
+use transom_hosting::{HeaderProgress, ObservedStream};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between two requests on an HTTP/1 connection: as long as common clients keep idle connections.
@@ -79,7 +80,10 @@ impl Listening {
     /// Accepts no more, and waits until open requests are finished, up to a limit.
     pub(super) async fn stop(self) {
         self.stop.send_replace(true);
-        let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.task).await;
+        if tokio::time::timeout(DRAIN_TIMEOUT, self.task).await.is_err() {
+            let limit = DRAIN_TIMEOUT.as_secs();
+            tracing::warn!("requests that were not finished {limit} s after the stop began are cut off");
+        }
     }
 }
 
@@ -169,6 +173,7 @@ async fn connection(
     watcher: hyper_util::server::graceful::Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     stream.set_nodelay(true)?;
+    let address = ClientAddress(stream.peer_addr()?.ip());
     let tls = tokio::time::timeout(HANDSHAKE_TIMEOUT.min(header_timeout), acceptor.accept(stream)).await??;
     let identity =
         tls.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|c| identity_of(c));
@@ -178,6 +183,7 @@ async fn connection(
         let headers = Arc::clone(&headers);
         move |mut request: Request<Incoming>| {
             let serving = headers.complete();
+            request.extensions_mut().insert(address);
             if let Some(identity) = &identity {
                 request.extensions_mut().insert(identity.clone());
             }
@@ -232,5 +238,6 @@ fn identity_of(certificate: &CertificateDer<'_>) -> Option<Identity> {
     let user = parsed.subject().iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups: Vec<String> =
         parsed.subject().iter_organization().filter_map(|o| o.as_str().ok()).map(str::to_owned).collect();
-    Some(Identity::new(user, groups))
+    let digest: String = Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(Identity::new(user, groups).with_credential(format!("X509SHA256={digest}")))
 }

@@ -6,7 +6,7 @@
 //! | [`open_store`] | the location | the store |
 //! | [`ApiServer`](server::ApiServer) | the store, the location, `Links`(links::Links) | the API server, its certificates, its upkeep |
 //! | [`kube::Client`] | `ApiServer::client`; for controllers on a cluster, a kubeconfig | the API |
-//! | [`Packages`](packages::Packages) | flags, the location, the environment | registries or what stands in for them, a cache of packages, and whom signatures are trusted by |
+//! | [`Packages`](packages::Packages) | flags, the location, the environment | registries or folders and files in their place, a cache of packages, and the trust root of keyless signatures |
 //! | [`ControllerManager`](controllers::ControllerManager) | the client, `Links`, flags, package sources | running controllers and their functions |
 //! | [`InitialContent`](initial::InitialContent) | the client, flags, packages | the packages that are installed at the start |
 //! | [`Listener`](listener::Listener) | the API server, flags | an HTTPS endpoint |
@@ -15,8 +15,12 @@
 //! same stage serves controllers that run against a cluster. `Links` holds what would otherwise be a cycle between
 //! stages. This module decides nothing about objects or requests: it only connects crates.
 
+mod account_admission;
 mod args;
+mod audit;
+mod cluster;
 mod controllers;
+mod conversions;
 #[cfg(debug_assertions)]
 mod crash_injection;
 mod data_location;
@@ -29,28 +33,42 @@ mod kubeconfig;
 mod links;
 mod listen;
 mod listener;
+mod oidc;
 mod packages;
 mod pki;
+#[cfg(target_os = "linux")]
+mod provider_access;
+mod providers;
+mod rehearsing;
 mod runtimes;
 mod server;
-mod slow_headers;
 mod store;
+mod template_admission;
 mod trust;
 mod usage_protection;
+mod webhook_caller;
+mod webhooks;
 
 pub(crate) use args::{ControllerArgs, DataArgs, ListenerArgs, PackageArgs};
-pub(crate) use data_location::{DataLocation, default_data_dir};
+pub(crate) use audit::AuditArgs;
+pub(crate) use cluster::{ClusterOptions, ClusterPlane, ElectionArgs};
+pub(crate) use controllers::system_clock;
+pub(crate) use data_location::{DataLocation, default_data_dir, public_trust_root};
 pub(crate) use embedded::{EmbeddedOptions, EmbeddedPlane};
 pub(crate) use functions::is_builtin;
+pub(crate) use oidc::AuthenticationArgs;
+pub(crate) use pki::write_private;
+pub(crate) use rehearsing::Rehearsing;
 pub(crate) use runtimes::Runtimes;
 pub(crate) use store::{explain, open_store};
 pub(crate) use trust::read as read_trust_root;
+pub(crate) use webhooks::WebhookArgs;
 
 #[cfg(test)]
 mod tests {
-    use super::controllers::ControllerManager;
+    use super::controllers::{ControllerManager, MachineAccess, ServerAccess};
     use super::links::Links;
-    use super::server::ApiServer;
+    use super::server::{ApiServer, Requests};
     use super::*;
     use clap::Parser;
     use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +103,8 @@ mod tests {
         let registered = registered.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned()));
         assert_eq!(documented, registered.collect(), "left: docs/metrics.md; right: the registry");
         let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
-        let exposed = api.client().request_text(request).await.unwrap();
+        let admin = api.client_of(transom_apiserver::Identity::admin("admin"));
+        let exposed = admin.request_text(request).await.unwrap();
         let (mut described, mut found) = (BTreeMap::new(), BTreeSet::new());
         for line in exposed.lines() {
             if let Some(help) = line.strip_prefix("# HELP ") {
@@ -119,13 +138,17 @@ mod tests {
         let location = DataLocation::resolve(&flags.data).unwrap();
         let store = open_store(&flags.data, &location).unwrap();
         let links = Links::default();
-        let api = ApiServer::start(store.clone(), &location, &links, true).await.unwrap();
+        let api =
+            ApiServer::start(store.clone(), &location, &links, true, Requests::default()).await.unwrap();
         let (_, is_ready) = links.controllers_ready();
         assert!(!is_ready(), "no controllers have started");
         let runtime = Handle::current();
         let packages = packages::open(&PackageArgs::default(), &flags.controllers, &location).await.unwrap();
+        let address = "127.0.0.1:6443".parse().unwrap();
+        let machine = MachineAccess { address, authority: String::new() };
+        let server = ServerAccess { client: api.client(), from_machine: Some(machine) };
         let starting = ControllerManager::start(
-            api.client(),
+            server,
             &flags.controllers,
             &location,
             packages,

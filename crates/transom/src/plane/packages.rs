@@ -1,13 +1,14 @@
-//! Where packages come from: registries over HTTPS, or folders and files that stand in for them, behind a cache in the
+//! Where packages come from: registries over HTTPS, or folders and files mounted in their place, behind a cache in the
 //! data directory.
 
 use super::args::{ControllerArgs, PackageArgs};
+use super::controllers::system_clock;
 use super::data_location::DataLocation;
 use super::trust;
-use crate::failure::Failure;
 use std::path::Path;
 use std::sync::Arc;
-use transom_controllers::PackageSources;
+use transom_console::Failure;
+use transom_controllers::{PackageSources, PullSecretError};
 use transom_oci::ImageSource;
 use transom_oci::cache::{Cache, Cached};
 use transom_oci::credentials::from_secret;
@@ -49,9 +50,13 @@ pub(crate) async fn open(
     let everything =
         !args.packages.is_empty() || args.package_source.iter().any(|source| source.prefix.is_none());
     if !everything {
-        let mut options = RemoteOptions { jitter_seed: u64::from(std::process::id()), ..remote_options()? };
+        // Not the process id: in a pod it is always the same.
+        let (_, jitter_seed) = system_clock();
+        let mut options = RemoteOptions { jitter_seed, ..remote_options()? };
+        options.plain_http_hosts = args.plain.plain_http.iter().cloned().collect();
         if let Some(timeout) = controllers.registry_timeout {
             (options.response_timeout, options.idle_timeout) = (timeout, timeout);
+            options.connect_timeout = timeout;
         }
         mounts =
             mounts.over(Arc::new(RemoteRegistry::new(options).map_err(|e| Failure::new(e.to_string()))?));
@@ -66,17 +71,19 @@ async fn sources(
     location: &DataLocation,
 ) -> Result<PackageSources, Failure> {
     let read_pull_secret = Arc::new(|data: &std::collections::BTreeMap<String, Vec<u8>>| {
-        from_secret(|field| data.get(field).map(Vec::as_slice)).map_err(|e| e.to_string())
+        from_secret(|field| data.get(field).map(Vec::as_slice)).map_err(|e| PullSecretError(e.into()))
     });
     // Signatures are read from where images are, not from the cache.
     let verifier = trust::verifier(registry.clone(), controllers, location)?;
+    // The controllers have those of the plane.
+    let builtin_providers = Arc::new(transom_controllers::NoProviders);
     if location.in_memory() {
-        return Ok(PackageSources { registry, read_pull_secret, verifier });
+        return Ok(PackageSources { registry, read_pull_secret, verifier, builtin_providers });
     }
     let opened = Cache::open(&location.packages_dir(), CACHE_BYTES).await;
     let cache = opened.map_err(|e| Failure::new(format!("cannot open the cache of packages: {e}")))?;
     let registry = Arc::new(Cached::new(registry, Arc::new(cache)));
-    Ok(PackageSources { registry, read_pull_secret, verifier })
+    Ok(PackageSources { registry, read_pull_secret, verifier, builtin_providers })
 }
 
 async fn open_local(path: &Path, flag: &str) -> Result<Arc<LocalRegistry>, Failure> {

@@ -1,6 +1,7 @@
 //! Certificates: one authority per data directory, a server certificate per start, an admin client certificate.
 
-use crate::failure::Failure;
+mod issue;
+
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
@@ -13,6 +14,8 @@ use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use time::{Duration, OffsetDateTime};
+use transom_apiserver::{CertificateOrder, CertificateSigner, CertificateSignerError};
+use transom_console::Failure;
 
 const AUTHORITY_LIFETIME: Duration = Duration::days(3650);
 const LEAF_LIFETIME: Duration = Duration::days(365);
@@ -101,6 +104,12 @@ impl Authority {
     }
 }
 
+impl CertificateSigner for Authority {
+    fn sign(&self, order: &CertificateOrder) -> Result<String, CertificateSignerError> {
+        self.issue(order, OffsetDateTime::now_utc())
+    }
+}
+
 /// The key that signs service account tokens, made on the first start. Tokens stay valid for as long as it is
 /// kept.
 pub(crate) fn token_key(dir: &Path) -> Result<Vec<u8>, Failure> {
@@ -113,7 +122,7 @@ pub(crate) fn token_key(dir: &Path) -> Result<Vec<u8>, Failure> {
     match fs::read(&path) {
         Ok(key) => transom_apiserver::Signer::from_pkcs8(&key).map(|_| key).map_err(|e| trouble("use", &e)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let key = transom_apiserver::Signer::generate().map_err(Failure::new)?;
+            let key = transom_apiserver::Signer::generate().map_err(|e| Failure::new(e.to_string()))?;
             write_private(&path, &key).map_err(|e| trouble("write", &e))?;
             Ok(key)
         }

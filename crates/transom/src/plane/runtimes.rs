@@ -4,9 +4,9 @@
 //! that size as there are processors. Requests and probes must not wait for that, so they have threads of their own. The
 //! requests of the controllers to the server in this process are computed on the controllers' threads.
 
-use crate::failure::Failure;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
+use transom_console::Failure;
 
 const WORKER_STACK: usize = 4 * 1024 * 1024;
 

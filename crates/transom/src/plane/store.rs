@@ -2,7 +2,7 @@
 
 use super::args::DataArgs;
 use super::data_location::DataLocation;
-use crate::failure::Failure;
+use transom_console::Failure;
 use transom_object::error_chain::chain;
 use transom_store::{HistoryLimits, OpenError, Options, Store};
 

@@ -1,12 +1,12 @@
-//! Whom keyless signatures of packages are trusted by: a file that is given, or a copy of it in the data directory. Nothing
-//! is downloaded: a trust root that comes over the network is as trustworthy as the network.
+//! The trust root of keyless signatures: a file that a flag names, a copy of it in the data directory, or that of the
+//! public Sigstore where cosign keeps it. Nothing is downloaded: a trust root that comes over the network is as trustworthy as the network.
 
 use super::args::ControllerArgs;
-use super::data_location::DataLocation;
-use crate::failure::Failure;
+use super::data_location::{DataLocation, public_trust_root};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
+use transom_console::Failure;
 use transom_oci::ImageSource;
 use transom_oci::signature::{CosignVerifier, TRUST_ROOT_BYTES_MAX, TrustRoot};
 
@@ -19,10 +19,13 @@ pub(super) fn verifier(
     let cached = location.trust_root_file();
     let root = match &args.sigstore_trusted_root {
         Some(path) => Some(read(path)?.ok_or_else(|| missing(path))?),
-        None => read(&cached)?,
+        None => match read(&cached)? {
+            None => public_trust_root().and_then(|path| read_if_usable(&path)),
+            found => found,
+        },
     };
     let remedy = format!(
-        "start with --sigstore-trusted-root FILE, or put its trusted_root.json at {} and start again",
+        "start with --sigstore-trusted-root FILE, run `cosign initialize`, or put its trusted_root.json at {} and start again",
         cached.display()
     );
     Ok(Arc::new(CosignVerifier::new(source, root, remedy)))
@@ -33,6 +36,14 @@ fn missing(path: &Path) -> Failure {
         "`cosign initialize` puts that of the public Sigstore at \
          ~/.sigstore/root/tuf-repo-cdn.sigstore.dev/targets/trusted_root.json; `cosign trusted-root create` makes one",
     )
+}
+
+/// Reads a trust root that was not asked for: one that cannot be used is ignored.
+fn read_if_usable(path: &Path) -> Option<TrustRoot> {
+    read(path).unwrap_or_else(|failure| {
+        tracing::warn!(%failure, "the trust root of the public Sigstore is not used");
+        None
+    })
 }
 
 /// Reads a trust root, if the file exists.

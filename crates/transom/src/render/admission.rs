@@ -10,7 +10,7 @@ use transom_schema::rules::Rules;
 use transom_schema::{Schema, structural, validate};
 
 use super::manifests::Manifest;
-use crate::failure::Failure;
+use transom_console::Failure;
 
 /// One version of a kind.
 pub(crate) struct Admission {

@@ -3,10 +3,10 @@
 
 use super::admission::Admission;
 use super::manifests::{self, Manifest};
-use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::path::Path;
 use transom_compose::{Layout, child_name};
+use transom_console::Failure;
 use transom_object::error_chain::chain;
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::claim::{self, CompositeName};

@@ -1,10 +1,10 @@
 //! What went wrong in a pipeline, and where in the Composition.
 
 use super::{Job, documents};
-use crate::failure::Failure;
 use serde_json::Value;
 use transom_builtins::Review;
 use transom_compose::{Cause, environment};
+use transom_console::Failure;
 use transom_object::error_chain::chain;
 use transom_object::{fieldpath, meta};
 

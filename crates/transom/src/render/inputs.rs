@@ -5,11 +5,11 @@ use super::definition::Defined;
 use super::manifests::{self, Manifest};
 use super::options::Render;
 use super::runtime;
-use crate::failure::Failure;
 use serde_json::{Map, Value};
 use std::path::Path;
 use transom_compose::offline::layout_for;
 use transom_compose::{Layout, Objects};
+use transom_console::Failure;
 use transom_object::meta;
 use transom_xapi::composite::Composite;
 use transom_xapi::{Composition, constants};
@@ -78,8 +78,8 @@ impl Inputs {
     pub(crate) fn layout_of(&self, xr: &Manifest) -> Result<Layout, Failure> {
         let definition = self.definition.as_ref().map(|definition| &definition.manifest);
         layout_for(&xr.object, definition.map(|manifest| &manifest.object)).map_err(|why| match definition {
-            Some(manifest) => manifest.wrong("/spec/names/kind", why),
-            None => Failure::new(why),
+            Some(manifest) => manifest.wrong("/spec/names/kind", why.to_string()),
+            None => Failure::new(why.to_string()),
         })
     }
 

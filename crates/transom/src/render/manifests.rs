@@ -1,10 +1,10 @@
-//! Reading manifests from files, so that whatever is wrong with one can be pointed at.
+//! Reading manifests from files, with positions, so that mistakes are reported with line and column.
 
-use crate::failure::{Failure, SourceLocation};
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use transom_console::{Failure, SourceLocation};
 use transom_object::{meta, yaml};
 
 /// A text and the name of its file.

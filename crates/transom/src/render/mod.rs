@@ -12,11 +12,10 @@ mod explain;
 mod inputs;
 mod manifests;
 mod options;
-mod runtime;
+pub(crate) mod runtime;
 
 pub(crate) use options::Render;
 
-use crate::failure::Failure;
 use classic::{Classic, Pool};
 use inputs::Inputs;
 use manifests::Manifest;
@@ -24,6 +23,7 @@ use runtime::{Runtime, Runtimes};
 use serde_json::Value;
 use std::process::ExitCode;
 use transom_compose::{Decision, offline};
+use transom_console::Failure;
 use transom_object::error_chain::chain;
 use transom_object::time;
 use transom_xapi::Composition;
@@ -42,11 +42,13 @@ pub(crate) fn run(options: Render) -> Result<ExitCode, Failure> {
         Failure::new(what).remedy("allow more with --timeout")
     })??;
     let text = documents::print(&documents, options.output);
-    crate::cli::print(text.as_bytes())
+    transom_console::print(text.as_bytes())
 }
 
 async fn render_all(options: &Render, inputs: &Inputs) -> Result<Vec<Value>, Failure> {
-    let runtimes = Runtimes::new(options, inputs.functions.as_deref().unwrap_or_default())?;
+    let has_inline =
+        inputs.compositions.iter().any(|(_, composition)| composition.spec.has_inline_functions());
+    let runtimes = Runtimes::new(options, inputs.functions.as_deref().unwrap_or_default(), has_inline)?;
     let rendered = render_with(options, inputs, &runtimes).await;
     runtimes.stop().await;
     rendered
@@ -101,7 +103,7 @@ impl<'a> Job<'a> {
     async fn render(&self) -> Result<Vec<Value>, Failure> {
         let Self { options, inputs, composition, xr, .. } = *self;
         let layout = offline::layout_for(xr, inputs.definition.as_ref().map(|d| &d.manifest.object));
-        let layout = layout.map_err(Failure::new)?;
+        let layout = layout.map_err(|e| Failure::new(e.to_string()))?;
         let (observed, context) = (&inputs.observed, inputs.context.clone());
         if options.classic_output {
             let classic = Classic { xr, layout, composition, observed, context };

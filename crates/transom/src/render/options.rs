@@ -1,11 +1,11 @@
 //! The flags of `transom render`: those of `crossplane composition render`.
 
 use super::runtime::pair;
-use crate::cli::duration;
 use crate::containers::ContainerArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
+use transom_console::duration;
 
 /// Show what a composition makes of a composite resource, without a control plane.
 #[derive(Args)]

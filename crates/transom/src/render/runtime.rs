@@ -7,8 +7,7 @@
 
 use super::manifests::{self, Manifest};
 use super::options::Render;
-use crate::containers::{DockerCredentials, FunctionRuntimes, Place};
-use crate::failure::Failure;
+use crate::containers::{ContainerArgs, FunctionRuntimes};
 use crate::xpkg::origin;
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,11 +16,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use transom_builtins::{Builtins, Settings};
-use transom_compose::{environment, resources_mode};
+use transom_console::Failure;
+use transom_machine::{DockerCredentials, Place};
 use transom_object::{meta, suggest};
 use transom_runner::{
-    DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, Installer, LocalRuntime,
-    Options, Problem, RUNTIME_ANNOTATION, Reason, Resolver, RevisionSpec, Router, RuntimeState, Source,
+    DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, FirstVersionFunctions,
+    InlineRunner, Installer, LocalRuntime, Options, Problem, RUNTIME_ANNOTATION, Reason, Resolver,
+    RevisionSpec, Router, RuntimeState, Source,
 };
 use transom_xapi::function::{Function, ImageId, WantedRevision, repository_name};
 use transom_xapi::{Composition, PipelineStep};
@@ -54,11 +55,17 @@ pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<
 pub(crate) struct Runtimes {
     runtimes: FunctionRuntimes,
     options: Options,
+    /// Runs inline functions.
+    inline: Option<Arc<dyn InlineRunner>>,
 }
 
 impl Runtimes {
     /// With `--classic-output`, built-ins answer letter by letter as the originals.
-    pub(crate) fn new(render: &Render, functions: &[Manifest]) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        render: &Render,
+        functions: &[Manifest],
+        has_inline_functions: bool,
+    ) -> Result<Self, Failure> {
         let wait_for_start = WAIT_FOR_START.min(render.timeout / 2);
         let options = Options { wait_for_start, ..Options::default() };
         let explain_refusals = !render.classic_output;
@@ -70,8 +77,8 @@ impl Runtimes {
             let function = Function::deserialize(&manifest.object);
             function.is_ok_and(|function| matches!(resolver.resolve(&function), Source::Package { .. }))
         };
-        if !functions.iter().any(is_package) {
-            return Ok(Self { runtimes: FunctionRuntimes::local(local), options });
+        if !has_inline_functions && !functions.iter().any(is_package) {
+            return Ok(Self { runtimes: FunctionRuntimes::local(local), options, inline: None });
         }
         let (registry, config) = origin::remote_for_images()?;
         let place = Place {
@@ -81,13 +88,39 @@ impl Runtimes {
             // Nothing is under way when all is rendered.
             grace: Duration::ZERO,
         };
-        Ok(Self { runtimes: FunctionRuntimes::new(&render.containers, place, local, options), options })
+        let inline = inline(&render.containers, &place);
+        let runtimes = FunctionRuntimes::new(&render.containers, place, local, options);
+        Ok(Self { runtimes, options, inline })
+    }
+
+    /// What runs one package for `transom function test`.
+    pub(crate) fn of_packages(containers: &ContainerArgs, place: Place) -> Self {
+        let options = Options::default();
+        let local = LocalRuntime::new(transom_builtins::find, options);
+        Self { runtimes: FunctionRuntimes::new(containers, place, local, options), options, inline: None }
+    }
+
+    /// Makes one Function callable.
+    pub(crate) async fn start(&self, function: &Function) -> Result<Arc<Router>, Problem> {
+        let mut runtime = Runtime::new(self);
+        runtime.install(function).await?;
+        Ok(runtime.functions)
     }
 
     /// Stops the functions that were run from their packages.
     pub(crate) async fn stop(&self) {
         self.runtimes.stop().await;
     }
+}
+
+#[cfg(target_os = "linux")]
+fn inline(containers: &ContainerArgs, place: &Place) -> Option<Arc<dyn InlineRunner>> {
+    Some(Arc::new(transom_xfn::InlineFunctions::new(containers.programs(place.clone()))))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn inline(_: &ContainerArgs, _: &Place) -> Option<Arc<dyn InlineRunner>> {
+    None
 }
 
 /// The functions that a composition calls.
@@ -107,13 +140,10 @@ pub(crate) async fn resolve(
     runtimes: &Runtimes,
 ) -> Result<Runtime, Failure> {
     let mut runtime = Runtime::new(runtimes);
-    if spec.spec.is_resources_mode() {
-        runtime.functions.run_in_process(resources_mode::FUNCTION, transom_builtins::templates());
-    }
-    if spec.spec.environment.is_some() {
-        runtime.functions.run_in_process(environment::FUNCTION, transom_builtins::environment());
-    }
     for (index, step) in spec.spec.pipeline.iter().enumerate() {
+        if step.inline.is_some() {
+            continue;
+        }
         if let Some(image) = &step.function {
             runtime
                 .install_pinned(composition, &format!("/spec/pipeline/{index}/function"), image, functions)
@@ -161,7 +191,14 @@ fn names() -> String {
 
 impl Runtime {
     fn new(runtimes: &Runtimes) -> Self {
-        let functions = Arc::new(Router::new(runtimes.options));
+        let functions = Router::new(runtimes.options).with_first_version(FirstVersionFunctions {
+            templates: transom_builtins::templates(),
+            environment: transom_builtins::environment(),
+        });
+        let functions = Arc::new(match &runtimes.inline {
+            Some(inline) => functions.with_inline(inline.clone()),
+            None => functions,
+        });
         let resolver = Resolver::new(transom_builtins::names());
         let installer = Installer::new(resolver.clone(), runtimes.runtimes.runtime(), functions.clone());
         Self { functions, installer, resolver, built_in: BTreeMap::new() }

@@ -1,12 +1,11 @@
 //! The messages of `transom up` to the user: sentences, or JSON objects with `--log-format json`.
 
-use crate::failure::Failure;
-use crate::logging::LogFormat;
 use crate::plane::DataLocation;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Display;
 use std::io::Write;
 use std::net::SocketAddr;
+use transom_console::{Failure, LogFormat};
 use transom_controllers::Notice;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -20,7 +19,7 @@ pub(super) struct Announcer {
 }
 
 impl Announcer {
-    /// The plane answers requests. The line on stdout is for programs.
+    /// The plane answers requests. The line on stdout is machine-readable.
     pub(super) fn serving(self, address: SocketAddr, location: &DataLocation) {
         let kubeconfig = location.kubeconfig.display();
         let data = location.data_dir.display();
@@ -89,7 +88,7 @@ impl Announcer {
     }
 }
 
-/// Prints a line for people. A failure to print, on a full disk for example, must not end the process.
+/// Prints a line for the user. A failure to print, on a full disk for example, must not end the process.
 fn print(line: impl Display) {
     let _ = writeln!(anstream::stderr(), "{line}");
 }

@@ -1,8 +1,8 @@
 //! The flags of `transom up`.
 
-use crate::logging::LogArgs;
-use crate::plane::{ControllerArgs, DataArgs, ListenerArgs, PackageArgs};
+use crate::plane::{AuditArgs, AuthenticationArgs, ControllerArgs, DataArgs, ListenerArgs, PackageArgs};
 use clap::Args;
+use transom_console::LogArgs;
 
 /// Run the control plane: an embedded Kubernetes API server on a durable store, controllers and functions.
 #[derive(Args)]
@@ -13,8 +13,8 @@ Examples:
   transom up --in-memory --listen 127.0.0.1:0  a throw-away plane on a free port
   transom up --packages platform.tar           install the packages of a bundle, without a network")]
 pub(crate) struct Up {
-    /// Serve the API alone: no controllers, and none of Crossplane's kinds
-    #[arg(long)]
+    /// Serve only the API: no controllers, and none of Crossplane's kinds
+    #[arg(long, conflicts_with_all = ["package", "provider", "configuration", "function", "packages", "package_source"])]
     pub(super) api_server_only: bool,
 
     #[command(flatten)]
@@ -22,6 +22,12 @@ pub(crate) struct Up {
 
     #[command(flatten)]
     pub(super) listener: ListenerArgs,
+
+    #[command(flatten)]
+    pub(super) authentication: AuthenticationArgs,
+
+    #[command(flatten)]
+    pub(super) audit: AuditArgs,
 
     #[command(flatten)]
     pub(super) controllers: ControllerArgs,

@@ -8,13 +8,12 @@ mod args;
 
 pub(crate) use args::Up;
 
-use crate::failure::Failure;
 use crate::plane::{DataLocation, EmbeddedOptions, EmbeddedPlane, Runtimes, open_store};
 use announce::Announcer;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use transom_console::{Failure, Signals};
 use transom_store::Store;
 
 pub(crate) fn run(options: &Up) -> Result<ExitCode, Failure> {
@@ -46,6 +45,8 @@ async fn serve(options: &Up, announcer: Announcer, working: Handle) -> Result<()
     let unused = location.is_new() && store.resources().is_empty();
     let stages = EmbeddedOptions {
         listener: &options.listener,
+        audit: &options.audit,
+        authentication: &options.authentication,
         controllers: (!options.api_server_only).then_some(&options.controllers),
         packages: &options.packages,
         announce: Arc::new(move |notice| announcer.notice(notice)),
@@ -81,38 +82,15 @@ enum Shutdown {
     StoreFailed(String),
 }
 
-/// The signals that stop the plane.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    /// From here on they no longer end the process by themselves.
-    fn handle() -> Result<Self, Failure> {
-        let handle = |kind| signal(kind).map_err(|e| Failure::new(format!("cannot wait for signals: {e}")));
-        Ok(Self { terminate: handle(SignalKind::terminate())?, interrupt: handle(SignalKind::interrupt())? })
-    }
-}
-
 /// Waits until a signal arrives or the store fails permanently. A second signal ends the process at once.
-async fn wait(store: &Store, signals: Signals) -> Shutdown {
-    let Signals { mut terminate, mut interrupt } = signals;
+async fn wait(store: &Store, mut signals: Signals) -> Shutdown {
     let mut failed = store.failed();
     let shutdown = tokio::select! {
-        _ = terminate.recv() => Shutdown::Signal,
-        _ = interrupt.recv() => Shutdown::Signal,
+        () = signals.received() => Shutdown::Signal,
         why = failed.wait_for(Option::is_some) => {
             Shutdown::StoreFailed(why.ok().and_then(|w| w.clone()).unwrap_or_else(|| "its writer stopped".into()))
         }
     };
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        #[expect(clippy::exit, reason = "a second signal asks to end at once")]
-        std::process::exit(130);
-    });
+    signals.exit_on_next();
     shutdown
 }

@@ -5,13 +5,13 @@ use super::files::{self, FileText, Selection};
 use super::origin::{self, Trust};
 use super::push;
 use super::stream::{self, Stream};
-use crate::failure::Failure;
 use clap::Args;
 use futures_util::StreamExt;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use transom_console::Failure;
 use transom_gotemplate::{Functions, Limits, Options, Template};
 use transom_object::yaml;
 use transom_oci::tarball::{self, ImageFile, TarImage, Tarball};
@@ -32,7 +32,8 @@ Examples:
   transom xpkg batch --family-base-image base --provider-name provider-acme --smaller-providers db,net --family-package-url-format registry.example.org/acme/%s:v1.0.0 -p bin
   transom xpkg batch --family-base-image base.tar --provider-name provider-acme --family-package-url-format registry.example.org/acme/%s:v1.0.0 -p bin --platform linux_amd64 --build-only --store-packages monolith -o out")]
 pub(crate) struct Batch {
-    /// The base image as `docker save` writes it: a file, or NAME for the files NAME-ARCH.tar of all platforms
+    /// The base image: a file as `docker save` writes it, or NAME for the files NAME-ARCH.tar, or the images NAME-ARCH of the
+    /// Docker daemon, of all platforms
     #[arg(long, value_name = "FILE|NAME")]
     family_base_image: PathBuf,
 
@@ -128,7 +129,7 @@ fn platform(text: &str) -> Result<String, String> {
 }
 
 pub(crate) async fn run(options: Batch) -> Result<ExitCode, Failure> {
-    let family = Family::read(&options)?;
+    let family = Family::read(&options).await?;
     let (registry, config) = origin::remote(&options.trust)?;
     let services = options.smaller_providers.iter();
     let made = futures_util::stream::iter(services.map(async |service| {
@@ -164,7 +165,7 @@ pub(crate) async fn run(options: Batch) -> Result<ExitCode, Failure> {
     let made: Vec<Result<String, Failure>> = made.buffered(at_a_time.max(1)).collect().await;
     let (lines, failures): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
     let lines: String = lines.into_iter().flatten().collect();
-    crate::cli::print(lines.as_bytes())?;
+    transom_console::print(lines.as_bytes())?;
     Failure::all(failures.into_iter().filter_map(Result::err))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -180,8 +181,7 @@ struct Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    fn read(options: &'a Batch) -> Result<Self, Failure> {
-        let bases = options.platform.iter().map(|platform| base(&options.family_base_image, platform));
+    async fn read(options: &'a Batch) -> Result<Self, Failure> {
         let path = &options.package_metadata_template;
         let text = read_text(path)?;
         let named = path.display().to_string();
@@ -193,9 +193,13 @@ impl<'a> Family<'a> {
         let scratch = Scratch(options.output_dir.join(format!(".xpkg-batch-{}", std::process::id())));
         std::fs::create_dir_all(&scratch.0)
             .map_err(|e| Failure::new(format!("cannot create {}: {e}", scratch.0.display())))?;
+        let mut bases = Vec::new();
+        for platform in &options.platform {
+            bases.push(base(&options.family_base_image, platform, &scratch.0).await?);
+        }
         Ok(Self {
             options,
-            bases: bases.collect::<Result<_, _>>()?,
+            bases,
             template: template.map_err(|e| Failure::new(e.to_string()))?,
             variables,
             scratch,
@@ -325,14 +329,32 @@ fn variables(path: &Path) -> Result<Map<String, Value>, Failure> {
     let named = path.display();
     let documents = yaml::read_documents(&read_text(path)?)
         .map_err(|e| Failure::new(format!("{named}:{}:{}: {}", e.line, e.column, e.message)))?;
-    match documents.into_iter().next().map(|document| document.value) {
-        Some(Value::Object(members)) => Ok(members),
-        _ => Err(Failure::new(format!("{named} is not a map")).remedy("write NAME: {VARIABLE: VALUE}")),
+    let Some(Value::Object(members)) = documents.into_iter().next().map(|document| document.value) else {
+        return Err(Failure::new(format!("{named} is not a map")).remedy("write NAME: {VARIABLE: VALUE}"));
+    };
+    for (member, variables) in &members {
+        for (variable, value) in variables.as_object().into_iter().flatten() {
+            if !can_be_variable(value) {
+                let what =
+                    format!("{named}: {member}.{variable} is neither a single value nor a list of these");
+                return Err(Failure::new(what).remedy("give each value a variable of its own"));
+            }
+        }
+    }
+    Ok(members)
+}
+
+/// Variables are single values and lists of them, as in the original.
+fn can_be_variable(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => false,
+        Value::Array(items) => items.iter().all(can_be_variable),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
-/// The base image of a platform.
-fn base(named: &Path, platform: &str) -> Result<TarImage, Failure> {
+/// The base image of a platform: a file, or an image of the Docker daemon, which is written to a folder.
+async fn base(named: &Path, platform: &str, scratch: &Path) -> Result<TarImage, Failure> {
     let arch = platform.split('_').next_back().unwrap_or_default();
     let beside = |ending: &str| {
         let mut name = named.file_name().unwrap_or_default().to_owned();
@@ -340,18 +362,20 @@ fn base(named: &Path, platform: &str) -> Result<TarImage, Failure> {
         named.with_file_name(name)
     };
     let candidates = [beside(".tar"), beside(""), named.to_owned()];
-    let Some(path) = candidates.iter().find(|path| path.is_file()) else {
-        return Err(Failure::new(format!(
-            "there is neither {} nor {}",
-            candidates[0].display(),
-            named.display()
-        ))
-        .remedy(format!(
-            "save the base image with `docker save IMAGE-{arch} -o {}`",
-            candidates[0].display()
-        )));
+    let path = match candidates.into_iter().find(|path| path.is_file()) {
+        Some(path) => path,
+        None => {
+            let (image, saved) =
+                (format!("{}-{arch}", named.display()), scratch.join(format!("base-{arch}.tar")));
+            let (first, named) = (beside(".tar").display().to_string(), named.display());
+            origin::from_daemon(&image, &saved).await.map_err(|failure| {
+                Failure::new(format!("there is neither {first} nor {named}, and {failure}"))
+                    .remedy(format!("save the base image with `docker save IMAGE-{arch} -o {first}`"))
+            })?;
+            saved
+        }
     };
-    let image = Tarball::open(path).and_then(|archive| archive.single());
+    let image = Tarball::open(&path).and_then(|archive| archive.single());
     image.map_err(|e| origin::explain(&e).remedy("give the file that `docker save IMAGE -o FILE` writes"))
 }
 
@@ -360,7 +384,7 @@ struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What remains is in nobody's way.
+        // A failure leaves files in the temporary directory, which is harmless.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

@@ -3,11 +3,11 @@
 use super::files::{self, Selection};
 use super::origin;
 use super::stream::Stream;
-use crate::failure::Failure;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use transom_console::Failure;
 use transom_oci::tarball::{self, TarImage, Tarball};
 use transom_packages::{Digest, names, stream};
 
@@ -45,39 +45,81 @@ pub(crate) struct Build {
     #[arg(long, value_name = "NAME", hide = true, conflicts_with = "package_file")]
     name: Option<String>,
 
-    /// Not supported, because no Docker daemon is used: save the image, and give the file
-    #[arg(long, value_name = "IMAGE", hide = true, conflicts_with = "embed_runtime_image_tarball")]
+    /// The image that a Provider or Function runs, in the Docker daemon of this machine
+    #[arg(long, value_name = "IMAGE", conflicts_with = "embed_runtime_image_tarball")]
     embed_runtime_image: Option<String>,
 
     /// The image that a Provider or Function runs, as `docker save` writes it
     #[arg(long, value_name = "FILE")]
     embed_runtime_image_tarball: Option<PathBuf>,
+
+    /// Where the file is written if it is not named, instead of the package root.
+    #[arg(skip)]
+    output_folder: Option<PathBuf>,
+}
+
+impl Build {
+    /// The package of a folder, for a command that makes the runtime image itself.
+    pub(crate) fn of_folder(package_root: PathBuf, examples_root: PathBuf, output_folder: PathBuf) -> Self {
+        Self {
+            package_root,
+            examples_root: Some(examples_root),
+            ignore: Vec::new(),
+            package_file: None,
+            name: None,
+            embed_runtime_image: None,
+            embed_runtime_image_tarball: None,
+            output_folder: Some(output_folder),
+        }
+    }
+
+    /// The same, written to a file.
+    pub(crate) fn with_file(mut self, file: Option<PathBuf>) -> Self {
+        self.package_file = file;
+        self
+    }
 }
 
 pub(crate) fn run(options: &Build) -> Result<ExitCode, Failure> {
-    if let Some(image) = &options.embed_runtime_image {
-        return Err(Failure::new("--embed-runtime-image needs a Docker daemon, which is not used here")
-            .remedy(format!(
-                "run `docker save {image} -o runtime.tar` and give --embed-runtime-image-tarball runtime.tar"
-            )));
+    if let Some(name) = &options.embed_runtime_image {
+        let saved = |scratch: &Path| {
+            let path = scratch.join("runtime.tar");
+            super::block_on(origin::from_daemon(name, &path))?;
+            runtime_image(&path)
+        };
+        return assemble(options, Some(saved));
     }
+    let tarball = options.embed_runtime_image_tarball.as_deref();
+    let image = tarball.map(|path| move |_: &Path| runtime_image(path));
+    assemble(options, image)
+}
+
+/// Builds a package with the runtime image that the function makes, which may use the given folder until the package is written.
+pub(crate) fn assemble(
+    options: &Build,
+    image: Option<impl FnOnce(&Path) -> Result<TarImage, Failure>>,
+) -> Result<ExitCode, Failure> {
     let read = read(options)?;
-    let base = options.embed_runtime_image_tarball.as_deref().map(runtime_image).transpose()?;
+    let output_folder = options.output_folder.as_ref().unwrap_or(&options.package_root);
+    let scratch = Scratch::new(options.package_file.as_deref(), output_folder);
+    let base = match image {
+        None => None,
+        Some(image) => {
+            scratch.create()?;
+            Some(image(&scratch.0)?)
+        }
+    };
     let rendered = stream::render(&read.package);
     let content = tarball::Package {
         stream: rendered.as_bytes(),
         examples: read.examples.as_deref(),
         base: base.as_ref(),
     };
-    let scratch = Scratch::new(options.package_file.as_deref(), &options.package_root);
-    if base.is_some() {
-        scratch.create()?;
-    }
     let image = tarball::build(content, &scratch.0).map_err(|e| origin::explain(&e))?;
     let default_name = || {
         let name = options.name.as_ref().unwrap_or(&read.package.meta.name);
         let name = names::friendly_id(name, image.digest.hex());
-        options.package_root.join(format!("{name}.xpkg"))
+        output_folder.join(format!("{name}.xpkg"))
     };
     let path = options.package_file.clone().unwrap_or_else(default_name);
     tarball::write(&[(&image, &[])], &path).map_err(|e| {
@@ -85,7 +127,7 @@ pub(crate) fn run(options: &Build) -> Result<ExitCode, Failure> {
     })?;
     let digest = pushed_digest(&path)?;
     anstream::eprintln!("{} {}, digest {digest}", read.package.kind.kind(), read.package.meta.name);
-    crate::cli::print(format!("{}\n", path.display()).as_bytes())
+    transom_console::print(format!("{}\n", path.display()).as_bytes())
 }
 
 /// What the files hold.
@@ -128,7 +170,7 @@ fn examples_root(options: &Build) -> PathBuf {
     }
 }
 
-fn runtime_image(path: &Path) -> Result<TarImage, Failure> {
+pub(crate) fn runtime_image(path: &Path) -> Result<TarImage, Failure> {
     let image = Tarball::open(path).and_then(|archive| archive.single());
     image.map_err(|e| origin::explain(&e).remedy("give the file that `docker save IMAGE -o FILE` writes"))
 }

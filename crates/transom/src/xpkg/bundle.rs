@@ -1,12 +1,12 @@
 //! `transom xpkg bundle`: packages and all that they depend on, in one file.
 
 use super::origin::{self, Opened, Origin};
-use crate::failure::Failure;
 use crate::plane::is_builtin;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use transom_console::Failure;
 use transom_oci::layout::BundleWriter;
 use transom_packages::constraint::{VersionConstraint, highest, versions};
 use transom_packages::meta::Dependency;
@@ -73,7 +73,7 @@ pub(crate) async fn run(options: Bundle) -> Result<ExitCode, Failure> {
         anstream::eprintln!("{name} {digest}, signatures and attestations: {signatures}");
     }
     writer.finish().await.map_err(failed)?;
-    crate::cli::print(format!("{}\n", options.output.display()).as_bytes())
+    transom_console::print(format!("{}\n", options.output.display()).as_bytes())
 }
 
 /// A package of the bundle: its reference with its digest, and what it depends on.

@@ -1,10 +1,10 @@
 //! `transom xpkg extract`: the content of a package, compressed as in a cache of packages.
 
 use super::origin::{self, Origin};
-use crate::failure::Failure;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use transom_console::Failure;
 use transom_go::gzip;
 use transom_oci::layer::LayerLimits;
 use transom_oci::package;
@@ -16,6 +16,7 @@ use transom_packages::Content;
 Examples:
   transom xpkg extract registry.example.org/acme/platform:v1.0.0 -o platform.gz    from a registry
   transom xpkg extract --from-xpkg platform.xpkg -o platform.gz                    from a file
+  transom xpkg extract --from-daemon acme/platform:v1.0.0 -o platform.gz           from the Docker daemon
   transom xpkg extract --from-xpkg                                 from the package in this folder, to out.gz")]
 pub(crate) struct Extract {
     /// The package: a reference with a tag or digest, or, with --from-xpkg, a file
@@ -26,8 +27,8 @@ pub(crate) struct Extract {
     #[arg(long)]
     from_xpkg: bool,
 
-    /// Not supported, because no Docker daemon is used: save the image, and give the file
-    #[arg(long, hide = true, conflicts_with = "from_xpkg")]
+    /// The package is an image of the Docker daemon of this machine
+    #[arg(long, conflicts_with = "from_xpkg", requires = "package")]
     from_daemon: bool,
 
     /// The file to write, or - for stdout
@@ -40,23 +41,21 @@ pub(crate) struct Extract {
 
 pub(crate) async fn run(options: Extract) -> Result<ExitCode, Failure> {
     let named = options.package.as_deref().unwrap_or_default();
-    if options.from_daemon {
-        return Err(Failure::new("--from-daemon needs a Docker daemon, which is not used here").remedy(format!(
-            "run `docker save {named} -o package.xpkg` and then `transom xpkg extract --from-xpkg package.xpkg`"
-        )));
-    }
-    let content =
-        if options.from_xpkg { from_file(named).await? } else { from_origin(&options, named).await? };
+    let content = match (options.from_xpkg, options.from_daemon) {
+        (true, _) => from_file(named).await?,
+        (_, true) => from_daemon(named, &options.output).await?,
+        _ => from_origin(&options, named).await?,
+    };
     // As the original does it: without a time, and with its compression.
     let compressed = gzip::compress(&content);
     if options.output == Path::new("-") {
-        return crate::cli::print(&compressed);
+        return transom_console::print(&compressed);
     }
     std::fs::write(&options.output, compressed).map_err(|e| {
         Failure::new(format!("cannot write {}: {e}", options.output.display()))
             .remedy("-o names another file")
     })?;
-    crate::cli::print(format!("{}\n", options.output.display()).as_bytes())
+    transom_console::print(format!("{}\n", options.output.display()).as_bytes())
 }
 
 async fn from_file(named: &str) -> Result<Content, Failure> {
@@ -64,6 +63,19 @@ async fn from_file(named: &str) -> Result<Content, Failure> {
     let (image, reference) = origin::file(&path)?;
     let fetched = package::fetch(&image, &reference, &[], LayerLimits::default()).await;
     Ok(fetched.map_err(|e| origin::explain(&e))?.content)
+}
+
+/// The content of an image of the Docker daemon, which is kept beside the output until it is read.
+async fn from_daemon(image: &str, output: &Path) -> Result<Content, Failure> {
+    let folder = output.parent().unwrap_or(Path::new(""));
+    let saved = folder.join(format!(".xpkg-extract-{}.tar", std::process::id()));
+    let content = match origin::from_daemon(image, &saved).await {
+        Ok(()) => from_file(&saved.to_string_lossy()).await,
+        Err(failure) => Err(failure),
+    };
+    // If it was not written there is nothing to remove.
+    drop(std::fs::remove_file(&saved));
+    content
 }
 
 async fn from_origin(options: &Extract, named: &str) -> Result<Content, Failure> {

@@ -1,7 +1,7 @@
 //! Which files of a folder belong to a package, and in which order.
 
-use crate::failure::Failure;
 use std::path::{Path, PathBuf};
+use transom_console::Failure;
 
 /// Folders below folders, at most.
 const DEPTH_MAX: usize = 64;

@@ -3,13 +3,13 @@
 use super::bundle::{Resolution, is_left_out};
 use super::files::{self, Selection};
 use super::origin::{self, Named, Opened, Origin};
-use crate::failure::Failure;
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use transom_console::Failure;
 use transom_object::{meta, yaml};
 use transom_oci::layer::LayerLimits;
 use transom_oci::layout::LocalRegistry;
@@ -103,7 +103,7 @@ pub(crate) async fn run(options: GetCrds) -> Result<ExitCode, Failure> {
         printed.push_str(&format!("wrote {}\n", path.display()));
     }
     printed.push_str(&format!("Total {} {kind} written to {}\n", files.len(), options.output_dir.display()));
-    crate::cli::print(printed.as_bytes())
+    transom_console::print(printed.as_bytes())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -1,11 +1,11 @@
 //! `transom xpkg init`: a new package from a template, which is a Git repository. The program `git` clones it.
 
-use crate::failure::Failure;
 use clap::Args;
 use std::ffi::OsStr;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use transom_console::Failure;
 
 /// Short names of templates.
 const TEMPLATES: [(&str, &str); 5] = [
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Init) -> Result<ExitCode, Failure> {
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    crate::cli::print(text.as_bytes())?;
+    transom_console::print(text.as_bytes())?;
     // A question must be seen before it is answered.
     std::io::stdout().flush().map_err(|e| Failure::new(format!("cannot write to stdout: {e}")))
 }

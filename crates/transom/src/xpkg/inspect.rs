@@ -1,12 +1,11 @@
 //! `transom xpkg inspect`: what a package holds.
 
-use super::format::{Format, table};
 use super::origin::{self, Named, Opened, Origin};
-use crate::failure::Failure;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
+use transom_console::{Failure, Format, table};
 use transom_object::meta;
 use transom_oci::ImageSource;
 use transom_oci::image::{Descriptor, LAYER_ANNOTATION};
@@ -51,7 +50,7 @@ pub(crate) async fn run(options: Inspect) -> Result<ExitCode, Failure> {
     };
     let package = stream::parse(&report.content).map_err(|e| Failure::new(format!("{named}: {e}")))?;
     let value = report.value(&named, &package);
-    crate::cli::print(options.output.write(&value, text).as_bytes())
+    transom_console::print(options.output.write(&value, text).as_bytes())
 }
 
 async fn in_registry(opened: &Opened, reference: &Reference) -> Result<Report, Failure> {
@@ -68,6 +67,8 @@ struct Report {
     content: transom_packages::Content,
     signatures: usize,
     attestations: usize,
+    /// What refers to it: signatures, attestations, SBOMs.
+    referrers: Vec<Descriptor>,
 }
 
 async fn inspect(
@@ -81,7 +82,9 @@ async fn inspect(
         async |kind| signature::find(source, reference, &digest, kind, with).await.map(|all| all.len());
     let (signatures, attestations) =
         (signed(SignedKind::Signature).await?, signed(SignedKind::Attestation).await?);
-    Ok(Report { digest, layers: manifest.layers, content: fetched.content, signatures, attestations })
+    let referrers = source.referrers(reference, &digest, with).await?;
+    let (layers, content) = (manifest.layers, fetched.content);
+    Ok(Report { digest, layers, content, signatures, attestations, referrers })
 }
 
 impl Report {
@@ -115,8 +118,14 @@ impl Report {
             "objects": package.objects.iter().map(object).collect::<Vec<_>>(),
             "signatures": self.signatures,
             "attestations": self.attestations,
+            "referrers": self.referrers.iter().map(referrer).collect::<Vec<_>>(),
         })
     }
+}
+
+fn referrer(referrer: &Descriptor) -> Value {
+    let kind = referrer.other.get("artifactType").and_then(Value::as_str).unwrap_or(&referrer.media_type);
+    json!({"artifactType": kind, "digest": referrer.digest.as_str(), "bytes": referrer.size})
 }
 
 fn dependency(dependency: &Dependency) -> Value {
@@ -154,6 +163,7 @@ fn text(value: &Value) -> String {
         ("Capabilities", "capabilities", &[][..]),
         ("Dependencies", "dependencies", &["kind", "package", "version"]),
         ("Layers", "layers", &["content", "bytes", "digest"]),
+        ("Referrers", "referrers", &["artifactType", "bytes", "digest"]),
         ("Objects", "objects", &["kind", "name", "apiVersion"]),
     ] {
         let items = value[list].as_array().map(Vec::as_slice).unwrap_or_default();

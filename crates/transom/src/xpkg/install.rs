@@ -1,15 +1,13 @@
 //! `transom xpkg install` and `update`: the objects in a control plane that install packages.
 
-use super::control_plane::{self, ControlPlaneArgs};
-use super::format::Format;
-use super::origin;
-use crate::cli::duration;
-use crate::failure::Failure;
+use super::{origin, progress};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::Instant;
+use transom_console::control_plane::{self, ControlPlaneArgs};
+use transom_console::{Failure, Format, duration};
 use transom_engine::Cluster;
 use transom_object::{GroupVersionKind, meta};
 use transom_packages::{PackageKind, Reference};
@@ -180,7 +178,7 @@ impl Installed {
     fn print(&self, object: &Value, done: &str, how: &How) -> Result<ExitCode, Failure> {
         let suffix = if how.dry_run { " (dry run)" } else { "" };
         let text = |_: &Value| format!("{} {done}{suffix}\n", self.title());
-        crate::cli::print(how.output.write(object, text).as_bytes())
+        transom_console::print(how.output.write(object, text).as_bytes())
     }
 
     async fn get(&self) -> Result<Option<Value>, Failure> {
@@ -200,22 +198,30 @@ impl Installed {
             if Instant::now() >= deadline {
                 return Err(self.not_healthy(&object, limit));
             }
+            let said = unmet(&object);
+            let said = if said.is_empty() { "no conditions yet".to_owned() } else { said.join("; ") };
+            progress::waiting(&format!("waiting for {}: {said}", self.title()));
             tokio::time::sleep(POLL_INTERVAL.min(deadline - Instant::now())).await;
         }
     }
 
     fn not_healthy(&self, object: &Value, limit: Duration) -> Failure {
-        let said = ["Installed", "Healthy"].into_iter().filter_map(|name| {
-            let condition = condition(object, name).filter(|condition| condition["status"] != "True")?;
-            let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
-            Some(format!("{name}: {} {}", text("reason"), text("message")).trim_end().to_owned())
-        });
-        let said: Vec<String> = said.collect();
+        let said = unmet(object);
         let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
         let plural = self.gvk.kind.to_lowercase();
         Failure::new(format!("{} is not healthy after {limit:?}{said}", self.title()))
             .remedy(format!("see `kubectl describe {plural}.pkg.crossplane.io {}`", self.name))
     }
+}
+
+/// What the conditions say that are not true.
+fn unmet(object: &Value) -> Vec<String> {
+    let said = |name: &&str| {
+        let condition = condition(object, name).filter(|condition| condition["status"] != "True")?;
+        let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+        Some(format!("{name}: {} {}", text("reason"), text("message")).trim_end().to_owned())
+    };
+    ["Installed", "Healthy"].iter().filter_map(said).collect()
 }
 
 fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
@@ -278,7 +284,7 @@ async fn apply(
 fn object(options: &Install, installed: &Installed) -> Value {
     let policy = if options.manual_activation { "Manual" } else { "Automatic" };
     let mut spec = json!({"package": installed.package, "revisionActivationPolicy": policy});
-    // Without the flag, nothing is sent: a zero would keep all revisions for ever.
+    // Without the flag, nothing is sent: a zero would keep all revisions.
     if let Some(limit) = options.revision_history_limit {
         spec["revisionHistoryLimit"] = limit.into();
     }

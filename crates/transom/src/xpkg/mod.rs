@@ -8,23 +8,20 @@
 //! | `verify` | who signed a package |
 //! | `push` | from a file to a registry |
 //! | `install`, `plan` | the objects in a control plane that install packages, and what they would change |
-//! | `control_plane` | the control plane of the kubeconfig |
 //! | `bundle` | a package and all that it depends on in one file |
 //! | `get_crds` | the CRDs that packages bring, as files |
 //! | `init` | a new package from a template |
 //! | `batch` | the packages of a family of providers |
-//! | `format`, `progress` | how results and transfers are shown |
+//! | `progress` | how transfers are shown |
 //!
 //! The environment is read here and nowhere below: proxies, certificate authorities, Docker's configuration. Results go
 //! to stdout, all else to stderr.
 
 mod batch;
-mod build;
+pub(crate) mod build;
 mod bundle;
-pub(crate) mod control_plane;
 mod extract;
 mod files;
-pub(crate) mod format;
 mod get_crds;
 mod init;
 mod inspect;
@@ -32,16 +29,16 @@ mod install;
 pub(crate) mod origin;
 mod plan;
 mod progress;
-mod push;
+pub(crate) mod push;
 mod stream;
 mod verify;
 
-use crate::failure::Failure;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use std::process::ExitCode;
+use transom_console::Failure;
 
 /// Build, push, inspect and install packages.
-#[derive(Subcommand)]
+#[derive(Args)]
 #[command(after_help = "\
 Examples:
   transom xpkg build -f ./platform                                    make a package of the files in a folder
@@ -49,7 +46,17 @@ Examples:
   transom xpkg inspect registry.example.org/acme/platform:v1.0.0      show what a package holds
   transom xpkg install configuration registry.example.org/acme/platform:v1.0.0
   transom xpkg bundle registry.example.org/acme/platform:v1.0.0 -o platform.tar")]
-pub(crate) enum Xpkg {
+pub(crate) struct Xpkg {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Log to stderr what is done, such as requests that are sent again
+    #[arg(long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
     Build(build::Build),
     Push(push::Push),
     Inspect(inspect::Inspect),
@@ -64,31 +71,29 @@ pub(crate) enum Xpkg {
     Batch(Box<batch::Batch>),
 }
 
-pub(crate) fn run(command: Xpkg) -> Result<ExitCode, Failure> {
-    match command {
-        Xpkg::Build(options) => build::run(&options),
-        Xpkg::Push(options) => block_on(push::run(options)),
-        Xpkg::Inspect(options) => block_on(inspect::run(options)),
-        Xpkg::Extract(options) => block_on(extract::run(options)),
-        Xpkg::Verify(options) => block_on(verify::run(*options)),
-        Xpkg::Plan(options) => block_on(plan::run(options)),
-        Xpkg::Install(options) => block_on(install::install(options)),
-        Xpkg::Update(options) => block_on(install::update(options)),
-        Xpkg::Bundle(options) => block_on(bundle::run(options)),
-        Xpkg::GetCrds(options) => block_on(get_crds::run(options)),
-        Xpkg::Init(options) => init::run(&options),
-        Xpkg::Batch(options) => block_on(batch::run(*options)),
+pub(crate) fn run(xpkg: Xpkg) -> Result<ExitCode, Failure> {
+    if xpkg.verbose {
+        transom_console::init_verbose();
+    }
+    match xpkg.command {
+        Command::Build(options) => build::run(&options),
+        Command::Push(options) => block_on(push::run(options)),
+        Command::Inspect(options) => block_on(inspect::run(options)),
+        Command::Extract(options) => block_on(extract::run(options)),
+        Command::Verify(options) => block_on(verify::run(*options)),
+        Command::Plan(options) => block_on(plan::run(options)),
+        Command::Install(options) => block_on(install::install(options)),
+        Command::Update(options) => block_on(install::update(options)),
+        Command::Bundle(options) => block_on(bundle::run(options)),
+        Command::GetCrds(options) => block_on(get_crds::run(options)),
+        Command::Init(options) => init::run(&options),
+        Command::Batch(options) => block_on(batch::run(*options)),
     }
 }
 
-fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(format!("cannot start the runtime: {e}")))?;
-    let result = runtime.block_on(command);
+/// Runs a command that may pull or push images, and removes the line that shows transfers.
+pub(crate) fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let result = transom_console::block_on(command);
     progress::clear();
-    // A thread that still waits for a name server must not delay the end of the command.
-    runtime.shutdown_background();
     result
 }

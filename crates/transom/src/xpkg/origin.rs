@@ -1,13 +1,14 @@
 //! Where a reference is read from: a registry, or a folder or file in place of all registries. The environment is read
 //! here.
 
-use crate::failure::Failure;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use transom_console::Failure;
 use transom_oci::cache::{Cache, Cached};
 use transom_oci::credentials::{DockerConfig, HelperOptions};
+use transom_oci::daemon::Daemon;
 use transom_oci::layer::LayerLimits;
 use transom_oci::layout::LocalRegistry;
 use transom_oci::remote::{Proxies, RemoteOptions, RemoteRegistry};
@@ -24,14 +25,35 @@ pub(super) struct Origin {
     /// A bundle, an OCI layout or a folder of *.xpkg files to read instead of registries; nothing is asked over the network
     #[arg(long, value_name = "FILE|DIR")]
     packages: Option<PathBuf>,
+
+    #[command(flatten)]
+    plain: PlainHttp,
+}
+
+/// The flag for registries without TLS.
+#[derive(Args, Default)]
+pub(crate) struct PlainHttp {
+    /// A registry that is spoken to without TLS, as HOST or HOST:PORT; may be repeated. One on this machine needs no flag
+    #[arg(long = "plain-http", value_name = "HOST", value_delimiter = ',', value_parser = plain_http_host)]
+    pub(crate) plain_http: Vec<String>,
+}
+
+/// A host, with a port or without.
+pub(crate) fn plain_http_host(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text:?} is not a registry; write it like registry.example.org:5000");
+    let authority: http::uri::Authority = text.parse().map_err(|_| wrong())?;
+    if authority.as_str().contains('@') { Err(wrong()) } else { Ok(text.to_owned()) }
 }
 
 /// Flags for registries.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(super) struct Trust {
     /// Do not verify the certificate of the registry
     #[arg(long)]
     insecure_skip_tls_verify: bool,
+
+    #[command(flatten)]
+    plain: PlainHttp,
 }
 
 /// An opened origin.
@@ -45,8 +67,7 @@ pub(super) enum Opened {
 impl Origin {
     pub(super) async fn open(&self) -> Result<Opened, Failure> {
         match &self.packages {
-            None => remote(&Trust { insecure_skip_tls_verify: false })
-                .map(|(r, c)| Opened::Remote(Arc::new(r), c)),
+            None => remote_with(false, &self.plain).map(|(r, c)| Opened::Remote(Arc::new(r), c)),
             Some(path) => {
                 let opened = LocalRegistry::open(path, LayerLimits::default()).await;
                 let remedy = "--packages names a bundle, an OCI layout, or a folder of *.xpkg files";
@@ -128,6 +149,13 @@ pub(super) async fn credentials(
 
 /// A client of registries with the settings of the environment.
 pub(super) fn remote(trust: &Trust) -> Result<(RemoteRegistry, DockerConfig), Failure> {
+    remote_with(trust.insecure_skip_tls_verify, &trust.plain)
+}
+
+fn remote_with(
+    insecure_skip_tls_verify: bool,
+    plain: &PlainHttp,
+) -> Result<(RemoteRegistry, DockerConfig), Failure> {
     let variable = |names: [&str; 2]| names.into_iter().find_map(|name| std::env::var(name).ok());
     let http = variable(["HTTP_PROXY", "http_proxy"]);
     let https = variable(["HTTPS_PROXY", "https_proxy"]);
@@ -137,7 +165,8 @@ pub(super) fn remote(trust: &Trust) -> Result<(RemoteRegistry, DockerConfig), Fa
     })?;
     // Attempts of several processes must not coincide; nothing secret depends on it.
     let options = RemoteOptions {
-        insecure_skip_tls_verify: trust.insecure_skip_tls_verify,
+        insecure_skip_tls_verify,
+        plain_http_hosts: plain.plain_http.iter().cloned().collect(),
         proxies,
         jitter_seed: u64::from(std::process::id()),
         transfers: super::progress::listener(),
@@ -149,7 +178,7 @@ pub(super) fn remote(trust: &Trust) -> Result<(RemoteRegistry, DockerConfig), Fa
 
 /// A client of registries for images that are run, with the settings of the environment.
 pub(crate) fn remote_for_images() -> Result<(RemoteRegistry, DockerConfig), Failure> {
-    remote(&Trust { insecure_skip_tls_verify: false })
+    remote(&Trust::default())
 }
 
 /// Where packages are kept: in the folder for caches of the user.
@@ -207,10 +236,21 @@ impl Named {
 }
 
 /// Reads a reference from the command line.
-pub(super) fn reference(text: &str) -> Result<Reference, Failure> {
+pub(crate) fn reference(text: &str) -> Result<Reference, Failure> {
     Reference::parse(text).map_err(|e| {
         Failure::new(e.to_string()).remedy("write it like registry.example.org/acme/platform:v1.0.0")
     })
+}
+
+/// Writes an image of the Docker daemon to a file, as `docker save` does.
+pub(super) async fn from_daemon(image: &str, path: &Path) -> Result<(), Failure> {
+    let host = std::env::var("DOCKER_HOST").ok();
+    let remedy = format!("run `docker save {image} -o FILE`, and give that file");
+    let daemon = Daemon::at(host.as_deref()).ok_or_else(|| {
+        let host = host.unwrap_or_default();
+        Failure::new(format!("DOCKER_HOST is {host}, which is not a socket of this machine")).remedy(&remedy)
+    })?;
+    daemon.save(image, path).await.map_err(|e| Failure::new(e.message).remedy(&remedy))
 }
 
 /// The package in a file as it is pushed, and a reference that stands for it.
@@ -244,12 +284,12 @@ pub(super) fn only_package() -> Result<PathBuf, Failure> {
 }
 
 /// What an error of a registry means to the user.
-pub(super) fn explain(error: &RegistryError) -> Failure {
+pub(crate) fn explain(error: &RegistryError) -> Failure {
     let failure = Failure::new(error.message.clone());
     match error.kind {
         RegistryErrorKind::Unauthorized => failure
             .remedy("log in with `docker login`: credentials are read from DOCKER_CONFIG or ~/.docker/config.json"),
-        RegistryErrorKind::Unavailable => failure.remedy(
+        RegistryErrorKind::Unavailable | RegistryErrorKind::Untrusted => failure.remedy(
             "HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE are used, and --packages reads a bundle without a network",
         ),
         _ => failure,

@@ -1,18 +1,17 @@
-//! Progress of pulls and pushes: one line of the terminal that is written again and again, and removed at the end.
-//! Nothing is written to anything but a terminal.
+//! Progress of pulls, pushes and installations: one line of the terminal that is written again and again, and removed before
+//! anything else is written. Nothing is written to anything but a terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use transom_console::Progress;
 use transom_oci::remote::{Transfer, TransferListener};
 
 /// The shortest time between two versions of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Moves to the start of the line and clears it.
-const CLEAR: &str = "\r\x1b[K";
 
-/// When the line was written; `None` if there is none.
-static WRITTEN: Mutex<Option<Instant>> = Mutex::new(None);
+/// The line, and when it was written; `None` if there is none.
+static LINE: Mutex<Option<(Progress, Instant)>> = Mutex::new(None);
 
 /// Shows transfers on the terminal, if stderr is one.
 pub(super) fn listener() -> TransferListener {
@@ -23,24 +22,28 @@ pub(super) fn listener() -> TransferListener {
 }
 
 fn show(transfer: &Transfer) {
-    let Ok(mut written) = WRITTEN.lock() else { return };
-    if written.is_some_and(|at| at.elapsed() < INTERVAL) {
+    let Ok(mut shown) = LINE.lock() else { return };
+    if shown.as_ref().is_some_and(|(_, written)| written.elapsed() < INTERVAL) {
         return;
     }
-    *written = Some(Instant::now());
-    let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "{CLEAR}{}", line(transfer));
-    let _ = stderr.flush();
+    let (progress, written) = shown.get_or_insert_with(|| (Progress::new(), Instant::now()));
+    *written = Instant::now();
+    progress.show(&line(transfer));
+}
+
+/// Shows on the terminal what is waited for, if stderr is one.
+pub(super) fn waiting(what: &str) {
+    if let Ok(mut shown) = LINE.lock() {
+        let (progress, written) = shown.get_or_insert_with(|| (Progress::new(), Instant::now()));
+        *written = Instant::now();
+        progress.show(what);
+    }
 }
 
 /// Removes the line, before something else is written and at the end.
 pub(super) fn clear() {
-    if let Ok(mut written) = WRITTEN.lock()
-        && written.take().is_some()
-    {
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "{CLEAR}");
-        let _ = stderr.flush();
+    if let Ok(mut shown) = LINE.lock() {
+        *shown = None;
     }
 }
 

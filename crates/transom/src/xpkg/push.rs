@@ -1,12 +1,13 @@
 //! `transom xpkg push`: from files to a registry.
 
 use super::origin::{self, Trust};
-use crate::failure::Failure;
 use clap::Args;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use transom_console::{Failure, Format};
 use transom_oci::image::ImageConfig;
 use transom_oci::remote::{Progress, RemoteRegistry};
 use transom_oci::tarball::Tarball;
@@ -22,10 +23,11 @@ Examples:
   transom xpkg push registry.example.org/acme/platform:v1.0.0                        the only package in this folder
   transom xpkg push registry.example.org/acme/platform:v1.0.0 -f platform.xpkg       a package by name
   transom xpkg push registry.example.org/acme/function:v1.0.0 -f amd64.xpkg,arm64.xpkg    for several platforms
+  transom xpkg push registry.example.org/acme/platform                               by its digest, without a tag
 
 Credentials are those of `docker login`: DOCKER_CONFIG or ~/.docker/config.json, with credential helpers.")]
 pub(crate) struct Push {
-    /// Where to: a reference with a tag
+    /// Where to: a reference with a tag; without one, the package is pushed by its digest alone
     #[arg(value_name = "REF")]
     package: String,
 
@@ -39,6 +41,10 @@ pub(crate) struct Push {
 
     #[command(flatten)]
     trust: Trust,
+
+    /// How the result is printed: the digest alone, or with the reference
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "text")]
+    output: Format,
 }
 
 pub(super) fn annotation(text: &str) -> Result<(String, String), String> {
@@ -49,13 +55,7 @@ pub(super) fn annotation(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) async fn run(options: Push) -> Result<ExitCode, Failure> {
-    let reference = origin::reference(&options.package)?;
-    if reference.tag.is_none() || reference.digest.is_some() {
-        return Err(Failure::new(format!(
-            "{reference} cannot be pushed to: the digest follows from the package"
-        ))
-        .remedy("end it in a tag, such as :v1.0.0"));
-    }
+    let reference = target(&options.package)?;
     let annotations: BTreeMap<String, String> = options.oci_annotation.into_iter().collect();
     let files = match options.package_files.is_empty() {
         true => vec![origin::only_package()?],
@@ -66,7 +66,25 @@ pub(crate) async fn run(options: Push) -> Result<ExitCode, Failure> {
     let with = origin::credentials(&config, &reference).await?;
     let pushed = upload(&registry, &reference, &images, &annotations, &with).await;
     let digest = pushed.map_err(|e| origin::explain(&e))?;
-    crate::cli::print(format!("{digest}\n").as_bytes())
+    let package = match reference.tag {
+        Some(_) => reference.to_string(),
+        None => reference.at(digest.clone()).to_string(),
+    };
+    let result = json!({"package": package, "digest": digest.as_str()});
+    transom_console::print(options.output.write(&result, |_| format!("{digest}\n")).as_bytes())
+}
+
+/// Where to push: a tag, or a repository alone, for the digest of the package.
+fn target(text: &str) -> Result<Reference, Failure> {
+    if let Ok(repository) = Reference::parse_source(text) {
+        return Ok(repository);
+    }
+    let reference = origin::reference(text)?;
+    if reference.digest.is_some() {
+        let what = format!("{reference} cannot be pushed to: the digest follows from the package");
+        return Err(Failure::new(what).remedy("end it in a tag, such as :v1.0.0, or in the repository"));
+    }
+    Ok(reference)
 }
 
 /// Pushes one image, or an index of several.
@@ -93,7 +111,7 @@ pub(super) async fn upload(
     }
 }
 
-pub(super) fn load(
+pub(crate) fn load(
     path: &Path,
     annotations: &BTreeMap<String, String>,
 ) -> Result<(ImageParts, ImageConfig), Failure> {

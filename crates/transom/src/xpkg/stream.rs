@@ -1,8 +1,8 @@
 //! The files of a package as one stream, so that what is wrong in the stream can be shown in the files.
 
 use super::files::FileText;
-use crate::failure::{Failure, SourceLocation};
 use std::path::Path;
+use transom_console::{Failure, SourceLocation};
 use transom_object::{meta, yaml};
 use transom_packages::lint::{Violation, lint};
 use transom_packages::meta::Meta;

@@ -1,14 +1,17 @@
 //! `transom xpkg verify`: whether a package is signed as an ImageConfig would want it.
 
 use super::origin::{self, Origin};
-use crate::failure::Failure;
-use crate::plane::read_trust_root;
+use crate::plane::{public_trust_root, read_trust_root};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use transom_console::{Failure, Format};
 use transom_oci::signature::evidence;
 use transom_packages::trust::{Authority, Policy, decide};
+
+/// The flags of which one is needed where no key is given.
+const IDENTITY_FLAGS: [&str; 3] = ["trusted_root", "certificate_identity", "certificate_identity_regexp"];
 
 /// Verify who signed a package: a key, or an identity by keyless signatures
 #[derive(Args)]
@@ -22,14 +25,15 @@ pub(crate) struct Verify {
     package: String,
 
     /// The public key that must have signed it, in PEM
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["trusted_root"], required_unless_present = "trusted_root")]
+    #[arg(long, value_name = "FILE", conflicts_with = "trusted_root", required_unless_present_any = IDENTITY_FLAGS)]
     key: Option<PathBuf>,
 
     /// The hash that the key signs with: sha224, sha256, sha384 or sha512
     #[arg(long, value_name = "HASH", default_value = "sha256")]
     signature_digest_algorithm: String,
 
-    /// The trust root of keyless signatures, in the format of Sigstore's trusted_root.json
+    /// The trust root of keyless signatures, in the format of Sigstore's trusted_root.json; by default that of the public
+    /// Sigstore, if `cosign initialize` has put it into the home directory
     #[arg(long, value_name = "FILE")]
     trusted_root: Option<PathBuf>,
 
@@ -57,6 +61,10 @@ pub(crate) struct Verify {
     #[arg(long = "type", value_name = "TYPE")]
     predicate_type: Option<String>,
 
+    /// How the result is printed: the reference with the digest, or both apart
+    #[arg(short = 'o', long, value_name = "FORMAT", default_value = "text")]
+    output: Format,
+
     #[command(flatten)]
     origin: Origin,
 }
@@ -65,7 +73,8 @@ pub(crate) async fn run(options: Verify) -> Result<ExitCode, Failure> {
     let reference = origin::reference(&options.package)?;
     let policy = Policy { image_config: String::new(), authorities: vec![options.authority()?] };
     let root = match &options.trusted_root {
-        None => None,
+        None if options.key.is_some() => None,
+        None => public_trust_root().map(|path| read_trust_root(&path)).transpose()?.flatten(),
         Some(path) => Some(read_trust_root(path)?.ok_or_else(|| {
             Failure::new(format!("there is no file {}, which --trusted-root names", path.display()))
         })?),
@@ -73,13 +82,15 @@ pub(crate) async fn run(options: Verify) -> Result<ExitCode, Failure> {
     let opened = options.origin.open().await?;
     let with = opened.credentials(&reference).await?;
     let digest = opened.registry().resolve(&reference, &with).await.map_err(|e| opened.explain(&e))?;
-    let root = root.as_ref().ok_or("give one with --trusted-root FILE");
+    let root = root.as_ref().ok_or("give one with --trusted-root FILE, or run `cosign initialize`");
     let image = reference.at(digest.clone());
     let found = evidence(opened.images(), root, &image, &policy.authorities, &with).await;
     decide(&policy, &found, &digest).map_err(|untrusted| {
         Failure::new(format!("{reference} at {digest} is not verified: {}", untrusted.reasons.join("; ")))
     })?;
-    crate::cli::print(format!("{}@{digest}\n", reference.source()).as_bytes())
+    let result = json!({"package": reference.to_string(), "digest": digest.as_str(), "verified": true});
+    let text = |_: &_| format!("{}@{digest}\n", reference.source());
+    transom_console::print(options.output.write(&result, text).as_bytes())
 }
 
 impl Verify {

@@ -8,8 +8,8 @@
 //! - **repeatedly**: planes die one after the other, each at its n-th write, until the step is done.
 //! - **drawn**: the same, but chance draws for each plane where it dies and what is left of the write.
 //!
-//! `TRANSOM_CRASH_MATRIX` chooses how much is run: nothing set is a sample, `ci` adds more than 1,000 kills of the scenario with
-//! packages, `full` takes every write of all scenarios. `TRANSOM_CRASH_ONLY=claim` takes the runs whose name contains that.
+//! `TRANSOM_CRASH_MATRIX` chooses how much is run, see the constants below: unset is a small sample, `ci` a larger one with at
+//! least 1,000 kills of the scenario with packages, `full` takes every write of all scenarios. `TRANSOM_CRASH_ONLY=claim` takes the runs whose name contains that.
 
 #![allow(clippy::panic, reason = "a test that cannot go on has failed")]
 #![allow(clippy::print_stdout, reason = "the number of kills is what the test is for")]

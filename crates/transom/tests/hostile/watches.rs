@@ -79,7 +79,9 @@ async fn unread_watches_delay_no_other_client() {
     let (mut lines, _client) = unread.remove(0);
     let mut last = revision;
     for _ in 0..WRITES {
-        let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(5), lines.next()).await else { break };
+        let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(10), lines.next()).await else {
+            break;
+        };
         if event["type"] == "ERROR" {
             assert_eq!(event["object"]["code"], 410, "{event}");
             break;

@@ -37,6 +37,46 @@ fn the_example_is_rendered_byte_for_byte_the_same() {
     assert_eq!(references[0]["name"], printed[1]["metadata"]["name"]);
 }
 
+/// Processor time in user mode, in seconds, of rendering so many resources. `times` of the shell prints it.
+#[cfg(target_os = "linux")]
+fn seconds_to_render(files: &Files, resources: usize) -> f64 {
+    let template = format!(
+        "{{{{ range $i := until {resources} }}}}\n          ---\n          apiVersion: v1\n          kind: ConfigMap\n          \
+         metadata:\n            name: map-{{{{ $i }}}}\n            annotations: \
+         {{gotemplating.fn.crossplane.io/composition-resource-name: map-{{{{ $i }}}}}}\n          {{{{ end }}}}\n"
+    );
+    files.write(
+        "many.yaml",
+        &format!(
+            "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {{name: many}}\nspec:\n  \
+             compositeTypeRef: {{apiVersion: example.org/v1, kind: App}}\n  mode: Pipeline\n  pipeline:\n  \
+             - step: many\n    functionRef: {{name: function-go-templating}}\n    input:\n      \
+             apiVersion: gotemplating.fn.crossplane.io/v1beta1\n      kind: GoTemplate\n      source: Inline\n      \
+             inline:\n        template: |\n          {template}"
+        ),
+    );
+    let script = "\"$0\" render xr.yaml many.yaml > printed.yaml && times";
+    let program = transom(&[]).get_program().to_owned();
+    let mut shell = std::process::Command::new("sh");
+    let output = shell.args(["-c", script]).arg(program).current_dir(files.path("")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let printed = std::fs::read_to_string(files.path("printed.yaml")).unwrap();
+    assert_eq!(printed.matches("kind: ConfigMap").count(), 2 * resources, "objects, and references to them");
+    let times = String::from_utf8(output.stdout).unwrap();
+    let of_children = times.lines().nth(1).and_then(|line| line.split_whitespace().next());
+    let (minutes, seconds) = of_children.and_then(|user| user.trim_end_matches('s').split_once('m')).unwrap();
+    minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+}
+
+/// Rendering once took time that grew with the square of the number of resources.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_cost_of_rendering_grows_with_the_number_of_resources() {
+    let files = Files::new();
+    let (few, many) = (seconds_to_render(&files, 1_000), seconds_to_render(&files, 8_000));
+    assert!(many < 2.0 * 8.0 * few.max(0.01), "1,000 resources took {few} s, and 8,000 took {many} s");
+}
+
 #[test]
 fn json_is_printed_on_demand() {
     let files = Files::new();
@@ -245,7 +285,7 @@ fn environments_of_the_first_version_are_rendered() {
 }
 
 #[test]
-fn what_the_mode_of_a_composition_ignores_is_said() {
+fn a_composition_with_a_pipeline_and_resources_is_refused() {
     let files = Files::new();
     let steps =
         "  pipeline:\n  - step: ready\n    functionRef:\n      name: function-auto-ready\n  resources:";
@@ -262,7 +302,7 @@ fn what_the_mode_of_a_composition_ignores_is_said() {
     let output = files.run(&["render", "xr.yaml", "fine.yaml"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.contains("warning: spec.pipeline has no effect in mode Resources"),
+        !output.status.success() && said.contains("pipeline and resources are mutually exclusive"),
         "{said}"
     );
 }

@@ -113,9 +113,9 @@ fn compositions_that_an_api_server_refuses_are_pointed_at() {
         (
             step,
             "  - step: ready\n    maxIterations: 0\n",
-            &["spec.pipeline[1].maxIterations: Invalid value: 0: ", "equal to 1", "bad.yaml:62:5"],
+            &["spec.pipeline[1].maxIterations: Invalid value: 0: ", "at least 1, or -1", "bad.yaml:62:5"],
         ),
-        (step, "  - step: ready\n    maxIterations: -1\n", &["maxIterations: Invalid value: -1: "]),
+        (step, "  - step: ready\n    maxIterations: -2\n", &["maxIterations: Invalid value: -2: "]),
         (
             step,
             "  - step: ready\n    allowedExtraResources:\n    - apiVersion: v1\n      kind: Secret\n      name: a\n      matchLabels: {b: c}\n",

@@ -26,7 +26,7 @@ impl Served {
         let mut command = transom(&[]);
         command.args(arguments).args(flags).envs(variables.iter().copied());
         let child = command.spawn().expect("transom runs");
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while TcpStream::connect(&address).is_err() {
             assert!(Instant::now() < deadline, "{name} does not listen");
             std::thread::sleep(Duration::from_millis(20));

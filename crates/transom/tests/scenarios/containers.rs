@@ -1,8 +1,11 @@
-//! Functions that run from their packages, in namespaces alone: that needs nothing but Linux. `conformance/runtimes` does the
+//! Functions that run from their packages, in namespaces without an OCI runtime: that needs nothing but Linux. `conformance/runtimes` does the
 //! same with OCI runtimes, genuine functions, a real registry, and a hostile function.
+
+mod limits;
 
 use super::packages::{FUNCTION, Registry, revision_of};
 use super::user::*;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,9 +16,9 @@ use transom_oci::testing::images::{image, package_layer, tar_of_mode};
 use transom_packages::Digest;
 use transom_testkit::process::{WAIT_LIMIT, transom};
 
-const CHROOT: [&str; 2] = ["--container-runtime", "chroot"];
+pub(super) const CHROOT: [&str; 2] = ["--container-runtime", "chroot"];
 const PACKAGED: &str = "function-packaged";
-const MESSAGE: &str = "runs in a container on this machine";
+pub(super) const MESSAGE: &str = "runs in a container on this machine";
 
 /// A layer with programs, each at its own path or the one that is given, and the libraries that they are linked with.
 fn programs(paths: &[(&str, &str)]) -> Vec<u8> {
@@ -40,19 +43,31 @@ fn server() -> &'static Vec<u8> {
     LAYER.get_or_init(|| programs(&[(env!("CARGO_BIN_EXE_transom"), "/usr/bin/transom")]))
 }
 
-fn shell() -> Vec<u8> {
+pub(super) fn shell() -> Vec<u8> {
     programs(&[("/bin/sh", "/bin/sh"), ("/bin/sleep", "/bin/sleep")])
 }
 
 impl Registry {
     /// Pushes the package of a Function with a program.
     fn push_function(&self, at: &str, layer: &[u8], program: &[&str], variable: &str) -> Digest {
-        let (repository, tag) = at.rsplit_once(':').expect("a tag");
-        let name = repository.rsplit('/').next().expect("a name");
+        let name = at.rsplit_once(':').and_then(|(path, _)| path.rsplit('/').next()).expect("a name");
         let package =
             format!("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: {name}}}\n");
+        self.push_program(at, &package, layer, program, variable)
+    }
+
+    /// Pushes a package with a program.
+    pub(super) fn push_program(
+        &self,
+        at: &str,
+        package: &str,
+        layer: &[u8],
+        program: &[&str],
+        variable: &str,
+    ) -> Digest {
+        let (repository, tag) = at.rsplit_once(':').expect("a tag");
         let config = json!({"config": {"Entrypoint": program, "Env": [variable]}}).to_string();
-        self.0.push(repository, tag, &image(&config, &[package_layer(&package), layer.to_vec()], true))
+        self.0.push(repository, tag, &image(&config, &[package_layer(package), layer.to_vec()], true))
     }
 
     /// Pushes a Function whose image runs a script.
@@ -68,7 +83,7 @@ fn install_function(name: &str, package: &str) -> String {
 }
 
 /// The processes below a process, by id, with their command lines.
-fn below(root: u32) -> BTreeMap<u32, String> {
+pub(super) fn below(root: u32) -> BTreeMap<u32, String> {
     let mut parents = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
@@ -90,7 +105,7 @@ fn below(root: u32) -> BTreeMap<u32, String> {
 }
 
 /// Waits until a condition is true.
-async fn until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub(super) async fn until(what: &str, mut is_true: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_true() {
         assert!(started.elapsed() < WAIT_LIMIT, "{what}");
@@ -99,15 +114,19 @@ async fn until(what: &str, mut is_true: impl FnMut() -> bool) {
 }
 
 /// The names in a directory of the plane's containers.
-fn names(user: &User, folder: &str) -> BTreeSet<String> {
+pub(super) fn names(user: &User, folder: &str) -> BTreeSet<String> {
     let folder = user.home.data().join("containers").join(folder);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 fn logs(user: &User, name: &str) -> String {
+    logs_of(user, "function", name)
+}
+
+pub(super) fn logs_of(user: &User, kind: &str, name: &str) -> String {
     let data = user.home.data();
-    let output = transom(&["function", "logs", name, "--data-dir", data.to_str().unwrap()]).output().unwrap();
+    let output = transom(&[kind, "logs", name, "--data-dir", data.to_str().unwrap()]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -201,6 +220,45 @@ async fn whenever_the_plane_is_killed_nothing_is_left() {
     assert!(!mounts.contains(&data), "{mounts}");
 }
 
+/// Kills the plane, and waits until nothing of it runs.
+async fn kill(user: &mut User) {
+    let containers = below(user.plane.pid());
+    user.plane.kill();
+    until("nothing of the killed plane runs", || {
+        containers.keys().all(|id| !Path::new(&format!("/proc/{id}")).exists())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_during_an_upgrade_or_a_stop_nothing_is_left() {
+    let registry = Registry::start().await;
+    let (mut user, digests) = with_packaged(&registry).await;
+    user.until_idle().await;
+    let version = |thing: Value| thing["metadata"]["resourceVersion"].clone();
+    let before = version(user.get(THING, "one").await.unwrap());
+    for (round, milliseconds) in [0, 10, 30, 60, 100, 200, 400].into_iter().enumerate() {
+        let (tag, digest) = if round % 2 == 0 { ("v2", &digests[1]) } else { ("v1", &digests[0]) };
+        user.apply(&install_function(PACKAGED, &registry.at(&format!("acme/{PACKAGED}:{tag}")))).await;
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        kill(&mut user).await;
+        user.restart(&CHROOT).await;
+        user.until_true(FUNCTION_REVISION, &revision_of(PACKAGED, digest), "RuntimeHealthy").await;
+        // While it stops.
+        user.plane.signal(Signal::TERM);
+        tokio::time::sleep(Duration::from_millis(milliseconds / 4)).await;
+        kill(&mut user).await;
+        user.restart(&CHROOT).await;
+        user.until_true(FUNCTION_REVISION, &revision_of(PACKAGED, digest), "RuntimeHealthy").await;
+        until("one container runs", || below(user.plane.pid()).len() == 3).await;
+        assert_eq!(names(&user, "run").len(), 1, "that of this process");
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(&*user.home.data().to_string_lossy()), "{mounts}");
+    user.until_idle().await;
+    assert_eq!(version(user.get(THING, "one").await.unwrap()), before, "composite resources get no writes");
+}
+
 /// A program that ends is reported, started again, and called again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_function_that_ends_is_started_again() {
@@ -276,59 +334,33 @@ async fn a_function_that_does_not_work_says_why() {
     until("who ignores SIGTERM is killed", || !is_stubborn(&user)).await;
 }
 
-/// What a container may see and do, by what it prints.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_function_is_isolated() {
+async fn an_image_that_must_not_be_pulled_runs_once_it_may_be() {
     let registry = Registry::start().await;
-    let script = r#"
-        echo "root:" /*
-        echo "processes:" /proc/[0-9]*
-        (echo x > /written) 2>/dev/null && echo "wrote to its root"
-        (echo x > /tmp/written) && echo "wrote to tmp"
-        [ -e HOST ] && echo "sees the host"
-        while read -r line; do
-            case "$line" in Uid*|Cap*|NoNewPrivs*) echo $line;; esac
-        done < /proc/self/status
-        while read -r name rest; do echo "interface $name"; done < /proc/net/dev
-        text=0123456789abcdef
-        for doubled in 1 2 3 4 5 6 7 8 9 10; do text=$text$text; done
-        (while echo $text; do :; done) > /tmp/large 2>/dev/null
-        echo "filled tmp"
-        while :; do sleep 1000 & done
-    "#;
-    let host = std::fs::canonicalize(env!("CARGO_MANIFEST_DIR")).unwrap();
-    registry.push_script("function-hostile", &script.replace("HOST", host.to_str().unwrap()));
-    let mut flags = CHROOT.to_vec();
-    flags.extend(["--function-processes", "20"]);
-    let user = User::of_packages(&flags).await;
-    user.apply(&install_function("function-hostile", &registry.at("acme/function-hostile:v1"))).await;
-    let seen = || logs_if_any(&user, "function-hostile");
-    until("its number of processes is limited", || seen().contains("Cannot fork")).await;
-    let seen = seen();
-    let line = |start: &str| seen.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned();
-    for unseen in ["/home", "/root", "/etc", "/work"] {
-        assert!(!line("root:").contains(unseen), "{seen}");
-    }
-    assert_eq!(line("processes:"), "processes: /proc/1", "{seen}");
-    assert!(seen.contains("wrote to tmp") && !seen.contains("wrote to its root"), "{seen}");
-    assert!(!seen.contains("sees the host"), "{seen}");
-    for none in ["CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
-        assert!(line(none).ends_with("0000000000000000"), "{seen}");
-    }
-    assert_eq!(line("NoNewPrivs:"), "NoNewPrivs: 1", "{seen}");
-    let interfaces: Vec<&str> =
-        seen.lines().filter_map(|l| l.strip_prefix("interface ")).filter(|l| l.ends_with(':')).collect();
-    assert_eq!(interfaces, ["lo:"], "{seen}");
-    assert!(seen.contains("filled tmp"), "its files are limited: {seen}");
-    // Others go on.
-    let user_uid = line("Uid:");
-    assert!(!user_uid.contains("Uid: 0 0 0 0") || !rustix::process::geteuid().is_root(), "{seen}");
-}
-
-fn logs_if_any(user: &User, name: &str) -> String {
-    let data = user.home.data();
-    let output = transom(&["function", "logs", name, "--data-dir", data.to_str().unwrap()]).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let digest = registry.push_script("function-kept", "while :; do sleep 1000; done");
+    // The package is read and kept, and nothing of its image is unpacked.
+    let mut user = User::of_packages(&["--container-runtime", "none"]).await;
+    user.apply(&install_function("function-kept", &registry.at("acme/function-kept:v1"))).await;
+    let name = revision_of("function-kept", &digest);
+    user.until_true(FUNCTION_REVISION, &name, "RevisionHealthy").await;
+    let policy = |policy: &str| json!({"spec": {"packagePullPolicy": policy}});
+    user.patch(FUNCTION, "function-kept", policy("Never")).await;
+    user.until(FUNCTION_REVISION, &name, |r| r["spec"]["packagePullPolicy"] == "Never").await;
+    registry.take_requests();
+    user.restart(&CHROOT).await;
+    let words = "not unpacked on this machine, and spec.packagePullPolicy is Never; set it to IfNotPresent";
+    user.until(FUNCTION_REVISION, &name, |r| message_of_runtime(r).contains(words)).await;
+    user.until(FUNCTION, "function-kept", |f| message_of(f, "Healthy").contains(words)).await;
+    assert_eq!(registry.take_requests(), [""; 0]);
+    user.patch(FUNCTION, "function-kept", policy("IfNotPresent")).await;
+    let started = "does not accept connections on port 9443";
+    user.until(FUNCTION_REVISION, &name, |r| message_of_runtime(r).contains(started)).await;
+    assert!(registry.take_requests().iter().any(|request| request.contains("/blobs/")));
+    // What is unpacked may be run.
+    user.patch(FUNCTION, "function-kept", policy("Never")).await;
+    user.restart(&CHROOT).await;
+    user.until(FUNCTION_REVISION, &name, |r| message_of_runtime(r).contains(started)).await;
+    assert_eq!(registry.take_requests(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! With managed resources, which NopResources stand in for.
+//! With managed resources, of which NopResources are examples.
 
 use crate::scenarios::user::*;
 use serde_json::json;

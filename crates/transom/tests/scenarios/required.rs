@@ -8,7 +8,15 @@ use transom_function::{ResourceSelector, RunFunctionRequest, RunFunctionResponse
 async fn asking(
     script: impl Fn(&RunFunctionRequest, &mut RunFunctionResponse) -> Option<String> + Send + Sync + 'static,
 ) -> User {
-    let user = User::new().await;
+    asking_with(&[], script).await
+}
+
+/// The same with flags of the plane.
+async fn asking_with(
+    flags: &[&str],
+    script: impl Fn(&RunFunctionRequest, &mut RunFunctionResponse) -> Option<String> + Send + Sync + 'static,
+) -> User {
+    let user = User::with(flags).await;
     let says = move |request: &RunFunctionRequest, response: &mut RunFunctionResponse| {
         let found = script(request, response).unwrap_or_else(|| "nothing".to_owned());
         response.composite().set("status.coolerField", found)?;
@@ -40,6 +48,32 @@ async fn required_resources() {
     assert_eq!(status_of(&xr, "Synced"), "True");
     user.apply(&wanted("after")).await;
     user.until(THING, "one", |o| o["status"]["coolerField"] == "after").await;
+}
+
+/// Without extra resources a function gets only those that the Composition requires for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn extra_resources_can_be_turned_off() {
+    let named = || ResourceSelector::named("v1", "ConfigMap", "wanted").in_namespace("default");
+    let user = asking_with(&["--disable-extra-resources"], move |request, response| {
+        if request.required("given").is_none() {
+            response.require("asked", named());
+        }
+        let given = request.required("given").and_then(|list| list.first());
+        given.and_then(|map| map.get_str("data.value").ok()).map(str::to_owned)
+    })
+    .await;
+    user.apply(&map("wanted", "here")).await;
+    user.apply(&object("Thing", "one", "")).await;
+    let refused = |o: &Value| message_of(o, "Synced").contains("extra resources are turned off");
+    user.until(THING, "one", refused).await;
+    let plain = composition("asks", "Thing", &json!({}), &[("asking", Value::Null)]);
+    let mut giving = documents(&plain).remove(0);
+    giving["spec"]["pipeline"][0]["requirements"] = json!({"requiredResources": [{
+        "requirementName": "given", "apiVersion": "v1", "kind": "ConfigMap", "name": "wanted", "namespace": "default",
+    }]});
+    user.apply(&giving.to_string()).await;
+    user.until(THING, "one", |o| o["status"]["coolerField"] == "here" && status_of(o, "Synced") == "True")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

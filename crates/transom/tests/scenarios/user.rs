@@ -66,9 +66,20 @@ impl User {
 
     /// What the plane counts under a name, summed up over the labels that contain some words.
     pub(super) async fn counted(&self, name: &str, labels: &str) -> u64 {
+        self.sum(name, |series| series.contains(labels)).await
+    }
+
+    /// How many calls of a function ended with another code than OK.
+    pub(super) async fn failed_calls(&self, function: &str) -> u64 {
+        let is_failed = |series: &str| series.contains(function) && !series.contains("grpc_code=\"OK\"");
+        self.sum("function_run_function_response_total", is_failed).await
+    }
+
+    /// The sum of some series of a metric, all of one moment.
+    async fn sum(&self, name: &str, wanted: impl Fn(&str) -> bool) -> u64 {
         let metrics = self.plane.client().await.get("/metrics").await.expect("metrics").text();
         let series = metrics.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{'));
-        let values = series.filter(|s| s.contains(labels)).filter_map(|s| s.rsplit_once(' '));
+        let values = series.filter(|s| wanted(s)).filter_map(|s| s.rsplit_once(' '));
         values.filter_map(|(_, value)| value.parse::<u64>().ok()).sum()
     }
 

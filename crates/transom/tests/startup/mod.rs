@@ -1,10 +1,15 @@
 //! How `transom up` starts, refuses to start, stops, and lets clients in.
 
 mod access;
+mod auditing;
+mod backups;
+mod certificates;
 mod damage;
+mod issuer;
 mod leftovers;
 mod output;
 mod stopping;
+mod users;
 
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! `transom up` with packages: what it installs at its start, and what stands in for registries.
+//! `transom up` with packages: what it installs at its start, and folders and files in place of registries.
 
 use super::bundle::push;
 use super::{Folder, meta};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use transom_oci::testing::Server;
 use transom_testkit::process::{Client, Home, Plane, Refused, up, wait_until};
 
-const CONFIGURATIONS: &str = "/apis/pkg.crossplane.io/v1/configurations";
+pub(super) const CONFIGURATIONS: &str = "/apis/pkg.crossplane.io/v1/configurations";
 const FUNCTIONS: &str = "/apis/pkg.crossplane.io/v1/functions";
 
 /// A plane that could reach no registry but those on this machine.
-fn start(home: &Home, arguments: &[&str]) -> Plane {
+pub(super) fn start(home: &Home, arguments: &[&str]) -> Plane {
     let mut command = up(home, &[&["--with-controllers"], arguments].concat());
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
         command.env(proxy, "http://127.0.0.1:1");
@@ -18,12 +18,12 @@ fn start(home: &Home, arguments: &[&str]) -> Plane {
     Plane::launch(home, command.env("NO_PROXY", "127.0.0.1")).expect("the plane starts")
 }
 
-async fn package(client: &Client, path: &str, name: &str) -> Option<Value> {
+pub(super) async fn package(client: &Client, path: &str, name: &str) -> Option<Value> {
     let reply = client.get(&format!("{path}/{name}")).await.expect("an answer");
     reply.ok().then(|| reply.json())
 }
 
-async fn until_healthy(client: &Client, name: &str) -> Value {
+pub(super) async fn until_healthy(client: &Client, name: &str) -> Value {
     let is_healthy = |object: &Value| {
         let conditions = object.pointer("/status/conditions").and_then(Value::as_array).cloned();
         conditions.unwrap_or_default().iter().any(|c| c["type"] == "Healthy" && c["status"] == "True")
@@ -134,7 +134,7 @@ async fn packages_are_installed_by_name_and_changed_to_other_versions() {
     assert_eq!(installed.expect("it is there when the plane serves")["spec"]["package"], function);
     until_healthy(&client, "team-base").await;
     drop(plane);
-    // Another version, from a registry that is gone: its kind is known by now.
+    // Another version, from a registry that is gone: its kind is already known.
     drop(server);
     let base = format!("{host}/team/base:v1.1.0");
     let function = format!("{ready}:v0.5.0");

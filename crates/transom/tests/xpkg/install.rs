@@ -3,11 +3,11 @@
 use super::Folder;
 use transom_testkit::process::{Home, Plane, wait_until};
 
-const FUNCTION: &str = "xpkg.crossplane.io/crossplane-contrib/function-auto-ready";
+pub(super) const FUNCTION: &str = "xpkg.crossplane.io/crossplane-contrib/function-auto-ready";
 const FUNCTIONS: &str = "/apis/pkg.crossplane.io/v1/functions";
 
 /// A plane that serves the kinds of packages.
-async fn plane(home: &Home) -> Plane {
+pub(super) async fn plane(home: &Home) -> Plane {
     let plane = Plane::start_with(home, &["--with-controllers"]);
     let client = plane.client().await;
     wait_until("Functions are served", async || client.get(FUNCTIONS).await.is_ok_and(|reply| reply.ok()))

@@ -4,13 +4,17 @@ mod batch;
 mod build;
 mod bundle;
 mod crds;
+mod environment;
 mod former;
+mod guide;
 mod init;
 mod initial;
 mod install;
 mod plan;
+mod progress;
 mod registry;
-mod verify;
+mod tables;
+pub(crate) mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -52,11 +56,19 @@ impl Folder {
     /// A command of the binary, to be run here.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = transom(arguments);
-        for variable in ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "KUBECONFIG"] {
+        for variable in [
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "NO_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "KUBECONFIG",
+            "DOCKER_HOST",
+        ] {
             command.env_remove(variable);
         }
         command.current_dir(self.0.path()).env("DOCKER_CONFIG", self.0.path());
-        command.env("XDG_CACHE_HOME", self.0.path().join("caches"));
+        command.env("XDG_CACHE_HOME", self.0.path().join("caches")).env("HOME", self.0.path());
         command
     }
 

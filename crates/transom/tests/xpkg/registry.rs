@@ -2,7 +2,9 @@
 
 use super::{COMPOSITION, Folder, META, gunzip};
 use serde_json::Value;
+use transom_oci::testing::images::{INDEX, MANIFEST};
 use transom_oci::testing::{Access, Server};
+use transom_packages::Digest;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
@@ -32,6 +34,27 @@ async fn what_is_pushed_is_what_was_built() {
     folder.ok(&["extract", "--from-xpkg", "p.xpkg", "-o", "local.gz"]);
     assert_eq!(folder.read("remote.gz"), folder.read("local.gz"));
     assert!(gunzip(&folder.read("remote.gz")).contains("kind: Composition"));
+    // Without a tag it is pushed by its digest alone; so is an index.
+    let repository = format!("{}/team/untagged", server.host);
+    assert_eq!(folder.ok(&["push", &repository, "-f", "p.xpkg"]), pushed);
+    let both = json(&folder.ok(&["push", &repository, "-f", "p.xpkg,p.xpkg", "-o", "json"]));
+    let stored: Vec<String> = {
+        let state = server.state.lock().unwrap();
+        state.manifests.keys().filter_map(|at| at.strip_prefix("team/untagged:")).map(str::to_owned).collect()
+    };
+    assert!(stored.iter().all(|at| at.starts_with("sha256:")), "{stored:?}");
+    assert!(stored.contains(&pushed) && stored.iter().any(|at| both["digest"] == **at), "{stored:?}");
+    assert_eq!(both["package"], format!("{repository}@{}", both["digest"].as_str().unwrap()));
+    // What refers to it is listed.
+    assert_eq!(remote["referrers"].as_array().map(Vec::len), Some(0));
+    let sbom = serde_json::json!({
+        "schemaVersion": 2, "mediaType": INDEX, "manifests": [{
+            "mediaType": MANIFEST, "artifactType": "application/spdx+json", "size": 2, "digest": Digest::of(b"{}").as_str(),
+        }],
+    });
+    server.push_manifest("team/platform", &pushed.replace(':', "-"), INDEX, sbom.to_string().as_bytes());
+    let remote = json(&folder.ok(&["inspect", &reference, "-o", "json"]));
+    assert_eq!(remote["referrers"][0]["artifactType"], "application/spdx+json");
     // By digest, and for people.
     let by_digest = format!("{}/team/platform@{pushed}", server.host);
     let text = folder.ok(&["inspect", &by_digest]);

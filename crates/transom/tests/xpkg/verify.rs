@@ -5,14 +5,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{KeyPair, SigningKey};
 use serde_json::json;
-use transom_oci::testing::{Image, Server};
+use transom_oci::testing::{Fault, Image, Server};
 use transom_packages::Digest;
 use transom_testkit::process::{Home, Plane, wait_until};
 
 const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 
-/// Signs an image as cosign does.
-fn sign(server: &Server, digest: &str, key: &KeyPair) {
+/// Signs an image of the repository `acme/package` as cosign does.
+pub(crate) fn sign(server: &Server, digest: &str, key: &KeyPair) {
     let payload = json!({"critical": {"image": {"docker-manifest-digest": digest}}}).to_string();
     let signature = STANDARD.encode(key.sign(payload.as_bytes()).unwrap());
     let config = "{}".to_owned();
@@ -57,6 +57,16 @@ async fn a_package_is_verified_by_a_key_from_the_command_line() {
     let keyless = |file: &str| folder.error(&["verify", &reference, "--trusted-root", file], 1);
     assert!(keyless("absent.json").contains("there is no file absent.json"));
     assert!(keyless("root.json").contains("root.json: the Sigstore trust root cannot be used"));
+    // Without the flag, it is that of the public instance, where cosign keeps it.
+    let public =
+        ["verify", &reference, "--certificate-identity", "me", "--certificate-oidc-issuer", "https://a"];
+    assert!(folder.error(&public, 1).contains("run `cosign initialize`"));
+    let kept = ".sigstore/root/tuf-repo-cdn.sigstore.dev/targets/trusted_root.json";
+    folder.write(kept, "{}");
+    let error = folder.error(&public, 1);
+    assert!(error.contains(kept) && error.contains("the Sigstore trust root cannot be used"), "{error}");
+    folder.ok(&["verify", &reference, "--key", "cosign.pub", "-o", "json"]);
+    folder.error(&["verify", &reference], 80);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +76,7 @@ async fn a_plane_installs_what_is_signed_and_nothing_else() {
     let (signed, digest) = pushed(&folder, &server, "v1", &[("crossplane.yaml", META)]);
     sign(&server, &digest, &key);
     let unsigned_files = [("crossplane.yaml", META), ("c.yaml", COMPOSITION)];
-    let (unsigned, _) = pushed(&folder, &server, "v2", &unsigned_files);
+    let (unsigned, unsigned_digest) = pushed(&folder, &server, "v2", &unsigned_files);
     let plane = Plane::start_with(&home, &["--with-controllers", "--enable-signature-verification"]);
     let client = plane.client().await;
     let configurations = "/apis/pkg.crossplane.io/v1/configurations";
@@ -110,6 +120,15 @@ async fn a_plane_installs_what_is_signed_and_nothing_else() {
     wait_until("it is installed", async || condition("signed", "True", "").await).await;
     let reason = "authority \"team\": no signature of it was found";
     wait_until("it is refused", async || condition("unsigned", "False", reason).await).await;
+    // A tag that moves: the digest that it had first is verified, and that very image is used.
+    folder.ok(&["push", &server.reference("moved").to_string(), "-f", "v2.xpkg"]);
+    server.fault("HEAD /v2/acme/package/manifests/moved", Fault::NamesDigest(digest.clone()), Some(1));
+    post(configurations, package("moved", &server.reference("moved").to_string())).await;
+    wait_until("it is installed", async || condition("moved", "True", "").await).await;
+    folder.ok(&["push", &server.reference("swapped").to_string(), "-f", "v1.xpkg"]);
+    server.fault("HEAD /v2/acme/package/manifests/swapped", Fault::NamesDigest(unsigned_digest), None);
+    post(configurations, package("swapped", &server.reference("swapped").to_string())).await;
+    wait_until("it is refused", async || condition("swapped", "False", reason).await).await;
     let brought = client.get("/apis/apiextensions.crossplane.io/v1/compositions/apps").await.unwrap();
     assert!(!brought.ok(), "{}", brought.json());
 }

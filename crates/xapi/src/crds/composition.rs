@@ -1,5 +1,6 @@
 //! Compositions and their revisions.
 
+use super::inline;
 use super::schema::{
     Crd, IMMUTABLE, Version, anything, atomic, choice, column, integer, list, list_by, name_reference,
     object, ruled, text, texts_by_name, with,
@@ -14,19 +15,24 @@ pub(super) fn composition() -> Value {
         spec,
         &[
             (
-                "self.mode != 'Pipeline' || has(self.pipeline) || has(self.resources)",
+                "self.mode != 'Pipeline' || has(self.pipeline) || has(self.resources) || has(self.functions)",
                 "an array of pipeline steps is required in Pipeline mode",
             ),
             (
-                "self.mode != 'Resources' || has(self.resources)",
+                "self.mode != 'Resources' || has(self.resources) || has(self.functions)",
                 "an array of resources is required in Resources mode",
+            ),
+            (
+                "!has(self.pipeline) || !has(self.resources) || size(self.resources) == 0",
+                "pipeline and resources are mutually exclusive: resources become a step of the pipeline that calls \
+                 function-patch-and-transform",
             ),
         ],
     );
     let version = Version {
         name: "v1",
         columns: vec![xr_kind(), xr_api_version(), age_column()],
-        description: "A Composition says which functions compose a type of composite resource, in what order.",
+        description: "A Composition lists the functions that compose a type of composite resource, in the order of their calls.",
         properties: json!({"spec": spec}),
         required: &[],
         status: false,
@@ -41,7 +47,11 @@ pub(super) fn revision() -> Value {
         "The number of the revision; the latest has the highest. A Composition that returns to an earlier state gets \
          the earlier revision back, with a new number.",
     );
-    let spec = object("The Composition as it was.", &["compositeTypeRef", "revision"], fields);
+    let spec = object(
+        "The spec of the Composition when the revision was created.",
+        &["compositeTypeRef", "revision"],
+        fields,
+    );
     let version = Version {
         name: "v1",
         columns: vec![
@@ -50,8 +60,8 @@ pub(super) fn revision() -> Value {
             xr_api_version(),
             age_column(),
         ],
-        description: "A CompositionRevision is a Composition as it was at some time. It is made and kept by the \
-                      control plane: do not edit it.",
+        description: "A CompositionRevision is an earlier or the current state of a Composition. The control plane creates \
+                      and updates it: do not edit it.",
         properties: json!({"spec": spec, "status": conditioned_status()}),
         required: &[],
         status: true,
@@ -109,9 +119,10 @@ fn spec(limited: bool) -> Value {
         "pipeline": pipeline,
         "resources": list("Templates of the composed resources, in Resources mode.", anything("A template.")),
         "patchSets": list("Patches that several templates share, in Resources mode.", anything("A set of patches.")),
+        "functions": inline::functions(limited),
         "environment": environment(),
         "writeConnectionSecretsToNamespace": text(
-            "The namespace of the connection secrets of LegacyCluster composite resources that name none.",
+            "The namespace of the connection secrets of LegacyCluster composite resources that do not set one.",
         ),
         "publishConnectionDetailsWithStoreConfigRef": ruled(
             name_reference(
@@ -132,18 +143,18 @@ fn environment() -> Value {
         "How EnvironmentConfigs are selected.",
         &[],
         json!({
-            "resolve": choice("Accepted. They are selected anew at every reconcile.", &["Always", "IfNotPresent"]),
+            "resolve": choice("Accepted without effect: EnvironmentConfigs are selected at every reconcile.", &["Always", "IfNotPresent"]),
             "resolution":
-                choice("Whether a referenced one must exist; Required by default.", &["Required", "Optional"]),
+                choice("Whether a referenced EnvironmentConfig must exist; Required by default.", &["Required", "Optional"]),
         }),
     );
     object(
-        "What resources are composed with beside the composite resource, as in Crossplane v1: patches of mode Resources \
-         read it, and functions find it in their context.",
+        "Data that resources are composed from in addition to the composite resource, as in Crossplane v1: patches of mode \
+         Resources read it, and functions get it in their context.",
         &[],
         json!({
-            "defaultData": anything("What the environment holds before any EnvironmentConfig."),
-            "environmentConfigs": list("EnvironmentConfigs; later ones win.", environment_source()),
+            "defaultData": anything("The initial data of the environment, which EnvironmentConfigs are merged into."),
+            "environmentConfigs": list("EnvironmentConfigs; later ones take precedence.", environment_source()),
             "patches": list(
                 "Patches between the composite resource and the environment, in mode Resources.",
                 anything("A patch."),
@@ -163,7 +174,7 @@ fn environment_source() -> Value {
             "key": text("The label."),
             "valueFromFieldPath": text("The field of the composite resource that has the value."),
             "fromFieldPathPolicy":
-                choice("Whether that field must be there; Required by default.", &["Optional", "Required"]),
+                choice("Whether that field must exist; Required by default.", &["Optional", "Required"]),
             "value": text("The value itself."),
         }),
     );
@@ -173,7 +184,7 @@ fn environment_source() -> Value {
         json!({
             "mode": choice("Single (the default) selects exactly one, Multiple any number.", &["Single", "Multiple"]),
             "maxMatch": integer("How many to use at most, with mode Multiple."),
-            "minMatch": integer("How many there must be at least, with mode Multiple."),
+            "minMatch": integer("How many must match at least, with mode Multiple."),
             "sortByFieldPath": text("The field to sort them by; metadata.name by default."),
             "matchLabels": list("Labels they must have.", matcher),
         }),
@@ -196,16 +207,16 @@ fn environment_source() -> Value {
 }
 
 const IMAGE: &str = "Instead of functionRef: the image of the function to call, as REPOSITORY@sha256:DIGEST. The active \
-                     FunctionRevision with this image is called, whatever its Function is called.";
+                     FunctionRevision with this image is called, regardless of the name of its Function.";
 const IMAGE_PATTERN: &str = "^[^/:@]+(:[0-9]+)?(/[^/:@]+)+@sha256:[a-f0-9]{64}$";
 
 fn step(limited: bool) -> Value {
     let input = with(
-        anything("What the function is given as its input: an object with apiVersion and kind."),
+        anything("The input of the function: an object with apiVersion and kind."),
         json!({"x-kubernetes-embedded-resource": true}),
     );
     let input_ref = object(
-        "The object the function is given as its input, so that Compositions can share it.",
+        "The object that is the input of the function, so that Compositions can share it.",
         &["apiVersion", "kind", "name"],
         json!({
             "apiVersion": text("Group and version of the object."),
@@ -222,12 +233,13 @@ fn step(limited: bool) -> Value {
             "step": text("Name of the step; no two steps have the same."),
             "functionRef": name_reference("The function to call.", "Function"),
             "function": with(text(IMAGE), json!({"maxLength": 512, "pattern": IMAGE_PATTERN})),
+            "inline": inline::function(),
             "functionRevisionRef": name_reference(
                 "The revision of the function to call, which must be active, instead of the newest active one.",
                 "FunctionRevision",
             ),
             "functionRevisionSelector": object(
-                "Calls the newest active revision of the function with these labels. Without effect beside functionRevisionRef.",
+                "Calls the newest active revision of the function with these labels. Ignored if functionRevisionRef is set.",
                 &["matchLabels"],
                 labels,
             ),
@@ -236,9 +248,15 @@ fn step(limited: bool) -> Value {
             "credentials": credentials(),
             "requirements": requirements(),
             "allowedExtraResources": allowed(limited),
-            "maxIterations": with(
-                integer("How often the function may change what it requires before the step fails."),
-                json!({"minimum": 1, "maximum": 100}),
+            "maxIterations": ruled(
+                with(
+                    integer(
+                        "How often the function may be called in one reconcile before what it requires must no longer \
+                         change. With -1 any number of times, within the time that a reconcile may take.",
+                    ),
+                    json!({"minimum": -1, "maximum": 100}),
+                ),
+                &[("self != 0", "must be at least 1, or -1 for no limit")],
             ),
         }),
     );
@@ -247,12 +265,12 @@ fn step(limited: bool) -> Value {
         &[
             ("!(has(self.input) && has(self.inputRef))", "input and inputRef are mutually exclusive"),
             (
-                "has(self.functionRef) != has(self.function)",
-                "exactly one of functionRef and function is required",
+                "(has(self.functionRef) ? 1 : 0) + (has(self.function) ? 1 : 0) + (has(self.inline) ? 1 : 0) == 1",
+                "exactly one of functionRef, function and inline is required",
             ),
             (
-                "!has(self.function) || !(has(self.functionRevisionRef) || has(self.functionRevisionSelector))",
-                "function names one image: functionRevisionRef and functionRevisionSelector need functionRef",
+                "!(has(self.function) || has(self.inline)) || !(has(self.functionRevisionRef) || has(self.functionRevisionSelector))",
+                "functionRevisionRef and functionRevisionSelector need functionRef",
             ),
         ],
     )
@@ -268,7 +286,7 @@ fn credentials() -> Value {
         "Credentials under a name.",
         &["name", "source"],
         json!({
-            "name": text("The name by which the function knows the credentials."),
+            "name": text("The key of the credentials in the request to the function."),
             "source": choice("Where the credentials are.", &["None", "Secret"]),
             "secretRef": secret,
         }),
@@ -277,11 +295,11 @@ fn credentials() -> Value {
         item,
         &[("self.source == 'Secret' && has(self.secretRef)", "the Secret source requires a secretRef")],
     );
-    list_by("name", list("Credentials the function is given.", item))
+    list_by("name", list("Credentials that the function gets.", item))
 }
 
 fn requirements() -> Value {
-    let name = text("The name by which the function knows what it is given.");
+    let name = text("The key of the resources or the schema in the request to the function.");
     let resource = object(
         "Objects by name or labels; neither means all of the kind.",
         &["apiVersion", "kind", "requirementName"],
@@ -308,17 +326,18 @@ fn requirements() -> Value {
         }),
     );
     object(
-        "What the function is given before it asks.",
+        "Objects and schemas that the function gets with its first request.",
         &[],
         json!({
-            "requiredResources": list_by("requirementName", list("Objects to give.", resource)),
-            "requiredSchemas": list_by("requirementName", list("Schemas to give.", schema)),
+            "requiredResources": list_by("requirementName", list("Objects that the function gets.", resource)),
+            "requiredSchemas": list_by("requirementName", list("Schemas that the function gets.", schema)),
         }),
     )
 }
 
-/// A pattern that is refused when it is written unless it is a regular expression. Whether it matches does not matter
-/// here, only whether that can be said. Its length is limited so that Kubernetes can tell what the rule costs at most.
+/// A pattern that is refused when it is written unless it is a regular expression. The
+/// result of the match is ignored: an invalid expression is an error of the rule. The length is limited so that
+/// Kubernetes can compute an upper bound of the rule's cost.
 fn pattern(schema: Value, longest: u32) -> Value {
     let rule =
         ("self == '*' || (''.matches(self) ? true : true)", "must be a regular expression, or * for any");
@@ -334,8 +353,8 @@ fn allowed(limited: bool) -> Value {
         labels = with(labels, json!({"maxProperties": 8}));
     }
     let item = object(
-        "Objects the function may ask for: all of the kind, or those that match. An entry says nothing about namespaces: \
-         what it allows, it allows in all of them.",
+        "Objects that the function may require: all of the kind, or those that match. Without matchNamespace, an entry \
+         applies to all namespaces.",
         &["apiVersion", "kind"],
         json!({
             "apiVersion": text("Group and version of the objects."),
@@ -343,6 +362,10 @@ fn allowed(limited: bool) -> Value {
             "name": checked(text("The same as matchName."), 512),
             "matchName": checked(text("A regular expression for the whole name; * allows any name."), 512),
             "matchLabels": labels,
+            "matchNamespace": checked(
+                text("A regular expression for the whole namespace; * allows any, and objects without one."),
+                128,
+            ),
         }),
     );
     let item = ruled(
@@ -353,7 +376,7 @@ fn allowed(limited: bool) -> Value {
         )],
     );
     let list = list(
-        "What the function may ask for beyond what it is given. Without this list everything; with it nothing else.",
+        "The resources that the function may require in its responses. Without this list, all; with it, only these.",
         item,
     );
     atomic(if limited { with(list, json!({"maxItems": 64})) } else { list })

@@ -37,6 +37,17 @@ const CLAIMS_HAVE_OTHER_NAMES: (&str, &str) = (
 const CLAIMS_STAY: (&str, &str) =
     ("!has(oldSelf.claimNames) || has(self.claimNames)", "claimNames cannot be removed once they are set");
 
+/// Cluster-scoped composite resources have no namespace to look for the account in.
+const ACCOUNT_HAS_NAMESPACE: (&str, &str) = (
+    "self.scope == 'Namespaced' || !has(self.serviceAccountRef) || has(self.serviceAccountRef.__namespace__)",
+    "serviceAccountRef.namespace is required unless the scope is Namespaced",
+);
+
+const RULES_ARE_GIVEN: (&str, &str) = (
+    "self.strategy != 'Declarative' || has(self.rules)",
+    "rules are required when conversion strategy is Declarative",
+);
+
 const CONVERSION: &str = "How versions of composite resources are converted into each other.";
 
 pub(super) fn definition() -> Value {
@@ -92,16 +103,19 @@ fn v1_spec() -> Value {
     let mut fields = fields();
     fields["scope"] = scope(&["LegacyCluster", "Namespaced", "Cluster"], "LegacyCluster");
     fields["claimNames"] = ruled(
-        names("Names of the claims, if there are to be any. Can be added later, but not changed or removed."),
+        names("Names of the claims, if claims are offered. Can be added later, but not changed or removed."),
         &[IMMUTABLE, LOWER_PLURAL, LOWER_SINGULAR],
     );
     fields["defaultCompositeDeletePolicy"] = with(delete_policy(), json!({"default": "Background"}));
     fields["conversion"] = ruled(
-        conversion(CONVERSION),
-        &[(
-            "self.strategy == 'Webhook' && has(self.webhook)",
-            "Webhook configuration is required when conversion strategy is Webhook",
-        )],
+        conversion_by_rules(),
+        &[
+            (
+                "self.strategy == 'Declarative' || self.strategy == 'Webhook' && has(self.webhook)",
+                "Webhook configuration is required when conversion strategy is Webhook",
+            ),
+            RULES_ARE_GIVEN,
+        ],
     );
     ruled(
         object("What to define.", &["group", "names", "versions"], fields),
@@ -116,6 +130,7 @@ fn v1_spec() -> Value {
             ),
             CLAIMS_HAVE_OTHER_NAMES,
             CLAIMS_STAY,
+            ACCOUNT_HAS_NAMESPACE,
         ],
     )
 }
@@ -125,7 +140,7 @@ fn v2_spec() -> Value {
     fields["scope"] = scope(&["Namespaced", "Cluster"], "Namespaced");
     fields["claimNames"] = names("Not supported in this version: claims.");
     fields["defaultCompositeDeletePolicy"] = delete_policy();
-    fields["conversion"] = conversion(CONVERSION);
+    fields["conversion"] = ruled(conversion_by_rules(), &[RULES_ARE_GIVEN]);
     ruled(
         object("What to define.", &["group", "names", "versions"], fields),
         &[
@@ -135,22 +150,24 @@ fn v2_spec() -> Value {
                 "XR connection secrets aren't supported in apiextensions.crossplane.io/v2",
             ),
             CLAIMS_STAY,
+            ACCOUNT_HAS_NAMESPACE,
         ],
     )
 }
 
-/// What is the same in both versions.
+/// The fields that both versions have.
 fn fields() -> Value {
     let policy = choice(
-        "Whether composite resources that do not say take up new revisions of their Composition by themselves.",
+        "The compositionUpdatePolicy of composite resources that do not set one. With Automatic, they use the newest \
+         revision of their Composition.",
         &["Automatic", "Manual"],
     );
     let metadata = object(
         "Metadata of the derived CRDs.",
         &[],
         json!({
-            "labels": texts_by_name("Labels beside those of this definition."),
-            "annotations": texts_by_name("All annotations."),
+            "labels": texts_by_name("Labels in addition to those of this definition."),
+            "annotations": texts_by_name("Annotations."),
         }),
     );
     json!({
@@ -158,10 +175,10 @@ fn fields() -> Value {
         "names": ruled(names("Names of the composite resources."), &[IMMUTABLE, LOWER_PLURAL, LOWER_SINGULAR]),
         "connectionSecretKeys": texts("Keys that connection secrets may have. An empty list allows all."),
         "defaultCompositionRef":
-            name_reference("The Composition of composite resources that do not choose.", "Composition"),
+            name_reference("The Composition of composite resources that do not select one.", "Composition"),
         "defaultCompositionRevisionSelector": revision_selector(),
         "enforcedCompositionRef": ruled(
-            name_reference("The Composition of all composite resources, whatever they choose.", "Composition"),
+            name_reference("The Composition of all composite resources, even of those that select another.", "Composition"),
             &[IMMUTABLE],
         ),
         "defaultCompositionUpdatePolicy": with(policy, json!({"default": "Automatic"})),
@@ -170,11 +187,28 @@ fn fields() -> Value {
             &[ONE_REFERENCEABLE, EVERY_VERSION_HAS_A_SCHEMA],
         ),
         "metadata": metadata,
+        "serviceAccountRef": account(),
     })
 }
 
+fn account() -> Value {
+    object(
+        "The service account that composite resources are composed under. They can be composed of what it may write, and \
+         functions are given what it may read. A user who names one here needs the verb use on it.",
+        &["name"],
+        json!({
+            "name": with(text("Name of the service account."), json!({"minLength": 1, "maxLength": 253})),
+            "namespace": with(
+                text("Namespace of the service account. Without it, the account is in the namespace of each composite \
+                      resource; only namespaced ones have one."),
+                json!({"maxLength": 63}),
+            ),
+        }),
+    )
+}
+
 fn scope(values: &[&str], default: &str) -> Value {
-    let scope = choice("Where composite resources live.", values);
+    let scope = choice("The scope of the composite resources.", values);
     ruled(with(scope, json!({"default": default})), &[IMMUTABLE])
 }
 
@@ -195,7 +229,8 @@ pub(super) fn names(description: &str) -> Value {
 
 fn delete_policy() -> Value {
     choice(
-        "Whether claims that do not say wait for their composite resource to be gone when they are deleted.",
+        "The compositeDeletePolicy of claims that do not set one. With Foreground, a claim is deleted after its composite \
+         resource.",
         &["Background", "Foreground"],
     )
 }
@@ -211,11 +246,11 @@ fn revision_selector() -> Value {
         }),
     );
     let selector = object(
-        "Which revisions serve composite resources that do not say.",
+        "The compositionRevisionSelector of composite resources that do not set one.",
         &[],
         json!({
             "matchExpressions": atomic(list("Conditions on labels.", expression)),
-            "matchLabels": texts_by_name("Labels the revision must have."),
+            "matchLabels": texts_by_name("Labels that the revision must have."),
         }),
     );
     with(selector, json!({"x-kubernetes-map-type": "atomic"}))
@@ -223,7 +258,7 @@ fn revision_selector() -> Value {
 
 fn resource_version() -> Value {
     let schema = object(
-        "What the composite resources look like. Crossplane's own fields are added to it.",
+        "The schema of the composite resources. Crossplane's own fields are added to it.",
         &[],
         json!({"openAPIV3Schema": anything("An OpenAPI v3 schema.")}),
     );
@@ -232,13 +267,13 @@ fn resource_version() -> Value {
         &["name", "referenceable", "served"],
         json!({
             "name": text("Name of the version, such as v1 or v1alpha1."),
-            "referenceable": flag("Whether Compositions are written for this version. It is also the one stored."),
+            "referenceable": flag("Whether Compositions refer to this version. Objects are also stored in it."),
             "served": flag("Whether the API serves this version."),
-            "deprecated": flag("Whether those who use this version are warned."),
-            "deprecationWarning": with(text("The warning."), json!({"maxLength": 256})),
+            "deprecated": flag("Whether clients that use this version get a deprecation warning."),
+            "deprecationWarning": with(text("The deprecation warning; by default one that names the version."), json!({"maxLength": 256})),
             "schema": schema,
-            "additionalPrinterColumns": list("Columns of tables, before Crossplane's own.", printer_column()),
-            "subresources": object("Subresources beside the status.", &[], json!({"scale": scale()})),
+            "additionalPrinterColumns": list("Columns of `kubectl get`, before Crossplane's own.", printer_column()),
+            "subresources": object("Subresources in addition to status.", &[], json!({"scale": scale()})),
         }),
     )
 }
@@ -252,8 +287,8 @@ pub(super) fn printer_column() -> Value {
             "type": text("OpenAPI type of the cells."),
             "format": text("OpenAPI format of the cells."),
             "description": text("What the column shows."),
-            "jsonPath": text("Where the cells come from."),
-            "priority": with(integer("0 for columns that are always shown."), json!({"format": "int32"})),
+            "jsonPath": text("JSONPath of the value."),
+            "priority": with(integer("0 for columns that are always shown; others are shown by `kubectl get -o wide`."), json!({"format": "int32"})),
         }),
     )
 }
@@ -263,9 +298,9 @@ pub(super) fn scale() -> Value {
         "Serves the scale subresource.",
         &["specReplicasPath", "statusReplicasPath"],
         json!({
-            "specReplicasPath": text("Where the wanted number is."),
-            "statusReplicasPath": text("Where the actual number is."),
-            "labelSelectorPath": text("Where the selector of what is counted is."),
+            "specReplicasPath": text("JSONPath of the desired number of replicas."),
+            "statusReplicasPath": text("JSONPath of the actual number of replicas."),
+            "labelSelectorPath": text("JSONPath of the label selector of the replicas."),
         }),
     )
 }
@@ -285,7 +320,7 @@ pub(super) fn conversion(description: &str) -> Value {
         "How to call the webhook.",
         &[],
         json!({
-            "url": text("Where the webhook is, unless it is a service."),
+            "url": text("URL of the webhook, unless it is a service."),
             "service": service,
             "caBundle": with(text("Certificates to trust, in PEM."), json!({"format": "byte"})),
         }),
@@ -295,10 +330,67 @@ pub(super) fn conversion(description: &str) -> Value {
         &["conversionReviewVersions"],
         json!({
             "clientConfig": client,
-            "conversionReviewVersions": atomic(texts("Versions of ConversionReview the webhook understands.")),
+            "conversionReviewVersions": atomic(texts("Versions of ConversionReview that the webhook supports.")),
         }),
     );
     object(description, &["strategy"], json!({"strategy": text("None or Webhook."), "webhook": webhook}))
+}
+
+/// How versions of composite resources are converted, which may be by rules.
+fn conversion_by_rules() -> Value {
+    let moved = object(
+        "A field that has another place in the other version.",
+        &["from", "to"],
+        json!({
+            "from": text("The place in the version `from`, such as spec.size."),
+            "to": text("The place in the version `to`."),
+        }),
+    );
+    let computed = object(
+        "A field that is computed.",
+        &["path", "expression"],
+        json!({
+            "path": text("The field, such as spec.parameters.tier."),
+            "expression": text(
+                "The value in CEL. `self` is the object in the version that it is converted from. Without a value the field \
+                 is removed.",
+            ),
+            "onlyIfMissing": flag("Whether a value that the field has already is left as it is."),
+        }),
+    );
+    let rule = object(
+        "How two versions are converted into each other.",
+        &["from", "to"],
+        json!({
+            "from": text("Name of a version, usually the older one."),
+            "to": text("Name of the other version."),
+            "moves": atomic(list("Fields that have another place in the other version.", moved)),
+            "forward": atomic(list("Fields of `to` that are computed from an object in `from`.", computed.clone())),
+            "backward": atomic(list("Fields of `from` that are computed from an object in `to`.", computed)),
+        }),
+    );
+    let mut schema = conversion(CONVERSION);
+    schema["properties"]["strategy"] = text("None, Webhook, or Declarative: by the rules.");
+    schema["properties"]["rules"] =
+        atomic(list("For the strategy Declarative: a rule for each pair of neighbouring versions.", rule));
+    schema["properties"]["examples"] = atomic(list(
+        "Objects that the rules are checked with, in addition to generated ones.",
+        anything("An object in one of the versions."),
+    ));
+    schema
+}
+
+/// How far the objects of a definition are stored in the referenceable version.
+fn migration() -> Value {
+    object(
+        "How far objects are written again after the referenceable version has changed.",
+        &[],
+        json!({
+            "version": text("The version that they are stored in then."),
+            "objects": integer("How many objects there are."),
+            "written": integer("How many of them were written again."),
+        }),
+    )
 }
 
 fn status() -> Value {
@@ -310,12 +402,23 @@ fn status() -> Value {
         )
     };
     let controllers = object(
-        "What the controllers of this definition work on.",
+        "The types that the controllers of this definition reconcile.",
         &[],
         json!({
             "compositeResourceType": kind("The type of composite resource that is being reconciled."),
             "compositeResourceClaimType": kind("The type of claim that is being reconciled."),
         }),
     );
-    object("What was observed.", &[], json!({"conditions": conditions(), "controllers": controllers}))
+    let stored =
+        texts("With the conversion strategy Declarative: the versions that objects may be stored in.");
+    object(
+        "What was observed.",
+        &[],
+        json!({
+            "conditions": conditions(),
+            "controllers": controllers,
+            "storedVersions": atomic(stored),
+            "migration": migration(),
+        }),
+    )
 }

@@ -13,7 +13,7 @@ pub(super) fn image_config() -> Value {
     let version = Version {
         name: "v1beta1",
         columns: vec![age_column()],
-        description: "An ImageConfig says how the images of packages are pulled, verified, rewritten and run.",
+        description: "An ImageConfig configures how the images of packages are pulled, verified, rewritten and run.",
         properties: json!({"spec": spec()}),
         required: &[],
         status: false,
@@ -36,7 +36,12 @@ fn spec() -> Value {
     let matching = object(
         "Images to configure.",
         &["prefix"],
-        json!({"type": how, "prefix": text("The start of the image; the longest one that matches decides.")}),
+        json!({
+            "type": how,
+            "prefix": text(
+                "A prefix of image references. If several ImageConfigs match an image, the one with the longest prefix is used.",
+            ),
+        }),
     );
     let matching = list("Which images to configure: those that match any entry.", matching);
     let authentication = object(
@@ -44,7 +49,7 @@ fn spec() -> Value {
         &["pullSecretRef"],
         json!({"pullSecretRef": secret_reference("The Secret with the credentials.")}),
     );
-    let prefix = text("What replaces the part of the image that matched.");
+    let prefix = text("Replaces the matched prefix.");
     let runtime = runtime_config_reference("The runtime config to use instead of the one of the package.");
     object(
         "What to configure.",
@@ -60,12 +65,13 @@ fn spec() -> Value {
 }
 
 fn verification() -> Value {
-    let authorities = list("Whose signatures to accept; one of them suffices.", authority());
+    let authorities =
+        list("The authorities whose signatures are accepted; one of them is enough.", authority());
     let cosign = object("How to verify with Cosign.", &["authorities"], json!({"authorities": authorities}));
     object(
         "How to verify the image.",
         &["provider"],
-        json!({"provider": choice("What to verify with.", &["Cosign"]), "cosign": cosign}),
+        json!({"provider": choice("The tool whose signatures are verified.", &["Cosign"]), "cosign": cosign}),
     )
 }
 
@@ -90,7 +96,7 @@ fn authority() -> Value {
         json!({"hashAlgorithm": algorithm, "secretRef": secret}),
     );
     object(
-        "Whose signatures to accept.",
+        "An authority whose signatures are accepted.",
         &["name"],
         json!({
             "name": text("Name of the authority."),
@@ -103,13 +109,13 @@ fn authority() -> Value {
 
 fn keyless() -> Value {
     let identity = object(
-        "A signer. An expression takes precedence over the text beside it.",
+        "A signer. A regular expression takes precedence over the exact text.",
         &[],
         json!({
             "issuer": text("The issuer of the identity."),
-            "issuerRegExp": text("An expression that the issuer matches."),
+            "issuerRegExp": text("A regular expression that the issuer matches."),
             "subject": text("The subject of the identity."),
-            "subjectRegExp": text("An expression that the subject matches."),
+            "subjectRegExp": text("A regular expression that the subject matches."),
         }),
     );
     object(

@@ -10,8 +10,8 @@ pub(super) fn lock() -> Value {
     let version = Version {
         name: "v1beta1",
         columns: vec![age_column()],
-        description: "The Lock lists the packages that are installed and what they depend on. It is kept by the control \
-                      plane: do not edit it.",
+        description: "The Lock lists the packages that are installed and what they depend on. The control plane writes \
+                      it: do not edit it.",
         properties: json!({
             "packages": list("The packages that are installed.", package()),
             "status": conditioned_status(),
@@ -43,7 +43,7 @@ fn package() -> Value {
             "type": package_type(),
             "source": text("The image without tag and digest."),
             "version": text("Tag or digest of the image."),
-            "dependencies": list("What the package depends on, in the order in which to install it.", dependency()),
+            "dependencies": list("The dependencies of the package, in the order in which they are installed.", dependency()),
         }),
     )
 }
@@ -57,7 +57,7 @@ fn dependency() -> Value {
             "apiVersion": text("Group and version of the package."),
             "kind": text("Kind of the package."),
             "type": package_type(),
-            "constraints": text("Which versions will do: a range of semantic versions, or a digest."),
+            "constraints": text("The versions that are accepted: a range of semantic versions, or a digest."),
         }),
     )
 }

@@ -18,8 +18,8 @@ pub(super) fn definition() -> Value {
         condition_column("ESTABLISHED", "Established"),
         age_column(),
     ];
-    let description = "A ManagedResourceDefinition is the CustomResourceDefinition of a managed resource, which is made \
-                       when the definition becomes active.";
+    let description = "A ManagedResourceDefinition contains the CustomResourceDefinition of a managed resource, which is \
+                       created when the definition becomes active.";
     let version = version(columns, description, definition_spec(), conditioned_status());
     crd(kind::MRD, "managedresourcedefinitions", &["mrd", "mrds"], version)
 }
@@ -73,9 +73,11 @@ fn version(columns: Vec<Value>, description: &'static str, spec: Value, status: 
 }
 
 fn definition_spec() -> Value {
-    let scope = choice("Where managed resources live.", &["Namespaced", "Cluster"]);
-    let state =
-        choice("Whether the CustomResourceDefinition is made. Active is for good.", &["Active", "Inactive"]);
+    let scope = choice("The scope of the managed resources.", &["Namespaced", "Cluster"]);
+    let state = choice(
+        "Active creates the CustomResourceDefinition. A definition that is Active cannot become Inactive again.",
+        &["Active", "Inactive"],
+    );
     let detail = object(
         "A key of connection secrets.",
         &["description", "name"],
@@ -88,19 +90,19 @@ fn definition_spec() -> Value {
         "state": ruled(with(state, json!({"default": "Inactive"})), &[ACTIVE_STAYS]),
         "versions": atomic(list("Versions of the managed resources.", resource_version())),
         "conversion": conversion("How versions of managed resources are converted into each other."),
-        "connectionDetails": list("What managed resources write to their connection secrets.", detail),
-        "preserveUnknownFields": flag("Deprecated: whether fields that the schema does not know are kept."),
+        "connectionDetails": list("The keys that managed resources write to their connection secrets.", detail),
+        "preserveUnknownFields": flag("Deprecated: whether fields that are not in the schema are kept."),
     });
     object("What to define.", &["group", "names", "scope", "versions"], fields)
 }
 
 fn resource_version() -> Value {
     let schema = object(
-        "What the managed resources look like.",
+        "The schema of the managed resources.",
         &[],
         json!({"openAPIV3Schema": anything("An OpenAPI v3 schema.")}),
     );
-    let selectable = object("A field.", &["jsonPath"], json!({"jsonPath": text("Where the field is.")}));
+    let selectable = object("A field.", &["jsonPath"], json!({"jsonPath": text("JSONPath of the field.")}));
     let status = json!({"type": "object", "description": "Serves the status subresource."});
     object(
         "A version.",
@@ -109,10 +111,10 @@ fn resource_version() -> Value {
             "name": text("Name of the version, such as v1 or v1alpha1."),
             "served": flag("Whether the API serves this version."),
             "storage": flag("Whether objects are stored in this version. Exactly one is."),
-            "deprecated": flag("Whether those who use this version are warned."),
-            "deprecationWarning": text("The warning."),
+            "deprecated": flag("Whether clients that use this version get a deprecation warning."),
+            "deprecationWarning": text("The deprecation warning; by default one that names the version."),
             "schema": schema,
-            "additionalPrinterColumns": atomic(list("Columns of tables.", printer_column())),
+            "additionalPrinterColumns": atomic(list("Columns of `kubectl get`.", printer_column())),
             "selectableFields": atomic(list("Fields that field selectors may use.", selectable)),
             "subresources": object("Subresources.", &[], json!({"scale": scale(), "status": status})),
         }),

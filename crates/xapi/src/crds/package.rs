@@ -31,10 +31,10 @@ pub(super) fn package(kind: PackageKind) -> Value {
     };
     let description = match kind {
         PackageKind::Provider => {
-            "A Provider is a package that brings kinds of managed resources and the controllers of them."
+            "A Provider is a package that installs kinds of managed resources and runs their controllers."
         }
         PackageKind::Configuration => {
-            "A Configuration is a package that brings CompositeResourceDefinitions and Compositions."
+            "A Configuration is a package that installs CompositeResourceDefinitions and Compositions."
         }
         PackageKind::Function => {
             "A Function is a package that composes resources when a Composition calls it."
@@ -48,14 +48,14 @@ pub(super) fn package(kind: PackageKind) -> Value {
 pub(super) fn revision(kind: PackageKind) -> Value {
     let description = match kind {
         PackageKind::Provider => {
-            "A ProviderRevision is one image of a Provider. It is made and kept by the control plane: do not edit it."
+            "A ProviderRevision is one image of a Provider. The control plane creates and updates it: do not edit it."
         }
         PackageKind::Configuration => {
-            "A ConfigurationRevision is one image of a Configuration. It is made and kept by the control plane: do \
+            "A ConfigurationRevision is one image of a Configuration. The control plane creates and updates it: do \
              not edit it."
         }
         PackageKind::Function => {
-            "A FunctionRevision is one image of a Function. It is made and kept by the control plane: do not edit it."
+            "A FunctionRevision is one image of a Function. The control plane creates and updates it: do not edit it."
         }
     };
     let versions = versions(kind, |name| {
@@ -116,11 +116,12 @@ fn common_spec(kind: PackageKind) -> Value {
     let mut fields = json!({
         "packagePullPolicy": with(text("When to pull the image."), json!({"default": "IfNotPresent"})),
         "packagePullSecrets": list("Secrets to pull the image with.", secret_reference("A Secret.")),
-        "ignoreCrossplaneConstraints": off("Whether to install the package although it wants another version of \
-                                            Crossplane."),
-        "skipDependencyResolution": off("Whether to install the package without what it depends on."),
-        "commonLabels": texts_by_name("Labels of what is made for the package."),
-        "commonAnnotations": texts_by_name("Annotations of what is made for the package."),
+        "ignoreCrossplaneConstraints": off(
+            "Whether to install the package even if it does not support this version of Crossplane.",
+        ),
+        "skipDependencyResolution": off("Whether to install the package without its dependencies."),
+        "commonLabels": texts_by_name("Labels of the objects that are created for the package."),
+        "commonAnnotations": texts_by_name("Annotations of the objects that are created for the package."),
     });
     if kind.has_runtime() {
         let reference = runtime_config_reference("How to run the package.");
@@ -132,7 +133,7 @@ fn common_spec(kind: PackageKind) -> Value {
 fn package_spec(kind: PackageKind) -> Value {
     let mut fields = common_spec(kind);
     let history = integer("How many inactive revisions to keep; 0 keeps all.");
-    let policy = text("Whether new revisions are activated by themselves: Automatic or Manual.");
+    let policy = text("Whether new revisions are activated automatically: Automatic or Manual.");
     merge(
         &mut fields,
         json!({
@@ -194,9 +195,9 @@ fn package_status() -> Value {
     merge(
         &mut fields,
         json!({
-            "currentIdentifier": text("The package as it was last asked for."),
+            "currentIdentifier": text("spec.package when the current revision was resolved."),
             "currentRevision": text("The newest revision, active or not."),
-            "resolvedPackage": text("The package as it was looked for after rewriting its path."),
+            "resolvedPackage": text("The package reference after ImageConfigs rewrote it."),
         }),
     );
     object("What was observed.", &[], fields)
@@ -217,19 +218,19 @@ fn revision_status(kind: PackageKind) -> Value {
     merge(
         &mut fields,
         json!({
-            "capabilities": texts("What the package says it can do."),
-            "foundDependencies": integer("How many packages this one depends on."),
-            "installedDependencies": integer("How many of them are installed."),
-            "invalidDependencies": integer("How many of them are installed in a version that does not fit."),
-            "objectRefs": list("Objects the package brought.", reference),
-            "resolvedImage": text("The image as it was pulled after rewriting its path."),
+            "capabilities": texts("The capabilities that the package declares."),
+            "foundDependencies": integer("How many dependencies the package has."),
+            "installedDependencies": integer("How many dependencies are installed."),
+            "invalidDependencies": integer("How many dependencies are installed in a version that does not satisfy the constraint."),
+            "objectRefs": list("The objects that the package installed.", reference),
+            "resolvedImage": text("The image reference after ImageConfigs rewrote it."),
         }),
     );
     if kind.has_runtime() {
         merge(&mut fields, secret_names());
     }
     if kind == PackageKind::Function {
-        fields["endpoint"] = text("Where the function is called.");
+        fields["endpoint"] = text("The address at which the function is called.");
     }
     object("What was observed.", &[], fields)
 }

@@ -9,8 +9,8 @@ pub(super) fn deployment_runtime_config() -> Value {
     let version = Version {
         name: "v1beta1",
         columns: vec![age_column()],
-        description: "A DeploymentRuntimeConfig says how the Deployment, Service and ServiceAccount of a package differ \
-                      from the usual ones.",
+        description: "A DeploymentRuntimeConfig overrides fields of the Deployment, Service and ServiceAccount that run a \
+                      package.",
         properties: json!({"spec": spec()}),
         required: &[],
         status: false,
@@ -29,7 +29,7 @@ pub(super) fn deployment_runtime_config() -> Value {
 }
 
 fn spec() -> Value {
-    // Crossplane embeds the schema of a whole pod here: nine in ten lines of all its CRDs. What is wrong in it is
+    // Crossplane embeds the schema of a whole pod here: nine in ten lines of all its CRDs. Mistakes in it are
     // reported when the Deployment is applied.
     let deployment = json!({
         "metadata": metadata(),

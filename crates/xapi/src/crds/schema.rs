@@ -1,33 +1,47 @@
-//! Words to write schemas and CRDs with.
+//! Functions that build schemas and CRDs, for Crossplane's own kinds and for those of providers.
 
 use crate::constants::kind;
 use serde_json::{Value, json};
 
 /// A CRD whose first version is the stored one.
-pub(super) struct Crd {
-    pub(super) group: &'static str,
-    pub(super) kind: &'static str,
-    pub(super) plural: &'static str,
-    pub(super) short_names: &'static [&'static str],
-    pub(super) categories: &'static [&'static str],
-    pub(super) namespaced: bool,
-    pub(super) versions: Vec<Version>,
+pub struct Crd {
+    /// Its API group.
+    pub group: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its name in paths.
+    pub plural: &'static str,
+    /// Its short names.
+    pub short_names: &'static [&'static str],
+    /// The categories that list it.
+    pub categories: &'static [&'static str],
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Its versions.
+    pub versions: Vec<Version>,
 }
 
-pub(super) struct Version {
-    pub(super) name: &'static str,
-    pub(super) columns: Vec<Value>,
-    pub(super) description: &'static str,
-    /// Beside those every object has.
-    pub(super) properties: Value,
-    pub(super) required: &'static [&'static str],
+/// A version of a kind.
+pub struct Version {
+    /// Its name.
+    pub name: &'static str,
+    /// The columns of tables.
+    pub columns: Vec<Value>,
+    /// What objects of the kind are.
+    pub description: &'static str,
+    /// The properties in addition to `apiVersion`, `kind` and `metadata`.
+    pub properties: Value,
+    /// The fields that objects must have.
+    pub required: &'static [&'static str],
     /// Whether the status is a resource of its own.
-    pub(super) status: bool,
-    pub(super) deprecated: Option<&'static str>,
+    pub status: bool,
+    /// The warning to clients that use it.
+    pub deprecated: Option<&'static str>,
 }
 
 impl Crd {
-    pub(super) fn build(self) -> Value {
+    /// The CustomResourceDefinition.
+    pub fn build(self) -> Value {
         let versions: Vec<Value> =
             self.versions.into_iter().enumerate().map(|(i, version)| version.build(i == 0)).collect();
         let mut names = json!({
@@ -60,7 +74,7 @@ impl Version {
     fn build(self, storage: bool) -> Value {
         let mut properties = json!({
             "apiVersion": text("The version of the schema the object is written in."),
-            "kind": text("What the object is."),
+            "kind": text("The kind of the object."),
             "metadata": {"type": "object"},
         });
         merge(&mut properties, self.properties);
@@ -81,40 +95,45 @@ impl Version {
 }
 
 /// Lays the fields of one object over another.
-pub(super) fn merge(into: &mut Value, from: Value) {
+pub fn merge(into: &mut Value, from: Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         into.extend(from);
     }
 }
 
 /// A schema with more keywords.
-pub(super) fn with(mut schema: Value, more: Value) -> Value {
+pub fn with(mut schema: Value, more: Value) -> Value {
     merge(&mut schema, more);
     schema
 }
 
-pub(super) fn text(description: &str) -> Value {
+/// A text.
+pub fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-pub(super) fn flag(description: &str) -> Value {
+/// A truth value.
+pub fn flag(description: &str) -> Value {
     json!({"type": "boolean", "description": description})
 }
 
-pub(super) fn integer(description: &str) -> Value {
+/// A whole number.
+pub fn integer(description: &str) -> Value {
     json!({"type": "integer", "format": "int64", "description": description})
 }
 
-pub(super) fn choice(description: &str, values: &[&str]) -> Value {
+/// One of these texts.
+pub fn choice(description: &str, values: &[&str]) -> Value {
     with(text(description), json!({"enum": values}))
 }
 
 /// An object with these fields.
-pub(super) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Value {
+pub fn fields<const N: usize>(fields: [(&str, Value); N]) -> Value {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-pub(super) fn object(description: &str, required: &[&str], properties: Value) -> Value {
+/// An object with these properties.
+pub fn object(description: &str, required: &[&str], properties: Value) -> Value {
     let mut schema =
         fields([("type", "object".into()), ("description", description.into()), ("properties", properties)]);
     if !required.is_empty() {
@@ -123,44 +142,48 @@ pub(super) fn object(description: &str, required: &[&str], properties: Value) ->
     schema
 }
 
-pub(super) fn texts_by_name(description: &str) -> Value {
+/// An object whose values are texts.
+pub fn texts_by_name(description: &str) -> Value {
     json!({"type": "object", "description": description, "additionalProperties": {"type": "string"}})
 }
 
-pub(super) fn list(description: &str, items: Value) -> Value {
+/// A list.
+pub fn list(description: &str, items: Value) -> Value {
     fields([("type", "array".into()), ("description", description.into()), ("items", items)])
 }
 
-pub(super) fn texts(description: &str) -> Value {
+/// A list of texts.
+pub fn texts(description: &str) -> Value {
     list(description, json!({"type": "string"}))
 }
 
 /// A list that is replaced as a whole.
-pub(super) fn atomic(list: Value) -> Value {
+pub fn atomic(list: Value) -> Value {
     with(list, json!({"x-kubernetes-list-type": "atomic"}))
 }
 
 /// A list whose items are identified by one field.
-pub(super) fn list_by(key: &str, list: Value) -> Value {
+pub fn list_by(key: &str, list: Value) -> Value {
     with(list, json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}))
 }
 
 /// A schema with rules, each with the message of its violation.
-pub(super) fn ruled(schema: Value, rules: &[(&str, &str)]) -> Value {
+pub fn ruled(schema: Value, rules: &[(&str, &str)]) -> Value {
     let rules: Vec<Value> =
         rules.iter().map(|(rule, message)| json!({"rule": rule, "message": message})).collect();
     with(schema, json!({"x-kubernetes-validations": rules}))
 }
 
-pub(super) const IMMUTABLE: (&str, &str) = ("self == oldSelf", "Value is immutable");
+/// The rule of a field that cannot be changed.
+pub const IMMUTABLE: (&str, &str) = ("self == oldSelf", "Value is immutable");
 
 /// A reference by name alone.
-pub(super) fn name_reference(description: &str, of: &str) -> Value {
+pub fn name_reference(description: &str, of: &str) -> Value {
     object(description, &["name"], json!({"name": text(&format!("Name of the {of}."))}))
 }
 
 /// A reference to a Secret in the namespace of the control plane, with the default that Kubernetes' type has.
-pub(super) fn secret_reference(description: &str) -> Value {
+pub fn secret_reference(description: &str) -> Value {
     json!({
         "type": "object",
         "description": description,
@@ -169,8 +192,8 @@ pub(super) fn secret_reference(description: &str) -> Value {
     })
 }
 
-/// A reference to what says how a package runs.
-pub(super) fn runtime_config_reference(description: &str) -> Value {
+/// A reference to the DeploymentRuntimeConfig of a package.
+pub fn runtime_config_reference(description: &str) -> Value {
     let mut reference = name_reference(description, "runtime config");
     let api_version = text("Group and version of the runtime config.");
     reference["properties"]["apiVersion"] = with(api_version, json!({"default": kind::PKG_V1BETA1}));
@@ -179,36 +202,39 @@ pub(super) fn runtime_config_reference(description: &str) -> Value {
     reference
 }
 
-/// An object of which nothing is known.
-pub(super) fn anything(description: &str) -> Value {
+/// An object with any fields.
+pub fn anything(description: &str) -> Value {
     json!({"type": "object", "description": description, "x-kubernetes-preserve-unknown-fields": true})
 }
 
-pub(super) fn conditions() -> Value {
+/// `status.conditions`.
+pub fn conditions() -> Value {
     let condition = object(
-        "A statement about the object.",
+        "A condition of the object.",
         &["lastTransitionTime", "reason", "status", "type"],
         json!({
-            "type": text("What the statement is about; there is one statement for each type."),
-            "status": text("Whether it holds: True, False or Unknown."),
-            "reason": text("Why it does or does not, in one word."),
-            "message": text("Why it does or does not, for people."),
-            "lastTransitionTime": with(text("Since when this is so."), json!({"format": "date-time"})),
-            "observedGeneration": integer("The generation of the object that the statement speaks of."),
+            "type": text("The type of the condition. Each type occurs at most once."),
+            "status": text("The status of the condition: True, False or Unknown."),
+            "reason": text("A CamelCase reason for the status."),
+            "message": text("A human-readable explanation of the status."),
+            "lastTransitionTime": with(text("When the status last changed."), json!({"format": "date-time"})),
+            "observedGeneration": integer("The generation of the object that the condition was set for."),
         }),
     );
-    list_by("type", list("Statements about the object.", condition))
+    list_by("type", list("Conditions of the object.", condition))
 }
 
-pub(super) fn column(name: &str, kind: &str, path: &str) -> Value {
+/// A column of tables.
+pub fn column(name: &str, kind: &str, path: &str) -> Value {
     json!({"name": name, "type": kind, "jsonPath": path})
 }
 
-pub(super) fn condition_column(name: &str, condition: &str) -> Value {
+/// The column with the status of a condition.
+pub fn condition_column(name: &str, condition: &str) -> Value {
     column(name, "string", &format!(".status.conditions[?(@.type=='{condition}')].status"))
 }
 
 /// A column that only wide tables show.
-pub(super) fn wide(column: Value) -> Value {
+pub fn wide(column: Value) -> Value {
     with(column, json!({"priority": 1}))
 }

@@ -34,7 +34,7 @@ pub(super) fn cluster_usage() -> Value {
     crd(group::PROTECTION, "ClusterUsage", "clusterusages", false, versions)
 }
 
-/// The kind that came first.
+/// The deprecated kind in the group `apiextensions.crossplane.io`.
 pub(super) fn legacy_usage() -> Value {
     let description = "A Usage protects a cluster-scoped object from deletion while another uses it.";
     let version = |name| version(name, description, spec(false), Some(DEPRECATED));
@@ -80,7 +80,7 @@ fn spec(namespaced: bool) -> Value {
             "of": used("What is used.", namespaced),
             "by": used("What uses it.", false),
             "reason": text("Why it must not be deleted."),
-            "replayDeletion": flag("Whether a deletion that was refused happens once the usage is gone."),
+            "replayDeletion": flag("Whether a refused deletion is repeated after the usage is deleted."),
         }),
     );
     if namespaced { ruled(spec, &[BY_OR_REASON, ACROSS_NAMESPACES]) } else { ruled(spec, &[BY_OR_REASON]) }
@@ -91,7 +91,7 @@ fn used(description: &str, namespaced: bool) -> Value {
     let namespace = text("The namespace, if it is not the usage's.");
     let mut reference = name_reference("The object.", "object");
     let mut selector = object(
-        "What the object is found by. Ignored once there is a reference.",
+        "Selects the object. Ignored once resourceRef is set.",
         &[],
         json!({
             "matchLabels": texts_by_name("Labels the object must have."),

@@ -150,7 +150,7 @@ fn conditions() -> Value {
             "required": ["lastTransitionTime", "reason", "status", "type"],
             "properties": {
                 "lastTransitionTime": described("When the condition last changed.", time),
-                "message": text("Details about the last change, for people."),
+                "message": text("A human-readable explanation of the last change."),
                 "reason": text("Why the condition last changed, in one word."),
                 "status": text("Whether the condition holds: True, False or Unknown."),
                 "type": text("Type of the condition; there is at most one of each."),
@@ -171,7 +171,7 @@ pub(super) fn composite_status(layout: Layout, extensions: Extensions) -> Map<St
         let details = described("Connection details.", json!({"type": "object", "properties": published}));
         fields.insert("connectionDetails".to_owned(), details);
         let types = json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
-        let types = described("The types of the conditions that the claim has, too.", types);
+        let types = described("The types of the conditions that are copied to the claim.", types);
         fields.insert("claimConditionTypes".to_owned(), types);
     }
     if extensions.watched_resources {
@@ -183,7 +183,7 @@ pub(super) fn composite_status(layout: Layout, extensions: Extensions) -> Map<St
         );
         let references = json!({"type": "array", "items": items, "x-kubernetes-list-type": "atomic"});
         let references =
-            described("Resources outside this one whose changes cause it to be composed anew.", references);
+            described("Other resources whose changes cause a reconcile of this one.", references);
         fields.insert("watchedResourceRefs".to_owned(), references);
         let omitted = json!({"type": "integer", "format": "int64"});
         let omitted =
@@ -199,6 +199,17 @@ pub(super) fn composite_status(layout: Layout, extensions: Extensions) -> Map<St
         fields.insert("lastHandledReconcileAt".to_owned(), handled);
     }
     fields
+}
+
+/// Where conversion rules keep fields of the status that a version does not have.
+pub const KEPT_FIELDS: &str = "keptFields";
+
+/// The field of the status that only kinds with conversion rules have.
+pub(super) fn kept_fields() -> (String, Value) {
+    let text = json!({"type": "string"});
+    let text =
+        described("Fields of the status that this version does not have, by version. Do not edit.", text);
+    (KEPT_FIELDS.to_owned(), text)
 }
 
 fn column(name: &str, kind: &str, path: &str) -> Value {
@@ -248,4 +259,56 @@ pub fn claim_only_fields() -> impl Iterator<Item = String> {
 /// The fields of the status of a claim or its composite resource that belong to Crossplane.
 pub fn claim_status_fields() -> impl Iterator<Item = String> {
     composite_status(Layout::Legacy, Extensions::ALL).into_iter().map(|(name, _)| name)
+}
+
+/// Crossplane's own fields of `spec`, of composite resources and claims in all layouts.
+const OWN_SPEC: &[&str] = &[
+    "claimRef",
+    "compositeDeletePolicy",
+    "compositionRef",
+    "compositionRevisionRef",
+    "compositionRevisionSelector",
+    "compositionSelector",
+    "compositionUpdatePolicy",
+    "crossplane",
+    "resourceRef",
+    "resourceRefs",
+    "writeConnectionSecretToRef",
+];
+/// Crossplane's own fields of `status`.
+const OWN_STATUS: &[&str] =
+    &["claimConditionTypes", "conditions", "connectionDetails", "crossplane", KEPT_FIELDS];
+
+/// Whether a field of `spec` or `status` belongs to Crossplane, in composite resources or claims of any layout.
+pub fn is_own_field(part: &str, name: &str) -> bool {
+    match part {
+        "spec" => OWN_SPEC.contains(&name),
+        "status" => OWN_STATUS.contains(&name) || claim_status_fields().any(|own| own == name),
+        _ => false,
+    }
+}
+
+/// Removes the words that describe Crossplane's own fields from the schema of a kind.
+pub(super) fn without_words(schema: &mut Value) {
+    for (part, own) in [("spec", OWN_SPEC), ("status", OWN_STATUS)] {
+        let fields =
+            schema.pointer_mut(&format!("/properties/{part}/properties")).and_then(Value::as_object_mut);
+        for (_, field) in fields.into_iter().flatten().filter(|(name, _)| own.contains(&name.as_str())) {
+            remove_words(field);
+        }
+    }
+    for name in ["apiVersion", "kind", "metadata"] {
+        schema.pointer_mut(&format!("/properties/{name}")).into_iter().for_each(remove_words);
+    }
+}
+
+fn remove_words(schema: &mut Value) {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("description");
+        let below = schema.get_mut("properties").and_then(Value::as_object_mut);
+        below.into_iter().flatten().for_each(|(_, field)| remove_words(field));
+        for nested in ["items", "additionalProperties"] {
+            schema.get_mut(nested).into_iter().for_each(remove_words);
+        }
+    }
 }

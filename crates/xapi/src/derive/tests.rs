@@ -1,4 +1,4 @@
-//! The CRDs that come of a definition.
+//! The CRDs of a definition.
 
 use super::*;
 use serde_json::json;
@@ -204,6 +204,14 @@ fn an_update_is_needed_only_when_something_would_change() {
         *changed.pointer_mut(path).unwrap() = value;
         assert!(needs_update(&changed, &derived), "{path}");
     }
+    let properties = "/spec/versions/0/schema/openAPIV3Schema/properties";
+    let mut worded = live.clone();
+    worded.pointer_mut(&format!("{properties}/status/properties/conditions")).unwrap()["description"] =
+        "other words".into();
+    assert!(!needs_update(&worded, &derived), "Crossplane describes its fields in other words");
+    worded.pointer_mut(&format!("{properties}/status/properties/conditions")).unwrap()["type"] =
+        "string".into();
+    assert!(needs_update(&worded, &derived));
     live["metadata"]["annotations"] = json!({"someone": "else"});
     assert!(needs_update(&live, &derived));
 }

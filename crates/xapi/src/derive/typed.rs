@@ -17,7 +17,7 @@ enum Shape {
     OptionalFlag,
     Integer,
     Number,
-    /// Whatever it is.
+    /// Any value.
     Any,
     AnyList,
     Texts,

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The start of the SHA-256 of the spec of each CRD as Crossplane and provider-nop ship it, without descriptions, in
+/// The start of the SHA-256 of the spec of each CRD as Crossplane ships it, without descriptions, in
 /// compact JSON with sorted keys. They are those of v2.3 and of v2.4, except for the columns of Provider and Function
 /// revisions, which are those of v2.4. Of DeploymentRuntimeConfigs, the schema of the Deployment's spec was replaced by
 /// an object with unknown fields.
@@ -28,7 +28,6 @@ const SHIPPED: &[(&str, &str)] = &[
     ("providers.pkg.crossplane.io", "e3ee1bfdcc6af212"),
     ("clusterusages.protection.crossplane.io", "64a316c5c92d22d6"),
     ("usages.protection.crossplane.io", "d1e7537519bc8b7b"),
-    ("nopresources.nop.crossplane.io", "b044ac0ca8a8a128"),
 ];
 
 /// Takes descriptions away. A property may be called `description`, too.
@@ -60,6 +59,9 @@ fn remove_rules(schema: &mut Value, messages: &[&str]) {
     assert_eq!(before - rules.len(), messages.len(), "{messages:?}");
 }
 
+/// The rule of Crossplane's v1 for conversions.
+const WEBHOOK_ONLY: &str = "self.strategy == 'Webhook' && has(self.webhook)";
+
 /// Takes away what is added on purpose.
 fn without_additions(name: &str, spec: &mut Value) {
     if name.starts_with("environmentconfigs.") {
@@ -68,7 +70,9 @@ fn without_additions(name: &str, spec: &mut Value) {
     for version in spec["versions"].as_array_mut().unwrap() {
         let is_first = version["name"] == "v1";
         if name.starts_with("compositeresourcedefinitions.") {
-            remove(&mut version["schema"]["openAPIV3Schema"], &["x-kubernetes-validations"]);
+            let schema = &mut version["schema"]["openAPIV3Schema"];
+            remove(schema, &["x-kubernetes-validations"]);
+            remove(&mut schema["properties"]["status"]["properties"], &["storedVersions", "migration"]);
         }
         let fields = version.pointer_mut("/schema/openAPIV3Schema/properties/spec");
         match name.split('.').next().unwrap() {
@@ -86,14 +90,14 @@ fn without_additions(name: &str, spec: &mut Value) {
             }
             kind @ ("compositions" | "compositionrevisions") => {
                 let fields = fields.unwrap();
-                remove(&mut fields["properties"], &["resources", "patchSets", "environment"]);
+                remove(&mut fields["properties"], &["resources", "patchSets", "environment", "functions"]);
                 remove(&mut fields["properties"], &["publishConnectionDetailsWithStoreConfigRef"]);
                 fields["properties"]["mode"]["enum"] = json!(["Pipeline"]);
                 let step = &mut fields["properties"]["pipeline"]["items"];
                 remove(step, &["x-kubernetes-validations"]);
                 let added = ["functionRevisionRef", "functionRevisionSelector", "inputRef", "maxIterations"];
                 remove(&mut step["properties"], &added);
-                remove(&mut step["properties"], &["allowedExtraResources", "function"]);
+                remove(&mut step["properties"], &["allowedExtraResources", "function", "inline"]);
                 step["required"] = json!(["functionRef", "step"]);
                 if kind == "compositions" {
                     fields["x-kubernetes-validations"] = json!([{
@@ -105,6 +109,24 @@ fn without_additions(name: &str, spec: &mut Value) {
             "compositeresourcedefinitions" => {
                 let fields = fields.unwrap();
                 remove_rules(fields, &["claimNames cannot be removed once they are set"]);
+                remove_rules(
+                    fields,
+                    &["serviceAccountRef.namespace is required unless the scope is Namespaced"],
+                );
+                remove(&mut fields["properties"], &["serviceAccountRef"]);
+                let conversion = &mut fields["properties"]["conversion"];
+                remove(&mut conversion["properties"], &["rules", "examples"]);
+                remove_rules(conversion, &["rules are required when conversion strategy is Declarative"]);
+                if is_first {
+                    let rule = &mut conversion["x-kubernetes-validations"][0]["rule"];
+                    assert_eq!(
+                        rule.as_str().unwrap().strip_prefix("self.strategy == 'Declarative' || "),
+                        Some(WEBHOOK_ONLY)
+                    );
+                    *rule = WEBHOOK_ONLY.into();
+                } else {
+                    remove(conversion, &["x-kubernetes-validations"]);
+                }
                 if is_first {
                     remove_rules(fields, &["claimNames must differ from names"]);
                 }

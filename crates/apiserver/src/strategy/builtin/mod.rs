@@ -1,19 +1,23 @@
 //! The built-in kinds: `table` lists what each of them is, `transom_kinds` has their types.
 
+mod stored;
 mod table;
+mod unserved;
 
 use super::custom::copy_field;
 use super::{Column, Strategy, events, generation};
+use crate::certificates;
 use crate::resource::{Access, Names, Resource, ScalePaths};
+use crate::services;
 use crate::subresource::Subresource;
-use crate::{crd, services};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use table::{ADMISSION, Facts, KINDS};
+use table::{ADMISSION, Facts, KINDS, RBAC};
+use transom_admission::policy;
 use transom_object::field;
 use transom_object::{GroupVersionKind, meta};
 use transom_schema::{Schema, own};
@@ -21,7 +25,7 @@ use transom_store::Durability;
 
 /// Every built-in resource.
 pub(crate) fn resources() -> Vec<Resource> {
-    KINDS.iter().map(resource).collect()
+    KINDS.iter().chain(stored::STORED).map(resource).collect()
 }
 
 fn resource(facts: &Facts) -> Resource {
@@ -70,6 +74,7 @@ fn resource(facts: &Facts) -> Resource {
         }),
         durability: if facts.relaxed { Durability::Relaxed } else { Durability::Strict },
         terminating: false,
+        conversion: None,
         deprecation: (facts.kind == "Endpoints").then(|| {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
         }),
@@ -108,6 +113,10 @@ struct Builtin {
 impl Builtin {
     fn has_status(&self) -> bool {
         self.facts.subresources.contains(&Subresource::Status)
+    }
+
+    fn is_signing_request(&self) -> bool {
+        self.facts.kind == "CertificateSigningRequest"
     }
 
     fn is_new_event(&self) -> bool {
@@ -172,8 +181,21 @@ impl Strategy for Builtin {
             }
             "Pod" => new["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
             "Role" | "ClusterRole" => forget_empty_rules(new),
-            _ if self.has_status() => new["status"] = self.blank["status"].clone(),
+            "Job" => {
+                new["status"] = self.blank["status"].clone();
+                select_own_pods(new);
+            }
+            _ if self.has_status() => {
+                new["status"] = self.blank["status"].clone();
+                if matches!(self.facts.kind, "PersistentVolume" | "PersistentVolumeClaim") {
+                    new["status"]["phase"] = "Pending".into();
+                }
+            }
             _ => {}
+        }
+        if unserved::begin(self.facts.kind, new) {
+            // As it is served: conditions have fields that are always there.
+            let _ = transom_kinds::normalize(new, self.type_name);
         }
     }
 
@@ -185,6 +207,9 @@ impl Strategy for Builtin {
                 }
                 if matches!(self.facts.kind, "Role" | "ClusterRole") {
                     forget_empty_rules(new);
+                }
+                if self.is_signing_request() {
+                    copy_field(new, old, "spec");
                 }
                 if self.facts.kind == "Namespace" {
                     copy_field(new, old, "spec");
@@ -198,6 +223,12 @@ impl Strategy for Builtin {
                     let labels = old["metadata"].get("labels").cloned();
                     set_or_remove(&mut new["metadata"], "labels", labels);
                 }
+            }
+            Subresource::Approval => {
+                let conditions = new["status"].get("conditions").cloned();
+                copy_field(new, old, "spec");
+                copy_field(new, old, "status");
+                set_or_remove(&mut new["status"], "conditions", conditions);
             }
             Subresource::Finalize => {
                 let finalizers = new["spec"].get("finalizers").cloned();
@@ -213,6 +244,7 @@ impl Strategy for Builtin {
         let counts = self.facts.counts_generation && subresource != Subresource::Status;
         if counts && (annotated || generation::differs(new, old, &["status"])) {
             generation::advance(new, old);
+            unserved::observe(self.facts.kind, new);
         }
     }
 
@@ -224,9 +256,20 @@ impl Strategy for Builtin {
         _found: &[field::Error],
     ) -> Vec<field::Error> {
         if self.facts.kind == "CustomResourceDefinition" {
-            return crd::validate(new, old, subresource);
+            return match subresource {
+                Subresource::Status => transom_crd::validate_status(new),
+                _ => transom_crd::validate(new, old),
+            };
+        }
+        match self.facts.kind {
+            "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy" => return policy::validate_policy(new),
+            "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding" => {
+                return policy::validate_binding(new);
+            }
+            _ => {}
         }
         let mut errors = match subresource {
+            _ if self.is_signing_request() => certificates::validate(new, old, subresource),
             Subresource::Status => transom_kinds::validate_status(new, &self.gvk),
             _ => transom_kinds::validate(new, old, &self.gvk),
         };
@@ -238,11 +281,13 @@ impl Strategy for Builtin {
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         match self.facts.kind {
-            "CustomResourceDefinition" => crd::warnings(new, old),
+            "CustomResourceDefinition" => transom_crd::warnings(new, old),
             "Service" => services::warnings(new),
             kind => {
+                // Rights that are not granted are worth a warning each time; that nothing runs a workload, once.
+                let told = old.is_some() && self.facts.group != RBAC.group;
                 let stored = |why| format!("this {kind} is stored but has no effect: {why}");
-                self.facts.without_effect.map(stored).into_iter().collect()
+                self.facts.without_effect.filter(|_| !told).map(stored).into_iter().collect()
             }
         }
     }
@@ -256,6 +301,12 @@ impl Strategy for Builtin {
             return None;
         }
         let mut set = own::Set::new();
+        if self.is_signing_request() {
+            certificates::reset_fields(subresource)
+                .iter()
+                .for_each(|path| set.insert(&own::Path::of(path).0));
+            return Some(Arc::new(set));
+        }
         match subresource {
             Subresource::Status => {
                 set.insert(&own::Path::of(&["spec"]).0);
@@ -290,14 +341,18 @@ impl Strategy for Builtin {
 
     fn selectable_value(&self, value: &Value, label: &str) -> String {
         let path: Vec<&str> = match (self.facts.kind, label) {
-            ("Namespace", "name") => vec!["metadata", "name"],
+            (_, "name") => vec!["metadata", "name"],
+            ("Job", "status.successful") => vec!["status", "succeeded"],
             ("Event", "source") => vec!["source", "component"],
             _ => label.split('.').collect(),
         };
         match path.iter().try_fold(value, |v, key| v.get(key)) {
             Some(Value::String(s)) => s.clone(),
-            Some(Value::Null) | None if self.facts.kind == "Pod" && label == "spec.hostNetwork" => {
+            Some(Value::Null) | None if matches!(label, "spec.hostNetwork" | "spec.unschedulable") => {
                 "false".into()
+            }
+            Some(Value::Null) | None if matches!(label, "status.replicas" | "status.successful") => {
+                "0".into()
             }
             Some(Value::Null) | None => String::new(),
             Some(v) => v.to_string(),
@@ -319,6 +374,23 @@ impl Strategy for Builtin {
 
     fn cells(&self, value: &Value, now: i64) -> Vec<Value> {
         transom_kinds::printer::cells(&self.gvk, value, now)
+    }
+}
+
+/// A Job selects the pods that carry its uid, unless its selector is its author's business.
+fn select_own_pods(job: &mut Value) {
+    if job["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
+    job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.clone();
+    for (label, value) in [
+        ("controller-uid", &uid),
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("job-name", &name),
+        ("batch.kubernetes.io/job-name", &name),
+    ] {
+        job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
     }
 }
 

@@ -26,9 +26,9 @@ pub(super) struct Facts {
     pub(super) without_effect: Option<&'static str>,
 }
 
-const STATUS: &[Subresource] = &[Subresource::Status];
+pub(super) const STATUS: &[Subresource] = &[Subresource::Status];
 
-const KIND: Facts = Facts {
+pub(super) const KIND: Facts = Facts {
     group: "",
     version: "v1",
     kind: "",
@@ -47,19 +47,13 @@ const KIND: Facts = Facts {
     without_effect: None,
 };
 
-const RBAC: Facts = Facts {
-    group: "rbac.authorization.k8s.io",
-    create_on_update: true,
-    without_effect: Some("RBAC is not evaluated yet, only members of the group system:masters may act"),
-    ..KIND
-};
+pub(super) const RBAC: Facts = Facts { group: "rbac.authorization.k8s.io", create_on_update: true, ..KIND };
 pub(super) const ADMISSION: Facts = Facts {
     group: "admissionregistration.k8s.io",
     namespaced: false,
     categories: &["api-extensions"],
     counts_generation: true,
     unconditional_update: false,
-    without_effect: Some("admission webhooks are not called yet"),
     ..KIND
 };
 const ACCESS: Facts = Facts { group: "authorization.k8s.io", namespaced: false, review: true, ..KIND };
@@ -131,6 +125,7 @@ pub(super) const KINDS: &[Facts] = &[
         counts_generation: true,
         returns_deleted: true,
         selectable: POD_FIELDS,
+        without_effect: Some("nothing runs pods here"),
         ..KIND
     },
     Facts {
@@ -168,6 +163,7 @@ pub(super) const KINDS: &[Facts] = &[
         categories: &["all"],
         subresources: &[Subresource::Scale, Subresource::Status],
         counts_generation: true,
+        without_effect: Some("nothing runs pods here"),
         ..KIND
     },
     Facts {
@@ -180,6 +176,16 @@ pub(super) const KINDS: &[Facts] = &[
         subresources: STATUS,
         counts_generation: true,
         unconditional_update: false,
+        ..KIND
+    },
+    Facts {
+        group: "certificates.k8s.io",
+        kind: "CertificateSigningRequest",
+        plural: "certificatesigningrequests",
+        short: &["csr"],
+        namespaced: false,
+        subresources: &[Subresource::Approval, Subresource::Status],
+        selectable: &["spec.signerName"],
         ..KIND
     },
     Facts {
@@ -207,6 +213,19 @@ pub(super) const KINDS: &[Facts] = &[
     Facts { kind: "ClusterRoleBinding", plural: "clusterrolebindings", namespaced: false, ..RBAC },
     Facts { kind: "ValidatingWebhookConfiguration", plural: "validatingwebhookconfigurations", ..ADMISSION },
     Facts { kind: "MutatingWebhookConfiguration", plural: "mutatingwebhookconfigurations", ..ADMISSION },
+    Facts {
+        kind: "ValidatingAdmissionPolicy",
+        plural: "validatingadmissionpolicies",
+        subresources: STATUS,
+        ..ADMISSION
+    },
+    Facts {
+        kind: "ValidatingAdmissionPolicyBinding",
+        plural: "validatingadmissionpolicybindings",
+        ..ADMISSION
+    },
+    Facts { kind: "MutatingAdmissionPolicy", plural: "mutatingadmissionpolicies", ..ADMISSION },
+    Facts { kind: "MutatingAdmissionPolicyBinding", plural: "mutatingadmissionpolicybindings", ..ADMISSION },
     Facts { kind: "SubjectAccessReview", plural: "subjectaccessreviews", ..ACCESS },
     Facts { kind: "SelfSubjectAccessReview", plural: "selfsubjectaccessreviews", ..ACCESS },
     Facts { kind: "SelfSubjectRulesReview", plural: "selfsubjectrulesreviews", ..ACCESS },

@@ -38,7 +38,7 @@ fn question(dice: &mut Dice, input: &Value) -> Value {
         "observed": {"composite": {"resource": composite(dice)}, "resources": observed},
         "desired": {"resources": desired}, "input": input,
     });
-    // The sequencer dies of resetting the readiness of a composite resource that nobody wants yet.
+    // The sequencer crashes when it resets the readiness of a composite resource that is not desired yet.
     if dice.percent(99) {
         question["desired"]["composite"] = json!({"resource": {"status": some_fields(dice)}});
         if dice.percent(30) {

@@ -3,9 +3,10 @@
 
 use ring::digest;
 use transom_go::encoding::{base64_decode, base64_encode, hex};
+use transom_go::fmt;
 use transom_go::regexp::{self, Limits};
 use transom_go::unicode::{to_lower, to_upper};
-use transom_gotemplate::{Value as Go, fmt};
+use transom_gotemplate::Value as Go;
 use transom_object::json::encode_escaped;
 use transom_object::quote::quote;
 

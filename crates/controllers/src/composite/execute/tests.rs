@@ -16,7 +16,7 @@ use transom_engine::Clock;
 use transom_function::{Resource, RunFunctionRequest};
 use transom_object::GroupVersionKind;
 use transom_object::time::Timestamp;
-use transom_xapi::{Composition, Condition};
+use transom_xapi::Composition;
 
 /// Wants two ConfigMaps.
 struct Wants;
@@ -122,8 +122,9 @@ async fn plan(xr: Value, old: Value) -> Plan {
         extra_resources: true,
         polling: Polling::default(),
         nesting: &nesting,
+        account: None,
     };
-    let moment = Moment { now, random: 0, responsive: Condition::watch_circuit_closed(), slowed: false };
+    let moment = Moment { now, random: 0, slowed_by: None };
     let world: Objects = [old].into_iter().collect();
     let (mut reconcile, mut todo) = Reconcile::start(&setup, xr, Requirements::new(), &moment);
     loop {
@@ -149,6 +150,8 @@ async fn execute(cluster: &Cluster, plan: &Plan) -> Vec<Outcome> {
     let log = RunLog::default();
     let executor = Executor {
         cluster,
+        composed: cluster,
+        account: None,
         log: &log,
         memory: &NoMemory,
         recorder: &recorder,

@@ -60,7 +60,7 @@ async fn a_crd_follows_its_definition() {
             .is_object()
     };
     plane.until(CRD, BUCKETS, has_colour).await;
-    // A change by someone else is undone.
+    // A change by another client is undone.
     let mut foreign = plane.get(CRD, BUCKETS).await.unwrap();
     foreign["spec"]["versions"] = spec("Bucket", "other")["versions"].clone();
     plane.user.update(&foreign, "kubectl-edit").await.unwrap();

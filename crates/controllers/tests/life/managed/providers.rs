@@ -120,7 +120,7 @@ async fn a_provider_that_starts_safely_waits_for_an_activation() {
     plane.until_true(MRD, "disks.cloud.io", "Established").await;
     let object = plane.until_true(REVISION, &revision, "RuntimeActive").await;
     assert_eq!(reason_of(&object, "RuntimeActive"), "ActiveRuntime");
-    plane.until(PROVIDER, "cloud", |p| message_of(p, "Healthy").contains("not run yet")).await;
+    plane.until(PROVIDER, "cloud", |p| message_of(p, "Healthy").contains("not run here")).await;
     plane.until_idle().await;
     assert!(plane.get(CRD, BUCKETS).await.is_none());
     // More of them are activated, which is nothing new for the revision.

@@ -11,7 +11,7 @@ use transom_object::meta;
 const AUTO_READY: &str = "xpkg.example.org/crossplane-contrib/function-auto-ready";
 
 /// A function that says a word in the status of composite resources.
-struct Says(&'static str);
+pub(super) struct Says(pub(super) &'static str);
 
 #[async_trait]
 impl Function for Says {
@@ -47,7 +47,7 @@ async fn states(plane: &Plane) -> Vec<(i64, String)> {
     all
 }
 
-/// A composite resource that is composed again, and says what it is told.
+/// A composite resource that is composed again, with a message that the test chooses.
 async fn until_says(plane: &Plane, word: &str) {
     plane.until(XR, "one", |o| o["status"]["size"] == word).await;
 }
@@ -146,7 +146,7 @@ async fn at_endpoint(more: &str) -> (Plane, String) {
     (plane, address)
 }
 
-fn at(address: &str) -> String {
+pub(super) fn at(address: &str) -> String {
     annotated(
         &install_function("remote", "example.org/remote:v1"),
         &format!("transom.io/endpoint: '{address}'"),
@@ -364,7 +364,7 @@ async fn a_package_that_cannot_be_run_is_healthy_but_for_its_runtime() {
     assert_eq!(meta::annotation(&revision, "transom.io/image-digest"), Some(digest.as_str()));
     assert_eq!(revision["status"]["capabilities"], json!(["composition"]));
     assert_eq!(revision["status"].get("objectRefs"), None, "a Function establishes nothing");
-    let words = "\"packaged\" is not built in: functions are not run from their packages here; or say where the function \
+    let words = "\"packaged\" is not built in: this runtime does not run packages; or say where the function \
                  listens with the annotation transom.io/endpoint";
     assert_eq!(message_of(&revision, "RuntimeHealthy"), words);
     let function = plane.until(FUNCTION, "packaged", |f| message_of(f, "Healthy").ends_with(words)).await;

@@ -170,7 +170,8 @@ async fn an_unknown_tag_leaves_the_installed_revision_alone() {
     move_to(&plane, "r.io/acme/platform:v9.0.0").await;
     let unpacking = |p: &Value| reason_of(p, "Installed") == "UnpackingPackage";
     let package = plane.until(CONFIGURATION, "platform", unpacking).await;
-    let expected = "cannot unpack package: r.io/acme/platform:v9.0.0: not found";
+    let expected = "cannot unpack package: r.io/acme/platform:v9.0.0: not found; check the reference, and the \
+                    ImageConfigs that rewrite it";
     assert_eq!((message_of(&package, "Installed"), message_of(&package, "Healthy")), (expected, expected));
     assert_eq!(status_of(&package, "Healthy"), "False");
     let old = plane.get(CONFIGURATION_REVISION, &revision_of("platform", &first)).await.unwrap();

@@ -9,12 +9,14 @@ mod registry;
 mod scale;
 mod sources;
 mod verification;
+mod waiting;
 
 pub(super) use registry::MemoryRegistry;
 
 use crate::life::fixture::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use transom_controllers::PullSecretError;
 use transom_packages::{Credentials, Digest, names};
 
 pub(super) const CONFIGURATION: &str = "pkg.crossplane.io/v1/Configuration";
@@ -25,8 +27,10 @@ pub(super) const PROVIDER: &str = "pkg.crossplane.io/v1/Provider";
 pub(super) const LOCK: &str = "pkg.crossplane.io/v1beta1/Lock";
 
 /// A pull secret of tests: the registry's host and the password.
-pub(super) fn read_pull_secret(data: &BTreeMap<String, Vec<u8>>) -> Result<Vec<Credentials>, String> {
-    let password = data.get("password").ok_or("it has no key password")?;
+pub(super) fn read_pull_secret(
+    data: &BTreeMap<String, Vec<u8>>,
+) -> Result<Vec<Credentials>, PullSecretError> {
+    let password = data.get("password").ok_or_else(|| PullSecretError("it has no key password".into()))?;
     let password = String::from_utf8_lossy(password).into_owned();
     Ok(vec![Credentials {
         registry: "r.io".to_owned(),

@@ -176,7 +176,7 @@ impl SignatureVerifier for MemoryRegistry {
                 let signed = by.map(|(_, payload)| Signed { payload: payload.clone(), signer: None });
                 Evidence::Found { verified: signed.collect(), refused: Vec::new() }
             }
-            Some(Err(problem)) => Evidence::Unknown(problem.clone()),
+            Some(Err(problem)) => Evidence::Unknown(problem.to_string()),
             None => Evidence::Unknown("keyless is not for these tests".to_owned()),
         };
         authorities.iter().map(of).collect()

@@ -120,7 +120,8 @@ async fn a_provider_brings_its_kinds_and_says_that_it_does_not_run() {
     let package = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: p, labels: {pkg.crossplane.io/provider-family: f}}\n---\n\
         apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: buckets.p.io}\nspec:\n  group: p.io\n  \
         scope: Cluster\n  names: {kind: Bucket, plural: buckets}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    \
-        schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n";
+        schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n---\n\
+        apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: v}\nwebhooks: []\n";
     let digest = plane.registry.push("r.io/acme/p:v1.0.0", package);
     plane.apply(&install("p", "r.io/acme/p:v1.0.0").replace("kind: Configuration", "kind: Provider")).await;
     let name = revision_of("p", &digest);
@@ -128,8 +129,11 @@ async fn a_provider_brings_its_kinds_and_says_that_it_does_not_run() {
     assert_eq!(status_of(&revision, "RuntimeHealthy"), "False");
     assert_eq!(revision["metadata"]["labels"]["pkg.crossplane.io/provider-family"], "f");
     assert_eq!(revision["spec"]["tlsServerSecretName"], "p-tls-server");
-    let provider = plane.until(PROVIDER, "p", |p| message_of(p, "Healthy").contains("not run yet")).await;
+    let provider = plane.until(PROVIDER, "p", |p| message_of(p, "Healthy").contains("not run here")).await;
     assert_eq!(reason_of(&provider, "Installed"), "ActivePackageRevision");
     let crd = plane.until("apiextensions.k8s.io/v1/CustomResourceDefinition", "buckets.p.io", |_| true).await;
     assert_eq!(transom_object::meta::controller_of(&crd).unwrap().name, name);
+    // Its webhooks would have every write of its kinds refused.
+    let kind = "admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration";
+    assert!(plane.list(kind).await.is_empty());
 }

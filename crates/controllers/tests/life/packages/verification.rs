@@ -55,7 +55,7 @@ async fn what_is_not_signed_is_not_installed() {
     )
     .await;
     key(&plane, "team", "key-1").await;
-    // A signature by another key, and one of another image, are none.
+    // A signature by another key, and one of another image, do not count.
     plane.registry.sign(&digest, "key-2");
     until_refused(&plane, "platform", "authority \"team\": no signature of it was found").await;
     assert!(plane.list(CONFIGURATION_REVISION).await.is_empty());
@@ -82,6 +82,21 @@ async fn what_is_not_signed_is_not_installed() {
     let revision = plane.get(CONFIGURATION_REVISION, &revision_of("platform", &digest)).await.unwrap();
     let record = revision["metadata"]["annotations"][VERIFIED_BY].as_str().unwrap();
     assert!(record.starts_with("signed/team sha256:"), "{record}");
+}
+
+#[tokio::test]
+async fn an_image_config_that_the_watch_has_not_reported_counts() {
+    let plane = Plane::new().await;
+    plane.until_idle().await;
+    plane.delay_watches("imageconfigs", Duration::from_secs(60));
+    plane.registry.push(PLATFORM, &platform());
+    plane.apply(&image_config("signed", "r.io/", &verification(&["team"]))).await;
+    plane.apply(&install("platform", PLATFORM)).await;
+    let judged = |p: &Value| is_healthy(p) || reason_of(p, "Installed") == "UnpackingPackage";
+    let package = plane.until(CONFIGURATION, "platform", judged).await;
+    assert!(message_of(&package, "Installed").contains("authority \"team\""), "{package:#}");
+    assert!(plane.list(CONFIGURATION_REVISION).await.is_empty());
+    assert!(plane.list("apiextensions.crossplane.io/v1/Composition").await.is_empty());
 }
 
 #[tokio::test]
@@ -117,7 +132,7 @@ async fn another_key_or_policy_verifies_again() {
     plane.apply(&install("platform", PLATFORM)).await;
     until_installed(&plane, "platform", &digest).await;
     let name = revision_of("platform", &digest);
-    // The key is rotated: the image is no longer trusted. What it brought stays until someone decides.
+    // The key is rotated: the image is no longer trusted. What it installed stays until a user removes it.
     key(&plane, "team", "key-2").await;
     until_refused(&plane, "platform", "no signature of it was found").await;
     let revision = plane
@@ -167,7 +182,7 @@ async fn what_was_verified_is_what_is_used() {
     verify_all(&plane, &verification(&["team"])).await;
     plane.apply(&install("platform", PLATFORM)).await;
     until_installed(&plane, "platform", &signed).await;
-    // The tag moves to an image that nobody signed: the package stays at the one that was verified.
+    // The tag moves to an image without a signature: the package stays at the one that was verified.
     let moved = configuration("platform", "", &[composition("moved", &["sizer"])]);
     plane.registry.push(PLATFORM, &moved);
     plane.patch(CONFIGURATION, "platform", json!({"spec": {"packagePullPolicy": "Always"}})).await;

@@ -1,5 +1,5 @@
 //! What must be of packages when all is quiet, computed from what the user did. Which packages the controllers installed
-//! because others depend on them, and when, is read from what exists: they stay when nobody depends on them any longer.
+//! because others depend on them, and when, is read from what exists: they stay when no package depends on them any longer.
 
 use super::catalogue::{self, EDGE, EDGES, Image};
 use super::ledger::{PackageLedger, entries, is_active, packages_owning};

@@ -1,6 +1,7 @@
 //! The registry of the simulation.
 
 use super::catalogue::{self, IMAGES, Image};
+use crate::simulation::functions;
 use crate::simulation::wire::{RegistryMood, Wire};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +48,12 @@ impl SimulatedRegistry {
         }
     }
 
+    /// Digest and content of an image: of a Configuration, or of the simulated function.
+    fn find(&self, reference: &Reference) -> Option<(Digest, String)> {
+        functions::image(reference)
+            .or_else(|| self.image(reference).map(|image| (image.digest(), image.stream())))
+    }
+
     fn image(&self, reference: &Reference) -> Option<Image> {
         let name = reference.source().strip_prefix(catalogue::REGISTRY)?.strip_prefix('/')?.to_owned();
         match &reference.digest {
@@ -68,13 +75,13 @@ fn not_found(reference: &Reference) -> RegistryError {
 impl Registry for SimulatedRegistry {
     async fn resolve(&self, reference: &Reference, _: &[Credentials]) -> Result<Digest, RegistryError> {
         self.ask(&reference.to_string()).await?;
-        self.image(reference).map(|image| image.digest()).ok_or_else(|| not_found(reference))
+        self.find(reference).map(|(digest, _)| digest).ok_or_else(|| not_found(reference))
     }
 
     async fn fetch(&self, reference: &Reference, _: &[Credentials]) -> Result<Fetched, RegistryError> {
         self.ask(&reference.to_string()).await?;
-        let image = self.image(reference).ok_or_else(|| not_found(reference))?;
-        Ok(Fetched { digest: image.digest(), content: image.stream().into_bytes().into() })
+        let (digest, content) = self.find(reference).ok_or_else(|| not_found(reference))?;
+        Ok(Fetched { digest, content: content.into_bytes().into() })
     }
 
     async fn tags(&self, reference: &Reference, _: &[Credentials]) -> Result<Vec<String>, RegistryError> {

@@ -93,7 +93,7 @@ fn strings(value: Option<&Value>, wrong: &str) -> Result<Vec<String>, CallError>
         match item.as_str() {
             Some(text) => out.push(text.lossy().into_owned()),
             None => {
-                let shown = crate::fmt::sprint(std::slice::from_ref(item));
+                let shown = transom_go::fmt::sprint(std::slice::from_ref(item));
                 return Err(format!("{wrong}: {} is not a string", String::from_utf8_lossy(&shown)).into());
             }
         }

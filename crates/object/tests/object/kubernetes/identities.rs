@@ -186,7 +186,7 @@ fn status_conditions() {
             "TestSetStatusCondition",
             Run(|c| {
                 let mut conditions = list(c.input("conditions"));
-                let now = transom_object::time::parse("2024-01-01T00:00:00Z")?;
+                let now = transom_object::time::parse("2024-01-01T00:00:00Z").unwrap();
                 let changed = conditions::set(&mut conditions, c.input("toAdd").clone(), now);
                 same(changed, c.expects("expectChanged"))?;
                 same(conditions, list(c.expected("expected")))

@@ -11,7 +11,7 @@ use transom_schema::Schema;
 use transom_schema::own::managers::{self, cap_update_managers};
 use transom_schema::own::typed::{self, Duplicates};
 use transom_schema::own::{
-    self, ApplyError, Conflict, Context, Element, ManagerId, Operation, Set, Type, scale,
+    self, ApplyError, Conflict, Context, Element, ManagerId, Managers, Operation, Set, Type, scale,
 };
 
 pub(crate) fn run_all(folder: &Path) -> Vec<(String, Outcome)> {
@@ -45,7 +45,8 @@ fn run(table: &str, case: &Value) -> Outcome {
         "TestApplyDoesNotChangeManagedFields" => round_trip(&json!([inputs])),
         "TestApplyNewObject" => apply_new(inputs),
         "TestTransformManagedFieldsToSubresource" => {
-            let got = scale::to_scale(Some(&inputs["input"]), &replica_paths(&Value::Null)?)?;
+            let got = scale::to_scale(Some(&inputs["input"]), &replica_paths(&Value::Null)?);
+            let got = got.map_err(|e| e.to_string())?;
             same(&got.unwrap_or_default(), expected)
         }
         "TestTransformingManagedFieldsToParent" | "TestTransformingManagedFieldsToParentMultiVersion" => {
@@ -55,11 +56,11 @@ fn run(table: &str, case: &Value) -> Outcome {
             };
             let paths = replica_paths(&inputs["mappings"])?;
             let got =
-                scale::to_parent(Some(&inputs["parent"]), Some(&inputs["subresource"]), &version, &paths)?;
-            same(&got.unwrap_or_default(), expected)
+                scale::to_parent(Some(&inputs["parent"]), Some(&inputs["subresource"]), &version, &paths);
+            same(&got.map_err(|e| e.to_string())?.unwrap_or_default(), expected)
         }
         "TestCapUpdateManagers" => {
-            let mut owners = managers::decode(Some(&inputs["input"]))?;
+            let mut owners = decoded(&inputs["input"])?;
             cap_update_managers(&mut owners, 3);
             same(&managers::encode(&owners).unwrap_or_default(), expected)
         }
@@ -98,7 +99,7 @@ fn same(got: &Value, want: &Value) -> Outcome {
 }
 
 fn round_trip(entries: &Value) -> Outcome {
-    let owners = managers::decode(Some(entries))?;
+    let owners = decoded(entries)?;
     same(&managers::encode(&owners).unwrap_or_default(), entries)
 }
 
@@ -117,6 +118,10 @@ fn lower(value: &Value) -> Value {
     }
 }
 
+fn decoded(entries: &Value) -> Outcome<Managers> {
+    managers::decode(Some(entries)).map_err(|e| e.to_string())
+}
+
 fn extract(inputs: &Value, expected: &Value) -> Outcome {
     let types = Types::from_value(&lower(&inputs["objType"]["Schema"]))?;
     let root = inputs["objType"]["TypeRef"]["NamedType"].as_str().ok_or("no type")?;
@@ -125,7 +130,8 @@ fn extract(inputs: &Value, expected: &Value) -> Outcome {
     object["metadata"]["managedFields"] = inputs["managedFields"].clone();
     let manager = inputs["fieldManager"].as_str().unwrap_or_default();
     let subresource = inputs["subresource"].as_str().unwrap_or_default();
-    let got = own::extract(Type::object(&schema), &object, manager, subresource)?;
+    let got = own::extract(Type::object(&schema), &object, manager, subresource);
+    let got = got.map_err(|e| e.to_string())?;
     same(&got.unwrap_or_else(|| json!({})), expected)
 }
 
@@ -165,7 +171,7 @@ fn apply_new(inputs: &Value) -> Outcome {
     let again = apply(&schema, Some(&made), &config, "test").map_err(|e| e.to_string())?;
     same(&again, &made)?;
     let metadata = made["metadata"].as_object_mut().ok_or("no metadata")?;
-    metadata.remove("managedFields").ok_or("nobody owns it")?;
+    metadata.remove("managedFields").ok_or("the object has no managedFields")?;
     same(&made, &config)
 }
 
@@ -227,7 +233,7 @@ fn identifier(inputs: &Value, expected: &Value) -> Outcome {
     let text = inputs["managedFieldsEntry"].as_str().ok_or("no text")?;
     let mut entry = transom_object::yaml::read(text).map_err(|e| e.to_string())?;
     entry["fieldsType"] = "FieldsV1".into();
-    let owners = managers::decode(Some(&json!([entry])))?;
+    let owners = decoded(&json!([entry]))?;
     let id = owners.keys().next().ok_or("no manager")?;
     same(&id.identifier().into(), expected)
 }
@@ -239,7 +245,7 @@ fn sort(entries: &Value, expected: &Value) -> Outcome {
             let mut e = e.clone();
             e["fieldsType"] = "FieldsV1".into();
             e["fieldsV1"] = json!({});
-            // Entries that differ in time only are one manager's; a subresource tells them apart, which
+            // Entries that differ in time only are one manager's; a subresource distinguishes them, which
             // counts last.
             let (subresource, time) =
                 (e["subresource"].as_str().unwrap_or_default(), e["time"].as_str().unwrap_or_default());
@@ -251,7 +257,7 @@ fn sort(entries: &Value, expected: &Value) -> Outcome {
         });
         entries.collect()
     };
-    let owners = managers::decode(Some(&complete(entries)))?;
+    let owners = decoded(&complete(entries))?;
     same(&managers::encode(&owners).unwrap_or_else(|| json!([])), &complete(expected))
 }
 

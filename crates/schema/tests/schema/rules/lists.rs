@@ -20,7 +20,7 @@ fn holds(source: &str, documents: &[(&str, &Json, &Schema)]) -> Result<bool, Str
     }
 }
 
-/// The list's type is a Go type in these rows: keys tell maps, and the name of the case tells sets.
+/// The list's type is a Go type in these rows: rows with keys are maps, and those with `set` in their name are sets.
 fn list(case: &Case, side: &Json) -> Schema {
     let item = side["itemsSchema"].get("Structural").unwrap_or(&side["itemsSchema"]["Schema"]);
     let mut doc = json!({"type": "array", "items": item});

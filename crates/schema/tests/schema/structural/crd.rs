@@ -117,6 +117,7 @@ fn field_paths() {
     run(&format!("{FOLDER}/TestValidateFieldPath.tests.json"), |case| {
         let path = case.inputs["fieldPath"].as_str().unwrap();
         let problem = resolve(path, &schema(&case.inputs["schema"]), Brackets::Allowed).err();
+        let problem = problem.map(|problem| problem.to_string());
         equal(&problem.as_deref(), &case.inputs["errMsg"].as_str())
     });
 }
@@ -128,8 +129,10 @@ fn field_paths_below_maps() {
         "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"in": {"type": "string"}}}},
         "any": {"type": "object", "additionalProperties": true},
     }});
-    let found =
-        |path: &str| resolve(path, &schema(&doc), Brackets::Allowed).map(|(path, _)| path.to_string());
+    let found = |path: &str| {
+        let found = resolve(path, &schema(&doc), Brackets::Allowed).map(|(path, _)| path.to_string());
+        found.map_err(|problem| problem.to_string())
+    };
     assert_eq!(found(".map.a").as_deref(), Ok("map[a]"));
     assert_eq!(found(".map['a.b'].in").as_deref(), Ok("map[a.b].in"));
     assert_eq!(found(".any['a']").as_deref(), Ok("any[a]"));
@@ -162,7 +165,7 @@ fn field_paths_of_rules() {
         let path = case.inputs["fieldPath"].as_str().unwrap();
         let schema = schema(&case.inputs["schema"]);
         match (resolve(path, &schema, Brackets::Allowed), case.inputs["errDetail"].as_str()) {
-            (Err(problem), Some(wanted)) if problem.contains(wanted) => Ok(()),
+            (Err(problem), Some(wanted)) if problem.to_string().contains(wanted) => Ok(()),
             (Ok((found, _)), None) if case.inputs["validFieldPath"].is_object() => {
                 equal(&found.to_string(), &names(&case.inputs["validFieldPath"]))
             }

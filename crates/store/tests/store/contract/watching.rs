@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use transom_store::{HistoryLimits, Key, Options, Store, Watch};
 
 const WIDGETS: &str = "widgets.example.org";
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(60);
 
 async fn revisions(watch: &mut Watch, count: usize) -> Vec<u64> {
     let mut seen = Vec::new();

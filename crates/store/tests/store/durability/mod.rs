@@ -1,6 +1,7 @@
 //! What survives restarts, crashes, bad disks and damaged files.
 
 mod bad_disk;
+mod copying;
 mod damage;
 mod restart;
 

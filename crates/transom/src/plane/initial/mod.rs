@@ -11,11 +11,11 @@
 mod roots;
 
 use super::args::PackageArgs;
-use super::functions::is_builtin;
-use crate::failure::Failure;
+use super::functions::builtin_kind;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use transom_console::Failure;
 use transom_controllers::{Announce, Notice};
 use transom_engine::Cluster;
 use transom_object::{GroupVersionKind, meta};
@@ -127,11 +127,11 @@ fn source_of(package: &str) -> Option<String> {
     Reference::parse(package).ok().map(|reference| reference.source())
 }
 
-/// The kind of a package that needs no registry: that of the object of the same source, or of a built-in function.
+/// The kind of a package that needs no registry: that of the object of the same source, or of what comes with the binary.
 fn kind_here(installed: &[Existing], reference: &Reference) -> Option<PackageKind> {
     let source = reference.source();
     let same = installed.iter().find(|existing| source_of(&existing.package).as_ref() == Some(&source));
-    let builtin = || is_builtin(reference).then_some(PackageKind::Function);
+    let builtin = || builtin_kind(reference);
     same.map(|existing| existing.kind).or_else(builtin)
 }
 

@@ -5,8 +5,8 @@
 //! one below `packages.local`; its version is in the name of its file (`NAME-VERSION.xpkg`), or it is known by its digest.
 
 use super::Wanted;
-use crate::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
+use transom_console::Failure;
 use transom_oci::layout::{LocalPackage, LocalRegistry};
 use transom_packages::constraint::versions;
 use transom_packages::meta::Meta;

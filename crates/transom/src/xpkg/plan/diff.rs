@@ -1,4 +1,4 @@
-//! Which fields of an object differ. What the server sets, and who owns the object, is no difference.
+//! Which fields of an object differ. Fields that the server sets, and owner references, are left out.
 
 use serde_json::Value;
 use std::collections::BTreeSet;

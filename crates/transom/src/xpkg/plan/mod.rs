@@ -14,13 +14,12 @@ mod report;
 mod resolve;
 mod world;
 
-use super::control_plane::ControlPlaneArgs;
-use super::format::Format;
 use super::origin::{self, Named, Origin};
-use crate::failure::Failure;
 use clap::Args;
 use resolve::{Projection, Read, Reader};
 use std::process::ExitCode;
+use transom_console::control_plane::ControlPlaneArgs;
+use transom_console::{Failure, Format};
 use transom_oci::layer::LayerLimits;
 use transom_packages::solver::Mode;
 use transom_packages::{Digest, Reference, stream};
@@ -45,7 +44,7 @@ pub(crate) struct Plan {
     #[arg(value_name = "REF|FILE", required = true)]
     wanted: Vec<String>,
 
-    /// Plan for a control plane in which nothing is installed; none is asked
+    /// Plan for a control plane in which nothing is installed; no control plane is contacted
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     offline: bool,
 
@@ -106,7 +105,7 @@ pub(crate) async fn run(options: Plan) -> Result<ExitCode, Failure> {
     let conflicts: Vec<String> =
         projection.conflicts().into_iter().chain(objects.conflicts.iter().cloned()).collect();
     let value = report::value(&projection.changes, &objects.planned, &conflicts);
-    crate::cli::print(options.output.write(&value, report::text).as_bytes())?;
+    transom_console::print(options.output.write(&value, report::text).as_bytes())?;
     Ok(if conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(FINDINGS) })
 }
 

@@ -3,9 +3,9 @@
 use super::diff::changed_fields;
 use super::resolve::Change;
 use super::world::World;
-use crate::failure::Failure;
-use crate::xpkg::control_plane::{explain, within};
 use serde_json::Value;
+use transom_console::Failure;
+use transom_console::control_plane::{explain, within};
 use transom_engine::{Cluster, existing};
 use transom_object::meta;
 use transom_packages::establish::{self, Owner, Owners};

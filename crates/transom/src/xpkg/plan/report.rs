@@ -2,9 +2,9 @@
 
 use super::objects::PlannedObject;
 use super::resolve::Change;
-use crate::xpkg::format::table;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use transom_console::table;
 use transom_packages::Reference;
 use transom_packages::constraint::versions;
 

@@ -2,10 +2,10 @@
 //! adds step by step until nothing is missing.
 
 use super::world::World;
-use crate::failure::Failure;
 use crate::plane::is_builtin;
 use crate::xpkg::origin::Opened;
 use std::collections::BTreeMap;
+use transom_console::Failure;
 use transom_packages::constraint::{check_core, named_versions};
 use transom_packages::lock::graph::{Graph, Mirrors};
 use transom_packages::lock::resolve::resolve_revision;

@@ -1,9 +1,9 @@
 //! What is installed in a control plane.
 
-use crate::failure::Failure;
-use crate::xpkg::control_plane::{explain, within};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use transom_console::Failure;
+use transom_console::control_plane::{explain, within};
 use transom_engine::Cluster;
 use transom_object::{GroupVersionKind, meta};
 use transom_packages::PackageKind;

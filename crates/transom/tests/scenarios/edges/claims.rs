@@ -301,7 +301,7 @@ async fn case_66_a_claim_gets_the_secret_that_its_composite_resource_controls() 
     assert_eq!(user.get(SECRET, "default/for-me").await.unwrap(), mine);
     let published = |o: &Value| o["status"]["connectionDetails"]["lastPublishedTime"].clone();
     assert_eq!(published(&user.get(CLAIM, "default/one").await.unwrap()), published(&claim));
-    // Someone puts a secret of theirs in its place, while the composite resource looks away.
+    // Another client puts a secret of its own in its place while the composite resource is paused.
     user.patch(XR, &xr, annotations(&json!({"crossplane.io/paused": "true"}))).await;
     user.until(XR, &xr, |o| reason_of(o, "Synced") == "ReconcilePaused").await;
     let source = format!("kube-system/{}", meta::uid(&seen));

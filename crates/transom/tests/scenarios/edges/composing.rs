@@ -49,7 +49,7 @@ async fn case_01_a_pipeline_that_fails_applies_nothing() {
     }
     let why = user.refused_change(&changed(|step| step["input"] = json!("no object"))).await;
     assert!(why.contains(".input: expected map"), "{why}");
-    // What exists cannot be told apart without its annotation, so nothing is deleted, and it gets the annotation back.
+    // Existing objects cannot be distinguished without their annotation, so nothing is deleted, and they get the annotation back.
     let name = format!("default/{}", meta::name(&before[0]));
     user.apply(&changed(|_| {})).await;
     things.until_well("one").await;

@@ -9,7 +9,7 @@ pub(super) const NAME: &str = "things.example.org";
 pub(super) const CLAIMED: &str = "claimNames: {kind: Claim, plural: claims}";
 const STARTED: &str = "engine_controllers_started_total";
 
-/// A CRD of someone else's.
+/// A CRD that another controller owns.
 fn foreign(kind: &str, plural: &str) -> String {
     format!(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {plural}.example.org\n  \

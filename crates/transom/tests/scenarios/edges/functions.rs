@@ -93,7 +93,7 @@ async fn until_counted(user: &User, name: &str, at_least: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_89_a_function_that_runs_nowhere_cannot_be_called() {
-    // At that port of this machine nobody listens.
+    // No process listens on that port.
     let nowhere = function("remote", "").replace("example.org/", "127.0.0.1:1/");
     let invalid = function("remote", "transom.io/endpoint: ''");
     for (manifest, installed, why) in [

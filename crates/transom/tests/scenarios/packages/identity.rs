@@ -58,7 +58,7 @@ async fn i4023_i6213_generated_names_do_not_collide() {
 async fn i6659_behind_a_mirror_nothing_asks_for_the_original() {
     let registry = Registry::start().await;
     let user = User::of_packages(&[]).await;
-    // Names under `.invalid` never resolve: whoever asks for them fails.
+    // Names under `.invalid` never resolve: a request to them fails.
     registry.push_simple("mirror/acme/a:v1.0.0", &["configuration upstream.invalid/acme/b >=v1.0.0"]);
     registry.push_simple("mirror/acme/b:v1.0.0", &["configuration upstream.invalid/acme/c ^1.0.0"]);
     registry.push_simple("mirror/acme/c:v1.4.0", &[]);
@@ -105,7 +105,7 @@ async fn i5279_i6275_i6360_i4588_a_package_that_skips_resolution_is_not_installe
     let skip = ", skipDependencyResolution: true";
     user.apply(&install_with("mine", &registry.at("acme/b:v1.0.0"), skip)).await;
     user.until_healthy("mine").await;
-    // As in the original, it does not count for others. Unlike there, nobody installs it a second time.
+    // As in the original, it does not count for others. Unlike there, it is not installed a second time.
     user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
     let message = user.until_unhealthy("a", "missing dependencies").await;
     assert!(message.contains("acme/b"), "{message}");

@@ -19,7 +19,7 @@ async fn i3423_an_unresolvable_dependency_holds_up_nobody_else() {
     user.until_healthy("fine").await;
     let message = user.until_unhealthy("unlucky", "missing dependencies").await;
     assert!(message.contains("acme/nowhere") && !message.contains("acme/shared"), "{message}");
-    // It is found when it is pushed, without anybody's help.
+    // It is found when it is pushed, without a change of the package.
     registry.push_simple("acme/nowhere:v1.0.0", &[]);
     user.until_healthy("unlucky").await;
 }
@@ -120,11 +120,45 @@ async fn i6074_a_conflict_names_every_parent_and_its_constraint() {
     let user = User::of_packages(&["--enable-dependency-version-upgrades"]).await;
     user.apply(&install("b", &registry.at("acme/b:v1.0.0"))).await;
     user.until_healthy("b").await;
-    for name in ["late", "early", "any"] {
+    // What is installed fits these two; alone, the last one would have it upgraded.
+    for name in ["early", "any"] {
         user.apply(&install(name, &registry.at(&format!("acme/{name}:v1.0.0")))).await;
+        user.until_healthy(name).await;
     }
+    user.apply(&install("late", &registry.at("acme/late:v1.0.0"))).await;
     let lock = user.until(LOCK, "lock", named(&ALL)).await;
     assert!(message_of(&lock, "Resolved").contains(&registry.at("acme/b")), "{lock:#}");
     let message = user.until_unhealthy("late", "incompatible").await;
     assert!(message.contains(">=v2.0.0"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i6555_a_lock_of_another_version_is_carried_over() {
+    let registry = Registry::start().await;
+    let mut user = User::of_packages(&[]).await;
+    registry.push_simple("acme/base:v1.0.0", &[]);
+    registry.push_simple("acme/app:v1.0.0", &["configuration acme/base >=v1.0.0"]);
+    user.apply(&install("app", &registry.at("acme/app:v1.0.0"))).await;
+    user.until_healthy("app").await;
+    // As another release might have left it: the Lock is stored in a version that this one does not have.
+    let name = "locks.pkg.crossplane.io";
+    let mut crd = user.get(CRD, name).await.expect("the definition of the Lock");
+    let mut other = crd["spec"]["versions"][0].clone();
+    crd["spec"]["versions"][0]["storage"] = false.into();
+    other["name"] = "v1alpha1".into();
+    crd["spec"]["versions"].as_array_mut().expect("versions").push(other);
+    user.patch(CRD, name, json!({"spec": {"versions": crd["spec"]["versions"]}})).await;
+    let stored = |crd: &Value| crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+    user.until(CRD, name, |crd| stored(crd).contains(&json!("v1alpha1"))).await;
+    user.patch(LOCK, "lock", json!({"metadata": {"labels": {"stored": "elsewhere"}}})).await;
+    let before = user.get(LOCK, "lock").await.expect("the Lock")["packages"].clone();
+    user.restart(&[]).await;
+    let versions = |crd: &Value| crd["spec"]["versions"].as_array().map(Vec::len);
+    let crd = user.until(CRD, name, |crd| versions(crd) == Some(1)).await;
+    assert_eq!(stored(&crd), ["v1beta1"]);
+    assert_eq!(user.get(LOCK, "lock").await.expect("the Lock")["packages"], before);
+    registry.push_simple("acme/more:v1.0.0", &["configuration acme/base >=v1.0.0"]);
+    user.apply(&install("more", &registry.at("acme/more:v1.0.0"))).await;
+    user.until_healthy("more").await;
+    user.until_healthy("app").await;
 }

@@ -7,7 +7,7 @@ mod establishing;
 mod hostile;
 mod identity;
 mod lock;
-mod registries;
+pub(crate) mod registries;
 mod story;
 mod vectors;
 

@@ -9,7 +9,7 @@ use tokio_rustls::TlsAcceptor;
 use transom_oci::testing::{Access, Fault};
 
 /// The server's side of TLS for 127.0.0.1, and the private certificate authority of its certificate.
-fn private_authority() -> (TlsAcceptor, String) {
+pub(crate) fn private_authority() -> (TlsAcceptor, String) {
     let names = || rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
     let (key, authority_key) = (rcgen::KeyPair::generate().unwrap(), rcgen::KeyPair::generate().unwrap());
     let mut parameters = names();
@@ -85,7 +85,10 @@ async fn i5785_i6137_i6235_private_registries_by_basic_and_token_authentication(
         registry.push_simple(&format!("acme/{name}:v1.0.0"), &[]);
         user.apply(&install(name, &registry.at(&format!("acme/{name}:v1.0.0")))).await;
         let refused = user.until(CONFIGURATION, name, is_unpacking).await;
-        assert!(message_of(&refused, "Installed").contains("pull secret"), "{refused:#}");
+        assert!(
+            message_of(&refused, "Installed").contains("no credentials were given; name a Secret"),
+            "{refused:#}"
+        );
     }
     // One by an ImageConfig, the other by the service account. A wrong password is not repeated in any message.
     user.secret("wrong", ".dockerconfigjson", &pull_secret(&basic, "guess-of-a-password")).await;
@@ -93,7 +96,9 @@ async fn i5785_i6137_i6235_private_registries_by_basic_and_token_authentication(
     user.secret("bearer", ".dockerconfigjson", &pull_secret(&bearer, "password")).await;
     let with = |secret: &str| format!("registry: {{authentication: {{pullSecretRef: {{name: {secret}}}}}}}");
     user.apply(&image_config("auth", &basic.at(""), &with("wrong"))).await;
-    let refused = |p: &Value| is_unpacking(p) && message_of(p, "Installed").contains("check the credentials");
+    let refused = |p: &Value| {
+        is_unpacking(p) && message_of(p, "Installed").contains("the given credentials are not sufficient")
+    };
     user.until(CONFIGURATION, "basic", refused).await;
     user.apply(&image_config("auth", &basic.at(""), &with("basic"))).await;
     user.until_healthy("basic").await;
@@ -227,6 +232,32 @@ async fn i5580_i4980_docs754_a_package_without_annotations_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn memory_does_not_grow_with_the_layers_that_are_searched() {
+    use transom_oci::testing::images::tar;
+    const LAYER_MIB: usize = 96;
+    let registry = Registry::start().await;
+    let user = User::of_packages(&[]).await;
+    // Without annotations, the last layer that is searched is the one with the package.
+    let push = |name: &str, mib: usize| {
+        let runtime = tar(&[("usr/bin/provider", b'0', &vec![b'x'; mib << 20])]);
+        let package = package_layer(&registry.configuration(name, &[], &[]));
+        let layers = [package, runtime];
+        registry.0.push(&format!("acme/{name}"), "v1.0.0", &image(CONFIG, &layers, false))
+    };
+    let mut peaks = Vec::new();
+    for (name, mib) in [("small", 1), ("large", LAYER_MIB)] {
+        push(name, mib);
+        user.apply(&install(name, &registry.at(&format!("acme/{name}:v1.0.0")))).await;
+        user.until_healthy(name).await;
+        peaks.push(user.plane.peak_mib());
+    }
+    let asked = registry.take_requests();
+    let layers = asked.iter().filter(|request| request.contains("acme/large/blobs/")).count();
+    assert!(layers >= 2, "both layers are fetched: {asked:?}");
+    assert!(peaks[1] - peaks[0] < LAYER_MIB as u64 / 4, "{peaks:?} MiB");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn docs1091_health_follows_what_happens_later() {
     let registry = Registry::start().await;
     let user = User::of_packages(&[]).await;
@@ -247,4 +278,28 @@ async fn docs1091_health_follows_what_happens_later() {
     user.until(CONFIGURATION, "a", is_unpacking).await;
     user.set_package("a", &registry.at("acme/a:v1.0.0")).await;
     user.until_healthy("a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_is_used_and_plain_http_only_where_it_is_allowed() {
+    // The registry is its own proxy: a proxy is asked for whole addresses, of which it looks at the path.
+    let registry = Registry::start().await;
+    let digest = registry.push_simple("acme/a:v1.0.0", &[]);
+    registry.push_simple("acme/other:v1.0.0", &[]);
+    let proxy = format!("http://{}", registry.0.host);
+    let variables = [("HTTP_PROXY", &*proxy), ("HTTPS_PROXY", &*proxy)];
+    let user = User::without_functions(&["--plain-http", "registry.example.org"], &variables).await;
+    user.until_served().await;
+    user.apply(&install("a", "registry.example.org/acme/a:v1.0.0")).await;
+    user.until_installed("a", &digest).await;
+    registry.take_requests();
+    // Of any other host TLS is demanded, for which the proxy would have to make a tunnel.
+    user.apply(&install("other", "elsewhere.example.org/acme/other:v1.0.0")).await;
+    let package = user.until(CONFIGURATION, "other", is_unpacking).await;
+    assert!(
+        message_of(&package, "Installed").contains("elsewhere.example.org/acme/other:v1.0.0"),
+        "{package:#}"
+    );
+    let asked = registry.take_requests();
+    assert!(!asked.iter().any(|request| request.contains("/v2/acme/other")), "{asked:?}");
 }

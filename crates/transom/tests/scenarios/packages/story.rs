@@ -2,7 +2,7 @@
 //! repaired, and bundled for a place without a registry.
 
 use super::*;
-use crate::xpkg::Folder;
+use crate::xpkg::{Folder, verify};
 use serde_json::json;
 use transom_object::meta;
 
@@ -131,7 +131,10 @@ fn push_broken(registry: &Registry) -> Vec<(&'static str, Vec<&'static str>)> {
     push("v2.3.0", &DEPENDENCIES, &[xrd.clone(), apps("v2.3.0"), invalid.to_owned()]);
     push("v2.4.0", &DEPENDENCIES, &[xrd, "kind: Composition\nspec: [\n".to_owned()]);
     vec![
-        ("v1.9.0", vec!["cannot unpack package", "acme/platform:v1.9.0", "has no such"]),
+        (
+            "v1.9.0",
+            vec!["cannot unpack package", "acme/platform:v1.9.0", "has no such", "check the reference"],
+        ),
         ("v2.0.0", vec!["acme/network@v0.2.0 is incompatible with constraint >=v9.0.0"]),
         ("v2.1.0", vec!["missing dependencies", "acme/nowhere"]),
         ("v2.2.0", vec!["Composition \"taken\"", "already controlled by Namespace default"]),
@@ -210,5 +213,36 @@ async fn without_a_registry_a_platform_is_upgraded_rolled_back_and_broken() {
     user.set_package("platform", &versions[0]).await;
     user.until_installed("platform", &first).await;
     until_app_says(&user, "v1.0.0").await;
-    assert!(registry.take_requests().is_empty(), "the bundle stands in for all registries");
+    assert!(registry.take_requests().is_empty(), "the bundle replaces all registries");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_registry_signatures_of_the_bundle_are_verified() {
+    let registry = Registry::start().await;
+    let key = rcgen::KeyPair::generate().unwrap();
+    let digest = registry.push_simple("acme/package:v1.0.0", &[]);
+    verify::sign(&registry.0, digest.as_str(), &key);
+    registry.push_simple("acme/unsigned:v1.0.0", &[]);
+    let folder = Folder::new();
+    let images = ["package", "unsigned"].map(|name| registry.at(&format!("acme/{name}:v1.0.0")));
+    let host = registry.at("");
+    folder.ok(&["bundle", &images[0], &images[1], "-o", "signed.tar"]);
+    drop(registry);
+    let bundle = folder.path("signed.tar");
+    let user = User::of_packages(&["--package-source", &bundle.to_string_lossy()]).await;
+    user.secret("cosign", "cosign.pub", &key.public_key_pem()).await;
+    let spec = "verification: {provider: Cosign, cosign: {authorities: [{name: ours, key: {secretRef: {name: cosign, key: \
+                cosign.pub}, hashAlgorithm: sha256}}]}}";
+    user.apply(&image_config("signed", &host, spec)).await;
+    user.until_idle().await;
+    for (name, image) in ["signed", "unsigned"].iter().zip(&images) {
+        user.apply(&install(name, image)).await;
+    }
+    user.until_installed("signed", &digest).await;
+    let revision = user.get(CONFIGURATION_REVISION, &revision_of("signed", &digest)).await.unwrap();
+    assert!(meta::annotation(&revision, "transom.io/verified-by").is_some(), "{revision:#}");
+    let refused = user.until(CONFIGURATION, "unsigned", is_unpacking).await;
+    let message = message_of(&refused, "Installed");
+    assert!(message.contains("no signature of it was found"), "{message}");
+    assert!(user.get(COMPOSITION, "unsigned").await.is_none());
 }

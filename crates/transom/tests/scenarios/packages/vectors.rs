@@ -1,7 +1,10 @@
 //! The behavioural vectors of packages, by their numbers.
 
 use super::*;
+use crate::xpkg::Folder;
 use serde_json::json;
+use std::path::Path;
+use transom_function::Resource;
 use transom_object::meta;
 
 /// Number and desired state of all revisions of Configurations, by number.
@@ -208,4 +211,95 @@ async fn v8_a_rewritten_image_counts_under_its_original_name() {
     assert_eq!(revision["status"]["resolvedImage"], registry.at("mirror/acme/a:v1.0.0"));
     let lock = user.get(LOCK, "lock").await.unwrap();
     assert_eq!(lock["packages"][0]["source"], "upstream.invalid/acme/a");
+}
+
+/// The definition of the composite resource in `examples/render`.
+const APPS: &str = "\
+apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: apps.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: App, plural: apps}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [image]
+            properties: {image: {type: string}, replicas: {type: integer}, region: {enum: [eu, us], type: string}}
+          status: {type: object, properties: {replicas: {type: integer}}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v12_what_is_rendered_is_valid_for_the_plane() {
+    let user = User::of_packages(&[]).await;
+    user.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: demo}\n").await;
+    user.apply(APPS).await;
+    user.until_true(XRD, "apps.example.org", "Established").await;
+    let example = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/render").join(name);
+        std::fs::read_to_string(path).expect("an example")
+    };
+    let folder = Folder::new();
+    folder.write("xr.yaml", &example("xr.yaml")).write("composition.yaml", &example("composition.yaml"));
+    // What the server says about each rendered document, as to `kubectl create --dry-run=server -f -`.
+    let verdicts = async |shape: &[&str]| {
+        let arguments = [&["render", "xr.yaml", "composition.yaml", "--include-full-xr"], shape].concat();
+        let rendered = folder.command(&arguments).output().expect("the binary runs");
+        assert_eq!(rendered.status.code(), Some(0), "{}", String::from_utf8_lossy(&rendered.stderr));
+        let mut said = Vec::new();
+        for mut document in documents(&String::from_utf8(rendered.stdout).expect("text")) {
+            // The classic shape has no uids, which only a server gives.
+            if !shape.is_empty() {
+                document["metadata"].as_object_mut().expect("metadata").remove("ownerReferences");
+            }
+            let checked = user.cluster.try_create(&document, "kubectl").await;
+            said.push((meta::kind(&document).to_owned(), checked.err().map(|e| e.chain().to_string())));
+        }
+        said
+    };
+    let kinds = ["App", "Deployment", "Service"];
+    for shape in [&[][..], &["--classic-output"]] {
+        let said = verdicts(shape).await;
+        assert_eq!(said, kinds.map(|kind| (kind.to_owned(), None)), "{shape:?}");
+    }
+    folder.write("composition.yaml", &example("composition.yaml").replace("port: 80", "port: eighty"));
+    let service = verdicts(&[]).await.remove(2).1.expect("it is refused");
+    assert!(service.contains("spec.ports.port"), "{service}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v13_more_than_four_megabytes_go_through_a_pipeline() {
+    /// Five of them are more than gRPC's libraries take by default.
+    const PARTS: usize = 5;
+    let user = User::new().await;
+    user.function("large", |request, response| {
+        let mut seen = 0;
+        for number in 0..PARTS {
+            let name = format!("part-{number}");
+            seen += usize::from(request.observed_composed(&name).is_some());
+            let data = json!({"text": number.to_string().repeat(1 << 20)});
+            let map = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default"}, "data": data,
+            });
+            response.set_composed(&*name, Resource::new(map)?);
+        }
+        response.composite().set("status.coolerField", format!("observed {seen}"))?;
+        Ok(())
+    })
+    .await;
+    user.apply(&definition("Thing", "Cluster", "")).await;
+    user.apply(&composition("things", "Thing", &json!({}), &[("large", Value::Null)])).await;
+    user.apply(&object("Thing", "one", "")).await;
+    // The function was called with all of them, and returned all of them.
+    user.until(THING, "one", |thing| thing["status"]["coolerField"] == "observed 5").await;
+    assert_eq!(user.composed("v1/ConfigMap", "one").await.len(), PARTS);
 }

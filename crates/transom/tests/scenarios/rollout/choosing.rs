@@ -109,6 +109,11 @@ async fn without_an_active_revision_the_pipeline_fails_and_nothing_is_deleted() 
     user.apply(&composition("unknown", "Thing", &json!({}), &[("function-unknown", Value::Null)])).await;
     user.apply(&thing("unknown", "unknown")).await;
     user.until(THING, "unknown", |o| message_of(o, "Synced").contains("no such Function is installed")).await;
+    // A built-in that has no Function object.
+    user.apply(&composition("builtin", "Thing", &json!({}), &[("function-auto-ready", Value::Null)])).await;
+    user.apply(&thing("builtin", "builtin")).await;
+    let words = "function-auto-ready is built in: apply a Function of that name";
+    user.until(THING, "builtin", |o| message_of(o, "Synced").contains(words)).await;
 }
 
 /// Whatever waits for a function is composed as soon as that can be called.
@@ -165,7 +170,7 @@ async fn an_image_can_be_pinned_by_its_digest() {
     for (fields, words) in [
         (json!({"function": PACKAGE}), "spec.pipeline[0].function"),
         (json!({"function": format!("{PACKAGE}:v1")}), "spec.pipeline[0].function"),
-        (json!({"function": image(1), "functionRevisionRef": {"name": "x"}}), "function names one image"),
+        (json!({"function": image(1), "functionRevisionRef": {"name": "x"}}), "need functionRef"),
     ] {
         let refusal = user.refusal(&calling("refused", &json!({}), &fields)).await;
         assert!(refusal.contains(words), "{refusal}");

@@ -30,12 +30,6 @@ async fn remembering(word: &'static str) -> (SocketAddr, Arc<Asked>) {
     (address, asked)
 }
 
-/// The calls of functions that ended with another code than OK.
-async fn failed_calls(user: &User) -> u64 {
-    let name = "function_run_function_response_total";
-    user.counted(name, NAME).await - user.counted(name, "grpc_code=\"OK\"").await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_under_load_loses_no_call_and_serves_every_choice() {
     let user = with_things(&[]).await;
@@ -86,7 +80,7 @@ async fn an_upgrade_under_load_loses_no_call_and_serves_every_choice() {
     stop.store(true, Ordering::SeqCst);
     assert!(changing.await.expect("no change failed") > 0);
     user.until_idle().await;
-    assert_eq!(failed_calls(&user).await, 0);
+    assert_eq!(user.failed_calls(NAME).await, 0);
     for name in &names {
         let thing = user.get(THING, name).await.expect("it is there");
         let word = if name.starts_with("stable") { "one" } else { "two" };

@@ -32,7 +32,7 @@ async fn two_commands_do_not_work_on_one_rollout() {
         assert!(refused.contains("another command works on the rollout of Composition \"a\""), "{refused}");
     }
     assert!(platform.error(&["start", "a", "--yes"]).contains("is Progressing"));
-    // It can be paused from elsewhere, and is continued by somebody else.
+    // It can be paused from elsewhere, and continued by another command.
     assert_eq!(platform.json(0, &["pause", "a"])["paused"], true);
     let (code, status) = ended(child);
     assert_eq!(

@@ -48,7 +48,7 @@ pub(super) const TABLES: &[(&str, Check)] = &[
     ("runtime/resource/resource/TestMustBeControllableBy", controllable),
 ];
 
-/// A field of the metadata with nothing in it is as good as none.
+/// A field of the metadata that is empty counts as absent.
 fn field(object: &Value, name: &str) -> Value {
     let value = object["metadata"][name].clone();
     if transom_object::json::is_empty(&value) { Value::Null } else { value }

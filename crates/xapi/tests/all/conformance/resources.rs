@@ -37,7 +37,7 @@ pub(super) const TABLES: &[(&str, Check)] = &[
     ("runtime/resource_unstructured_composite/composite/TestWriteConnectionSecretToReference", secret_ref),
 ];
 
-/// The recording lost which schema a composite resource has; the name of the case tells it where it matters.
+/// The recording lost which schema a composite resource has; it is taken from the name of the case where it matters.
 fn composite(case: &Case<'_>) -> Composite {
     let schema = if case.name().contains("Modern") { Layout::Modern } else { Layout::Legacy };
     Composite::new(case.input("u").clone(), schema)

@@ -81,7 +81,7 @@ fn no_block_uses_a_kind_that_it_defines() {
     }
 }
 
-/// Whoever applies all of the page gets the Composition that the page means: selectors select one alone.
+/// When all of the page is applied, each selector selects exactly the Composition that the page means.
 #[test]
 fn selectors_select_one_composition() {
     let manifests = manifests();

@@ -113,6 +113,15 @@ async fn compositions_are_held_to_their_rules() {
                 "policy": {"resolve": "IfNotPresent", "resolution": "Optional"},
             },
         }),
+        json!({"mode": "Resources", "functions": [{
+            "name": "f", "type": "Webhook", "io": "ResourceList", "config": {"apiVersion": "a/v1", "kind": "C", "x": 1},
+            "webhook": {"url": "https://h/x", "timeout": "1m30s", "caBundle": "YQ==", "tlsSecretRef": {"name": "s"}},
+        }]}),
+        json!({"pipeline": [{"step": "a", "inline": {"type": "Chroot", "io": "FunctionIO", "container": {
+            "image": "r.io/f:v1", "imagePullPolicy": "Always", "imagePullSecrets": [{"name": "s"}], "timeout": "5s",
+            "network": {"policy": "Runner"}, "resources": {"limits": {"cpu": 1, "memory": "64Mi"}},
+            "runner": {"endpoint": "unix:/run/x.sock"},
+        }}}]}),
     ];
     for (i, spec) in accepted.iter().enumerate() {
         let created = plane.post(&path, &composition(&format!("ok-{i}"), spec)).await;
@@ -124,13 +133,26 @@ async fn compositions_are_held_to_their_rules() {
     }
     let pinned = format!("r.io/f@sha256:{}", "0".repeat(64));
     let refused = [
-        (json!({"pipeline": [{"step": "a"}]}), "exactly one of functionRef and function is required"),
-        (step(&json!({"function": pinned})), "exactly one of functionRef and function is required"),
+        (json!({"pipeline": [{"step": "a"}]}), "exactly one of functionRef, function and inline is required"),
+        (step(&json!({"function": pinned})), "exactly one of functionRef, function and inline is required"),
         (
             json!({"pipeline": [{"step": "a", "function": pinned, "functionRevisionRef": {"name": "f-1"}}]}),
-            "function names one image",
+            "functionRevisionRef and functionRevisionSelector need functionRef",
         ),
         (json!({"pipeline": [{"step": "a", "function": "r.io/f:v1"}]}), "should match"),
+        (
+            json!({"pipeline": [{"step": "a", "inline": {"type": "Container"}}]}),
+            "types Container and Chroot need the field container",
+        ),
+        (json!({"functions": [{"name": "f", "type": "Webhook"}]}), "type Webhook needs the field webhook"),
+        (
+            json!({"functions": [{"name": "f", "container": {"image": "i", "timeout": "soon"}}]}),
+            "should match",
+        ),
+        (
+            json!({"functions": [{"name": "f", "container": {"image": "i"}}, {"name": "f", "container": {"image": "j"}}]}),
+            "Duplicate value",
+        ),
         (json!({"pipeline": [{"step": "a", "function": "r.io/f@sha256:12"}]}), "should match"),
         (json!({}), "an array of pipeline steps is required in Pipeline mode"),
         (json!({"mode": "Pipeline", "pipeline": []}), "should have at least 1 items"),
@@ -168,7 +190,8 @@ async fn compositions_are_held_to_their_rules() {
             ]})),
             "name, matchName and matchLabels are mutually exclusive",
         ),
-        (step(&json!({"maxIterations": 0})), "should be greater than or equal to 1"),
+        (step(&json!({"maxIterations": 0})), "must be at least 1, or -1 for no limit"),
+        (step(&json!({"maxIterations": -2})), "should be greater than or equal to -1"),
         (
             allowing(&json!({"name": "("})),
             "spec.pipeline[0].allowedExtraResources[0].name: Invalid value: \"string\": error parsing regexp: missing \
@@ -180,6 +203,11 @@ async fn compositions_are_held_to_their_rules() {
             allowing(&json!({"matchLabels": {"fine": "a|b", "team": "["}})),
             "allowedExtraResources[0].matchLabels[team]: Invalid value",
         ),
+        (
+            json!({"pipeline": [{"step": "a", "functionRef": {"name": "f"}}], "resources": [{}]}),
+            "pipeline and resources are mutually exclusive",
+        ),
+        (allowing(&json!({"matchNamespace": "("})), "must be a regular expression, or * for any"),
         (
             json!({"resources": [{}], "publishConnectionDetailsWithStoreConfigRef": {"name": "vault"}}),
             "external secret stores are not supported",

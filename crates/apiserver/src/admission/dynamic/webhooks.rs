@@ -1,0 +1,101 @@
+//! Calls of webhooks.
+
+use super::review::{Reviewed, Seen};
+use crate::server::Inner;
+use futures_util::future::join_all;
+use transom_admission::rules::Target;
+use transom_admission::selection::{Matched, bindings};
+use transom_admission::webhook::{Answer, Webhook, apply_patch, read_answer};
+use transom_object::Status;
+use transom_object::error_chain::chain;
+
+impl Inner {
+    /// One mutating webhook. Returns whether it changed the object.
+    pub(super) async fn mutate_by_webhook(
+        &self,
+        webhook: &Webhook,
+        reviewed: &mut Reviewed<'_>,
+    ) -> Result<bool, Status> {
+        let Some(seen) = called(webhook, reviewed)? else { return Ok(false) };
+        let Some(answer) = self.ask(webhook, reviewed, &seen, true).await? else { return Ok(false) };
+        let Some(patch) = answer.patch.filter(|_| seen.content.object.is_object()) else { return Ok(false) };
+        let patched = apply_patch(&seen.content.object, &patch);
+        let other = seen.into_version();
+        match patched {
+            Ok(new) => reviewed.replace(other.as_deref(), new),
+            Err(error) => Err(Status::internal(error)),
+        }
+    }
+
+    /// All validating webhooks at once: the first refusal by order of names is the response.
+    pub(super) async fn validate_by_webhooks(
+        &self,
+        webhooks: &[Webhook],
+        reviewed: &Reviewed<'_>,
+    ) -> Result<(), Status> {
+        let mut calls = Vec::new();
+        for webhook in webhooks {
+            if let Some(seen) = called(webhook, reviewed)? {
+                calls.push(async move { self.ask(webhook, reviewed, &seen, false).await });
+            }
+        }
+        for outcome in join_all(calls).await {
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// The answer of a webhook; none if its failure is ignored.
+    async fn ask(
+        &self,
+        webhook: &Webhook,
+        reviewed: &Reviewed<'_>,
+        seen: &Seen<'_>,
+        mutating: bool,
+    ) -> Result<Option<Answer>, Status> {
+        let name = &webhook.name;
+        if reviewed.request.is_dry_run() && !webhook.supports_dry_run {
+            return Err(Status::bad_request(format!("admission webhook {name:?} does not support dry run")));
+        }
+        let uid = self.new_uid();
+        let review = seen.content.to_review(&uid);
+        let answer = match self.call_webhook(&webhook.client, &review, webhook.timeout).await {
+            Err(why) => Err(format!("failed to call webhook: {why}")),
+            Ok(body) => read_answer(name, &uid, &body, mutating)
+                .map_err(|error| format!("received invalid webhook response: {}", chain(&error))),
+        };
+        match answer {
+            Ok(answer) => {
+                reviewed.request.by.warn(answer.warnings.clone());
+                match answer.refusal {
+                    Some(refusal) => Err(*refusal),
+                    None => Ok(Some(answer)),
+                }
+            }
+            Err(why) if webhook.ignores_failure => {
+                tracing::warn!(webhook = %name, error = %why, "a webhook failed; its failurePolicy is Ignore");
+                Ok(None)
+            }
+            Err(why) => Err(Status::internal(format!("failed calling webhook {name:?}: {why}"))),
+        }
+    }
+}
+
+/// The request as the webhook sees it, if it is called at all.
+fn called<'a>(webhook: &Webhook, reviewed: &'a Reviewed<'_>) -> Result<Option<Seen<'a>>, Status> {
+    let named = |target: &Target<'_>| webhook.rules.iter().any(|rule| rule.matches(target));
+    let Some(seen) = reviewed.seen_by(webhook.equivalent, named)? else { return Ok(None) };
+    if !reviewed.is_selected(&webhook.namespaces, &webhook.objects) {
+        return Ok(None);
+    }
+    let scope = bindings(&seen.content, reviewed.namespace(), reviewed.authorizer());
+    match webhook.conditions.evaluate(&scope) {
+        Matched::Yes => Ok(Some(seen)),
+        Matched::No => Ok(None),
+        Matched::Failed(_) if webhook.ignores_failure => Ok(None),
+        Matched::Failed(why) => {
+            let name = reviewed.content().request["name"].as_str().unwrap_or_default();
+            Err(Status::forbidden(&reviewed.request.resource.group_resource(), name, why))
+        }
+    }
+}
