@@ -9,7 +9,7 @@
 
 `transom-bench` does the measuring (`packages/measuring.py` that of packages), with the same client, the same manifests and the
 same work for both sides; starting and stopping is done here. All sync every write to disk. `--only` picks one comparison,
-`--side` one side of it; `--scale` sends fewer requests; other options are for what measures and need `--only`. With `--rounds N` the whole is repeated and the
+`--side` one side of it; `--strict` exits with 1 if a target is missed; `--scale` sends fewer requests; other options are for what measures and need `--only`. With `--rounds N` the whole is repeated and the
 tables show each median with the lowest and highest in brackets.
 """
 
@@ -26,6 +26,7 @@ import servers
 from packages import measuring
 
 START, IDLE = "start to ready", "idle memory"
+MISSED = "missed"
 SOLVER_PACKAGES = 1000
 
 
@@ -133,10 +134,12 @@ def verdict(comparison, name, ours, ratio):
         wants.append((f"≥ {comparison.at_least[name]}", ours >= comparison.at_least[name]))
     if not wants:
         return "", ""
-    return ", ".join(want for want, _ in wants), "met" if all(met for _, met in wants) else "missed"
+    return ", ".join(want for want, _ in wants), "met" if all(met for _, met in wants) else MISSED
 
 
 def table(comparison, results):
+    """The table of a comparison, and the figures that miss their target."""
+    missed = []
     lines = [f"| figure | unit | {comparison.peer} | Transom | ratio | target | |", "|---|---|---:|---:|---:|---|---|"]
     for name, (_, unit) in results["transom"][0].items():
         ours, our_text = spread(results["transom"], name)
@@ -146,12 +149,15 @@ def table(comparison, results):
             better = (ours, theirs) if unit == "/s" else (theirs, ours)
             ratio = better[0] / better[1] if better[0] and better[1] else None
         target, met = verdict(comparison, name, ours, ratio)
+        if met == MISSED:
+            missed.append(name)
         shown = f"{ratio:,.1f}×" if ratio else ""
         lines.append(f"| {name} | {unit} | {their_text} | {our_text} | {shown} | {target} | {met} |")
-    return "\n".join(lines)
+    return "\n".join(lines), missed
 
 
 def compare(name, options, rest):
+    """Measures and prints a comparison. Returns the figures that miss their target."""
     comparison = COMPARISONS[name]
     sides = [options.side] if options.side else list(comparison.sides)
     results = {side: [] for side in sides}
@@ -160,14 +166,17 @@ def compare(name, options, rest):
             results[side].append(measure(name, side, ["--scale", options.scale, *rest]))
             print(f"{name}, round {number + 1} of {options.rounds}: {side} measured", file=sys.stderr, flush=True)
     if not options.side:
-        print(f"\n{name}:\n\n{table(comparison, results)}", flush=True)
-        return
+        text, missed = table(comparison, results)
+        print(f"\n{name}:\n\n{text}", flush=True)
+        return missed
     for figure, (_, unit) in results[options.side][0].items():
         print(f"{figure:52} {spread(results[options.side], figure)[1]:>28} {unit}", flush=True)
+    return []
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", choices=COMPARISONS)
     parser.add_argument("--side", choices=("transom", "real"), help="measure one side and print its figures")
@@ -175,8 +184,12 @@ def main():
     options, rest = parser.parse_known_args()
     if rest and not options.only:
         parser.error(f"{' '.join(rest)}: needs --only")
-    for name in [options.only] if options.only else COMPARISONS:
-        compare(name, options, rest)
+    if options.strict and options.side:
+        parser.error("--strict: targets are for both sides; leave out --side")
+    missed = [f"{name}: {figure}" for name in ([options.only] if options.only else COMPARISONS) for figure in compare(name, options, rest)]
+    if options.strict and missed:
+        print(f"missed: {'; '.join(missed)}", file=sys.stderr, flush=True)
+        return 1
     return 0
 
 
