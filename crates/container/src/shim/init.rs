@@ -1,7 +1,7 @@
 //! Process 1 of a container's process namespace. When it ends, the kernel ends all others in the namespace.
 
 use super::outer::unshare;
-use super::temporary_files::{Look, TemporaryFiles};
+use super::temporary_files::{Look, TemporaryFiles, timespec};
 use super::{Doing, ShimError, stage};
 use crate::control::{Report, Request, receive, send};
 use crate::spec::Plan;
@@ -34,7 +34,7 @@ pub(super) fn run(plan: &Plan) -> Result<ExitCode, ShimError> {
     reached("the container is started");
     let pid = Pid::from_child(&child);
     let exit = rustix::process::pidfd_open(pid, PidfdFlags::empty()).doing("watch the container")?;
-    let ended = Running { plan, pid, exit, files: TemporaryFiles::default() }.watch()?;
+    let ended = Running { plan, pid, exit, files: TemporaryFiles::new() }.watch()?;
     reached("the container has ended");
     // Already reaped.
     let _ = child.try_wait();
@@ -105,21 +105,21 @@ struct Running<'a> {
 
 impl Running<'_> {
     /// Answers requests until the container has ended, and returns how; or until the other side is gone.
-    fn watch(&self) -> Result<Option<Report>, ShimError> {
+    fn watch(&mut self) -> Result<Option<Report>, ShimError> {
         let control = rustix::stdio::stdin();
         loop {
+            let until_look = if self.plan.once.is_none() { self.files.until_next_look() } else { None };
+            if until_look.is_some_and(|wait| wait.is_zero()) {
+                self.look()?;
+                continue;
+            }
             let mut watched = [
                 PollFd::new(&control, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.exit.as_fd(), PollFlags::IN),
             ];
-            let until_look = if self.plan.once.is_none() { self.files.next_look() } else { None };
-            match poll(&mut watched, until_look.as_ref()) {
-                Ok(0) => {
-                    self.look()?;
-                    continue;
-                }
+            match poll(&mut watched, until_look.map(timespec).as_ref()) {
+                Ok(0) | Err(Errno::INTR) => continue,
                 Ok(_) => {}
-                Err(Errno::INTR) => continue,
                 Err(error) => return Err(error).doing("wait for the container"),
             }
             let [asked, ended] = watched.map(|watched| !watched.revents().is_empty());
@@ -134,7 +134,7 @@ impl Running<'_> {
     }
 
     /// Reports once that the container has filled its directory for temporary files.
-    fn look(&self) -> Result<(), ShimError> {
+    fn look(&mut self) -> Result<(), ShimError> {
         let pid = match &self.plan.oci_runtime {
             Some(_) => std::fs::read_to_string(self.plan.pid_file()).unwrap_or_default(),
             None => self.pid.as_raw_nonzero().to_string(),
