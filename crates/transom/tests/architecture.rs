@@ -11,12 +11,14 @@ mod budgets;
 mod conformance_coverage;
 #[path = "architecture/dependencies.rs"]
 mod dependencies;
-#[path = "architecture/designs.rs"]
-mod designs;
 #[path = "architecture/documents.rs"]
 mod documents;
 #[path = "architecture/errors.rs"]
 mod errors;
+#[path = "architecture/layout.rs"]
+mod layout;
+#[path = "architecture/proofs.rs"]
+mod proofs;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -124,6 +124,42 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// The lines at which a table begins without a head: the rest of one that an empty line or a text cut in two.
+fn severed_rows(page: &str) -> Vec<usize> {
+    let (mut in_code, mut before, mut found) = (false, "", Vec::new());
+    let lines: Vec<&str> = page.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        in_code ^= line.starts_with("```");
+        let is_rule =
+            |line: &&str| line.starts_with("|-") || line.starts_with("| -") || line.starts_with("|:");
+        if !in_code
+            && line.starts_with('|')
+            && !before.starts_with('|')
+            && !lines.get(at + 1).is_some_and(is_rule)
+        {
+            found.push(at + 1);
+        }
+        before = line;
+    }
+    found
+}
+
+#[test]
+fn tables_are_not_cut_in_two() {
+    assert_eq!(severed_rows("| a |\n|---|\n| b |\n\n| c |\n\n```\n| d |\n```\n"), [5]);
+    let mut files = Vec::new();
+    for folder in ["docs", "conformance", "crates"] {
+        pages(&root().join(folder), &mut files);
+    }
+    files.extend(
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|page| root().join(page)),
+    );
+    for file in files {
+        let severed = severed_rows(&std::fs::read_to_string(&file).unwrap());
+        assert!(severed.is_empty(), "{}: rows without a head in the lines {severed:?}", file.display());
+    }
+}
+
 #[test]
 fn phrases_are_found_as_whole_words() {
     for text in ["Nobody waits.", "kept for ever", "what is no list"] {

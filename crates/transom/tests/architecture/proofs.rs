@@ -1,12 +1,16 @@
-//! Every part of the design documents has a test, or a page that says why it is not as designed: `tests/designs.txt`.
+//! Lists of what must be proved: every part of the design documents (`tests/designs.txt`) and every fault that was found
+//! (`tests/faults.txt`) has a test, or a page that says why it has none. The tests and pages must exist.
 
 use super::root;
 use std::collections::BTreeMap;
 
-/// How many parts each design has.
-const PARTS: [(&str, usize); 5] = [("000", 53), ("001", 32), ("002", 78), ("003", 22), ("004", 68)];
+/// A list: how many rows each of its chapters has. A row that is removed fails the test.
+type Chapters = &'static [(&'static str, usize)];
 
-/// What shows a part.
+const DESIGNS: Chapters = &[("000", 53), ("001", 32), ("002", 78), ("003", 22), ("004", 68)];
+const FAULTS: Chapters = &[("designs", 20), ("operation", 25), ("messages", 15), ("code", 37), ("go", 8)];
+
+/// What shows that a row is true.
 #[derive(Debug, PartialEq)]
 enum Proof<'a> {
     Test { path: &'a str, name: &'a str },
@@ -65,30 +69,59 @@ fn proofs_are_read() {
     assert!(!is_test("fn a() {}\n", "a"), "a function is not a test");
 }
 
-#[test]
-fn every_part_of_the_designs_has_a_test_or_a_reason() {
-    let text = include_str!("../designs.txt");
+/// What is wrong with a list of rows: chapter, number, what is to be proved, and its proofs.
+fn problems(list: &str, chapters: Chapters) -> Vec<String> {
     let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
     let mut wrong = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
+    for line in list.lines().filter(|line| !line.starts_with('#')) {
         let cells: Vec<&str> = line.split('\t').collect();
-        let [design, number, part, shown] = cells[..] else {
+        let [chapter, number, what, shown] = cells[..] else {
             wrong.push(format!("not four cells: {line}"));
             continue;
         };
-        let count = counted.entry(design).or_default();
+        let count = counted.entry(chapter).or_default();
         *count += 1;
-        if number.parse() != Ok(*count) || part.is_empty() {
-            wrong.push(format!("{design} {number}: parts are numbered from 1 on, and named"));
+        if number.parse() != Ok(*count) || what.is_empty() {
+            wrong.push(format!("{chapter} {number}: rows are numbered from 1 on, and say what is proved"));
         }
         match proofs(shown) {
             Ok(proofs) => {
                 let missing = proofs.iter().filter(|proof| !proof.exists());
-                wrong.extend(missing.map(|proof| format!("{design} {number}: there is no {proof:?}")));
+                wrong.extend(missing.map(|proof| format!("{chapter} {number}: there is no {proof:?}")));
             }
-            Err(why) => wrong.push(format!("{design} {number}: {why}")),
+            Err(why) => wrong.push(format!("{chapter} {number}: {why}")),
         }
     }
+    if counted != chapters.iter().copied().collect() {
+        wrong.push(format!("the chapters have {counted:?} rows, not {chapters:?}"));
+    }
+    wrong
+}
+
+#[test]
+fn incomplete_lists_are_noticed() {
+    let here = "crates/transom/tests/architecture/proofs.rs";
+    let row = |number: usize, test: &str| format!("a\t{number}\twhat\t{here}::{test}\n");
+    let good = format!("# a comment\n{}", row(1, "incomplete_lists_are_noticed"));
+    assert_eq!(problems(&good, &[("a", 1)]), Vec::<String>::new());
+    assert_eq!(problems(&good, &[("a", 2)]).len(), 1, "a row is missing");
+    assert_eq!(problems(&row(1, "problems"), &[("a", 1)]).len(), 1, "it is not a test");
+    assert_eq!(
+        problems(&row(2, "incomplete_lists_are_noticed"), &[("a", 1)]).len(),
+        1,
+        "a number is missing"
+    );
+    assert_eq!(problems("a\t1\twhat\tREADME.md \"no such words\"\n", &[("a", 1)]).len(), 1);
+}
+
+#[test]
+fn every_part_of_the_designs_has_a_test_or_a_reason() {
+    let wrong = problems(include_str!("../designs.txt"), DESIGNS);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(counted, BTreeMap::from(PARTS));
+}
+
+#[test]
+fn every_fault_has_a_test_or_a_reason() {
+    let wrong = problems(include_str!("../faults.txt"), FAULTS);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
