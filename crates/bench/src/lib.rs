@@ -9,7 +9,7 @@
 //! | `solver` | the resolution of dependencies between many packages, in this process |
 //!
 //! Every scenario runs a fixed number of requests and stops. Servers and planes are used only through the Kubernetes
-//! API: nothing here depends on how they work inside, and any implementation can be measured.
+//! API: this crate must not know how they work inside, so that any implementation can be measured.
 
 #![warn(missing_docs)]
 

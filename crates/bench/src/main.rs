@@ -1,4 +1,5 @@
-//! The `transom-bench` binary: parses the command line, measures, prints the figures.
+//! The `transom-bench` binary: parses the command line, runs one benchmark, and prints its figures. Everything else is in the
+//! library.
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -2,6 +2,10 @@
 //!
 //! A built-in is an ordinary [`Function`]: it sees exactly what an external function sees, and takes the same input
 //! as the function of the same name that it replaces.
+//!
+//! Each decides like the original, byte for byte, and within limits of time and memory; the deliberate differences are in
+//! `docs/compatibility.md`. The crate must not know control planes: it does not know who calls it, or whether anything is
+//! applied.
 
 #![warn(missing_docs)]
 

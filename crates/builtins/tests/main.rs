@@ -1,4 +1,5 @@
-//! Tests of the built-in functions from outside, in one binary.
+//! The built-in functions from outside, in one binary: recorded responses of the originals, properties that hold for any request,
+//! and the examples of the documentation.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod conformance;

@@ -7,6 +7,8 @@
 //!
 //! Nothing here recurses deeper or works longer than a bound: expressions are bounded in size and depth, evaluations
 //! in cost and in what they may build. There is no I/O, no clock and no randomness.
+//!
+//! It must not know OpenAPI, CustomResourceDefinitions or requests: schemas and authorizers are traits that its users implement.
 
 #![warn(missing_docs)]
 

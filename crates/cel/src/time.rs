@@ -1,4 +1,5 @@
-//! Durations and timestamps as Go writes them.
+//! Durations and timestamps: parsed from and written as texts, as Go and cel-go do it, and the `duration` format of schemas,
+//! which also knows days and weeks. Nothing here reads a clock.
 
 mod instant;
 

@@ -2,6 +2,8 @@
 //!
 //! The chart is part of the binary. Its templates use what Helm and [`transom_gotemplate`] have in common: the language,
 //! sprig, `include` and `toYaml`. Pure: no I/O.
+//!
+//! The chart decides what is installed; this crate must not know a cluster, nor what is installed on it.
 
 #![warn(missing_docs)]
 

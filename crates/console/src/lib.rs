@@ -12,7 +12,7 @@
 //! | `duration` | [`duration`]: a flag's value as Go writes durations |
 //! | [`control_plane`] | the flags for a kubeconfig, and what errors of its server mean to the user |
 //!
-//! Results go to stdout, all else to stderr. This crate contains no command and decides nothing about objects.
+//! Results go to stdout, all else to stderr. This crate must not know any command, and decides nothing about objects.
 
 #![warn(missing_docs)]
 

@@ -26,7 +26,7 @@
 //! kills everything in its namespace; mounts are in the namespaces and end with them. Directories and cgroups that stay
 //! are removed by the next [`Workspace`].
 //!
-//! Nothing here knows where images come from, or what their programs are for.
+//! The crate must not know where images come from, or what their programs are for.
 
 #![warn(missing_docs)]
 

@@ -21,6 +21,8 @@
 //! their revision, with the client certificate in the Secret `crossplane-tls-client`. Nothing here watches: the controllers
 //! of packages call [`ensure`](transom_runner::FunctionRuntime::ensure) again, at growing intervals until the revision is
 //! ready. A controller that watches Deployments makes it faster.
+//!
+//! The crate must not know registries and the content of packages: a revision comes with its image.
 
 #![warn(missing_docs)]
 

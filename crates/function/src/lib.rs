@@ -23,6 +23,8 @@
 //! ```
 //!
 //! An error returned with `?` becomes a fatal result, which stops the pipeline and changes nothing.
+//!
+//! This crate must not know how pipelines are run, or how a control plane finds and starts functions.
 
 #![warn(missing_docs)]
 

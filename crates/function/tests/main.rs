@@ -1,4 +1,5 @@
-//! Tests of the function protocol and its SDK from outside, in one binary.
+//! The function protocol and its SDK from outside, in one binary: functions that are served and called over gRPC, and recorded
+//! messages.
 
 mod recorded;
 mod serving;

@@ -15,6 +15,7 @@
 //!
 //! What is built in or has an endpoint is left to [`LocalRuntime`](transom_runner::LocalRuntime). Containers themselves are
 //! `transom_container`'s, and need Linux. This crate reads no flags: it is given an engine, limits and a [`Place`].
+//! It must not know controllers: they ask for revisions through the traits of `transom_runner`.
 
 #![warn(missing_docs)]
 

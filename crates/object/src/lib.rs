@@ -1,5 +1,8 @@
 //! The vocabulary of the Kubernetes API: identities, metadata, dynamic objects, paths into them,
 //! selectors and the `Status` error. Pure: no I/O, no clock, no randomness.
+//!
+//! Texts, errors and limits are those of Kubernetes and of Crossplane, and no input panics or takes memory out of proportion to
+//! its size. The crate must not know any kind: what belongs to one is in `transom_kinds` or `transom_xapi`.
 
 #![warn(missing_docs)]
 

@@ -18,6 +18,8 @@
 //!
 //! Nothing here reads flags or the environment, prints, or trusts what it reads: digests and lengths are verified,
 //! sizes and times are bounded, and messages never contain credentials.
+//!
+//! What a package is and which version of it is wanted is decided in `transom_packages`; this crate must not know.
 
 #![warn(missing_docs)]
 

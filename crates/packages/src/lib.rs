@@ -1,4 +1,6 @@
-//! Decisions about packages. Pure: values in, values out; no I/O, no clock, no randomness.
+//! Decisions about packages: which image a reference means, what a package may contain, which versions fit together, which revision is
+//! active, and how objects change owners, as Crossplane decides it. Pure: values in, values out; no I/O, no clock, no randomness.
+//! The crate must not know how images are fetched, or how objects are written.
 //!
 //! | module | what it decides |
 //! |---|---|

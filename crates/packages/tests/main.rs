@@ -1,4 +1,5 @@
-//! Tests of the crate through its public interface: properties that hold for whatever is generated.
+//! Decisions about packages through the public interface of the crate: properties that hold for whatever is generated, and
+//! upstream's tables.
 
 mod graphs;
 mod references;

@@ -8,6 +8,7 @@
 //! | `decide` | what comes next, from the record and the objects as they are; pure |
 //! | `survey` | what a rollout starts from: the Composition, its revisions and composite resources |
 //! | `preview` | what a move would change, by the engine and dry runs of the server |
+//! | `host` | what runs the functions that need containers for that; the binary provides it |
 //! | `storage` | records on the control plane, and which command works on one |
 //! | `drive` | carries out what was decided |
 //! | `plan`, `status` | both for people and for programs |
@@ -17,8 +18,8 @@
 //! The record is written before any composite resource is, and whatever is written can be the last thing that a command
 //! does: the next one decides from the record and the objects alone. Results go to stdout, all else to stderr.
 //!
-//! It is a client of the control plane as any other: this crate contains nothing of the server or of controllers, and
-//! composes with the engine that the controllers use.
+//! It is a client of the control plane as any other: this crate must not know the server or the controllers, and composes with the
+//! engine that the controllers use.
 
 #![warn(missing_docs)]
 

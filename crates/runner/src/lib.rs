@@ -11,13 +11,13 @@
 //! | `routes` | the instances by function and revision, and the choice between them; pure |
 //! | `router` | [`Router`]: calls the revision that a step wants |
 //! | `failure` | what a gRPC status of a function means; pure |
-//! | `first_version` | [`FirstVersionFunctions`]: what runs Compositions of Crossplane v1 |
+//! | `assembly` | [`Assembly`]: the resolver, runtime and router of the functions of a process |
 //! | `inline` | [`InlineRunner`]: runs the inline functions of steps |
 //! | `installer` | [`Installer`]: resolver, runtime and router together; swaps revisions without a gap |
 //! | `cached` | [`Cached`]: in front of a router, returns responses again within their TTL |
 //!
-//! Every call ends in a response or in an error that names the function. Nothing here reads or
-//! writes Kubernetes objects: the controllers of packages do, and call the installer.
+//! Every call ends in a response or in an error that names the function. The crate must not know Kubernetes objects as they are stored,
+//! or how they are read and written: the controllers of packages do that, and call the installer.
 
 #![warn(missing_docs)]
 

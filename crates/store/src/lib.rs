@@ -3,6 +3,10 @@
 //! [`Store`] keeps every live object in memory as encoded bytes with a small decoded header, ordered by
 //! resource, namespace and name. One writer assigns revisions, checks preconditions, appends the batch to a
 //! backend, syncs once for all waiting writers, and only then publishes to readers and watchers.
+//!
+//! What is acknowledged survives the end of the process and of the machine, readers never see what may still be lost, and damage
+//! is reported and never skipped; `README.md` has the guarantees and the format of the files. The store must not know what the
+//! objects mean: it knows keys, revisions and bytes.
 
 #![warn(missing_docs)]
 

@@ -9,6 +9,8 @@
 //!
 //! A span belongs to the one around it in the same task. What is traced works the same without a collector: spans that cannot be
 //! delivered are dropped, which is logged once.
+//!
+//! The crate must not know what is traced: names and attributes come from its users.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Spans, as a collector receives them.
+//! Spans as a collector receives them: with their parents, their attributes, and the context that is passed to functions.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::time::Duration;

@@ -9,6 +9,8 @@
 //! | `process` (feature) | a control plane as a process of the binary, and HTTPS clients for it |
 //!
 //! A failed expectation of the harness fails the test that uses it: this code panics on purpose.
+//!
+//! It must not know what is tested: expectations belong into the tests.
 #![warn(missing_docs)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 

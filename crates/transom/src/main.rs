@@ -1,4 +1,5 @@
-//! The `transom` binary: dispatches commands. The only crate that depends on all others.
+//! The `transom` binary: reads the command line and runs one command. It is the only crate that connects all others; what a
+//! command decides belongs into a crate below.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,5 @@
-//! The metadata of a typed object, and what Crossplane notes in the metadata of any object.
+//! The metadata of a typed object, as far as controllers read it, and in `notes` what Crossplane records in the metadata of any
+//! object: pauses, poll intervals, requests to reconcile, finalizers, and the progress of a creation.
 
 mod notes;
 

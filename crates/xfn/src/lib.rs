@@ -14,7 +14,8 @@
 //! | `inline` | [`InlineFunctions`]: all of it behind the router of functions |
 //!
 //! Every call ends within its timeout, in a response or in an error. A document that is incomplete is an
-//! error: it never means that a resource is not wanted.
+//! error: it never means that a resource is not wanted. The crate must not know how a composite resource is reconciled: a request
+//! goes in, a response comes out.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,7 @@
-//! Request bodies → normalised objects, with the field validation that the client requested.
+//! Decodes request bodies: from JSON, YAML or protobuf to an object with what a strict decoder has to say about it, and from
+//! there to a normalised object, with the field validation that the client asked for.
+//!
+//! Errors and warnings have kube-apiserver's texts, and come in the order in which the fields are written.
 
 mod order;
 

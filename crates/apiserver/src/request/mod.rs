@@ -1,4 +1,7 @@
-//! Parsing of requests: path, verb, query parameters and options.
+//! Parses requests: `info` finds the resource, the verb and the name in method and path, `options` the query parameters and the
+//! options of writes, with kube-apiserver's errors.
+//!
+//! Nothing is looked up here: whether the resource exists is for the registry to say.
 
 mod info;
 mod options;

@@ -1,4 +1,7 @@
-//! Cluster addresses and node ports of services. Nothing routes to them here; clients and charts expect them.
+//! Assigns cluster addresses and node ports to Services. Nothing routes to them here; clients and charts expect them.
+//!
+//! Two Services never get the same address or port, even if they are created at the same time: what is assigned is reserved until
+//! it is written. A write costs what changed since the one before, not a look at all Services.
 
 mod claims;
 

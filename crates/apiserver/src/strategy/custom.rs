@@ -1,4 +1,7 @@
-//! Kinds described by a CustomResourceDefinition.
+//! Kinds that a CustomResourceDefinition describes: objects are pruned, defaulted and validated by the schema of their version,
+//! with the CEL rules of the definition.
+//!
+//! The definition is compiled once, when it is stored. Which versions an object is converted between is decided elsewhere.
 
 use super::{Column, Strategy, generation};
 use crate::resource::ScalePaths;

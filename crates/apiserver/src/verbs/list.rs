@@ -1,4 +1,8 @@
-//! Lists: consistent pages of a collection at one revision.
+//! Lists: all pages of a collection are read at one revision, in the order of the store, however long the client takes between
+//! two of them.
+//!
+//! The token that continues a list has Kubernetes' form and holds the revision and the last name. When the history no longer
+//! holds that revision, the client gets 410 and, in the error, a token that continues at the latest one.
 
 use super::view;
 use crate::call::Call;

@@ -1,4 +1,8 @@
-//! The verbs, one file each.
+//! What each verb of the API does, one file per verb: from a resolved request to a response. [`dispatch`] chooses the verb by the
+//! endpoint of the object that is addressed: the object itself, or one of its subresources.
+//!
+//! Who calls and whether the caller may is decided before. Verbs change objects only through `write`, and must not know how
+//! objects of a kind differ: that is its `strategy`.
 
 mod create;
 mod delete;

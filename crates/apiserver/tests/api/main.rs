@@ -1,4 +1,5 @@
-//! The server as its clients see it: requests in, responses out, over a store in memory.
+//! The API server as its clients see it: requests in, responses out, over a store in memory. No socket is opened, and no
+//! controller runs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

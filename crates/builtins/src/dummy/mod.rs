@@ -1,4 +1,4 @@
-//! `function-dummy`: responds with what its input spells out, on top of the desired state. It is meant for tests.
+//! `function-dummy`: adds the response that its input spells out to the desired state. It is meant for tests of Compositions.
 
 mod literal;
 

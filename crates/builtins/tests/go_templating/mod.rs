@@ -1,4 +1,5 @@
-//! The Go templating function through its public face.
+//! function-go-templating through its public interface: tables of inputs and responses, hostile templates, and the recorded
+//! responses of the original.
 
 mod errors;
 mod fuzz;

@@ -1,4 +1,5 @@
-//! The expression language, by our own tables and laws and by Kubernetes' tables.
+//! The expression language through its public interface: our own tables and laws, and Kubernetes' tables where they are beside
+//! the repository.
 
 #![expect(clippy::unwrap_used, reason = "a malformed table should fail the test")]
 

@@ -1,4 +1,5 @@
-//! The sequence of decisions, without any server: a scripted runner answers, a map is the world.
+//! The decisions of one reconcile without any server: a script answers for the functions, a map is the world, and the tests look
+//! at the plans.
 
 mod laws;
 mod observing;

@@ -1,4 +1,5 @@
-//! Usage protection as an admission check of the embedded server.
+//! For tests: the protection of objects in use as an admission check of the embedded server. It decides nothing itself: the
+//! verdict is that of [`Protection`], as in the plane and in the webhook.
 
 use std::sync::Arc;
 use transom_apiserver::{Admission, Endpoint, Operation, Phase, Review, Verdict, async_trait};

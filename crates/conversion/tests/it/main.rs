@@ -1,4 +1,5 @@
-//! Rules through the crate's interface.
+//! Conversion rules through the public interface of the crate: what they do to objects, which mistakes are reported, and that
+//! generated objects come back from every walk through the versions.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 #![allow(clippy::needless_pass_by_value, reason = "values are written where they are passed")]
 

@@ -1,4 +1,4 @@
-//! Package strconv: numbers and floats from and to text, and quoted strings.
+//! Package strconv: numbers from and to text, and quoted texts. Results and errors are Go's, to the last digit and letter.
 
 mod float;
 mod number;

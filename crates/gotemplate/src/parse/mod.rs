@@ -1,4 +1,7 @@
-//! The parser: items into trees, accepting and refusing exactly what Go's does, with its messages.
+//! The parser of templates: from text to trees. It accepts and refuses exactly what Go's does, with Go's messages, and limits how
+//! deeply actions nest, so that no template exhausts the stack.
+//!
+//! It does not evaluate anything, and knows of functions only whether they exist.
 
 pub(crate) mod ast;
 mod expression;

@@ -1,4 +1,6 @@
-//! sprig v3.3.0, the functions function-go-templating ships. `env` and `expandenv` are absent, as there.
+//! The functions of sprig v3.3.0, as function-go-templating ships them: `env` and `expandenv` are absent, as there.
+//!
+//! Results and errors are those of the Go library. What functions build counts against the limits of the template.
 
 mod case;
 mod convert;

@@ -1,4 +1,7 @@
-//! `toYaml` and `fromYaml` as gopkg.in/yaml.v3 writes and reads.
+//! The template functions `toYaml` and `fromYaml`: they write and read YAML byte for byte as gopkg.in/yaml.v3 does, in the order
+//! of its keys. What they build counts against the limits of the template.
+//!
+//! The rules for plain scalars are those of `transom_go::yaml`.
 
 mod emit;
 mod read;

@@ -1,4 +1,6 @@
-//! The columns and cells of `kubectl get` for built-in kinds, wide ones included.
+//! The columns and cells that `kubectl get` prints for built-in kinds, wide ones included: from an object to the row of a Table.
+//!
+//! Cells are those of Kubernetes' own printers; descriptions of columns are our own. The caller passes the time for ages.
 
 mod cells;
 mod cluster;

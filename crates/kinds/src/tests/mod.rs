@@ -1,4 +1,5 @@
-//! The table against the Go encoders: fixtures written by `conformance/kinds`.
+//! The table of built-in kinds, compared with what Kubernetes' own Go code does with the same objects: the fixtures in `testdata`
+//! are written by `conformance/kinds`.
 
 mod codec;
 mod served;

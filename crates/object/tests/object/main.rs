@@ -1,4 +1,5 @@
-//! The tests of this crate: our own tables and laws, and Kubernetes' tables where they are at hand.
+//! The vocabulary of the API through the public interface of the crate: our own tables and laws, and Kubernetes' tables where
+//! they are beside the repository.
 
 mod fieldpath;
 mod json;

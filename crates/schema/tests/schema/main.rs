@@ -1,4 +1,5 @@
-//! The tests of this crate: our own tables and laws, and upstream's tables where they are at hand.
+//! Schemas, rules, patches and field ownership through the public interface of the crate: our own tables and laws, and upstream's
+//! tables where they are beside the repository.
 
 mod own_apply;
 mod own_laws;

@@ -1,4 +1,7 @@
-//! A control plane as a process of the binary, and clients for it.
+//! A control plane as a process of the `transom` binary, clients for it over HTTPS, and terminals for other commands. Processes
+//! and their directories end with the values that own them.
+//!
+//! It uses the binary as users do: nothing here knows what is inside of the process.
 
 mod client;
 mod idle;

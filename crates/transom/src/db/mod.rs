@@ -1,4 +1,6 @@
-//! `transom db`: checks and repairs a store that no server uses, and backs up one that may be in use.
+//! `transom db`: verifies and repairs a store that no server uses, and backs up one that may be in use.
+//!
+//! What is damage and how it is repaired is decided in `transom_store`; here are the flags, and what is printed.
 
 mod backup;
 

@@ -1,4 +1,7 @@
-//! Commands that concern a whole control plane of another owner or on another server: `adopt`, `export`, `import`.
+//! Commands that concern a whole control plane which another program controls or which is on another server: `adopt`, `export`
+//! and `import`.
+//!
+//! What is moved, and in which order, is decided in `transom_migrate`; here are the flags, and what is printed.
 
 mod adopt;
 mod transfer;

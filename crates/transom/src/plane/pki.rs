@@ -1,4 +1,7 @@
-//! Certificates: one authority per data directory, a server certificate per start, an admin client certificate.
+//! The certificates of a plane: one authority for each data directory, a server certificate for each start, and the client
+//! certificate of the admin. `issue` signs what CertificateSigningRequests ask for.
+//!
+//! Private keys are readable by the owner of the directory only, and never appear in messages.
 
 mod issue;
 

@@ -1,4 +1,5 @@
-//! Rendering: what a composition makes of a composite resource.
+//! `transom render` as a command: what a Composition makes of a composite resource, what mistakes look like, and recorded renders
+//! of Crossplane.
 
 mod command;
 mod composing;

@@ -1,4 +1,5 @@
-//! How `transom up` starts, refuses to start, stops, and lets clients in.
+//! How `transom up` starts, refuses to start and stops, whom it lets in, and what it leaves on disk; on the real binary, with
+//! damaged and full disks, too.
 
 mod access;
 mod auditing;

@@ -1,4 +1,5 @@
-//! The documents as clients get them.
+//! OpenAPI documents as clients get them from a server over an empty store: `documents` is about what they contain, `serving`
+//! about their encodings, hashes and caching.
 
 mod documents;
 mod serving;

@@ -1,4 +1,8 @@
-//! The built-in kinds: `table` lists what each of them is, `transom_kinds` has their types.
+//! The built-in kinds of Kubernetes, as strategies: `table` lists the kinds that the server acts on, `stored` those that it only
+//! stores, `unserved` what the status of workloads says where nothing runs them.
+//!
+//! Their fields, defaults and validation are data of `transom_kinds`; only what needs the server, such as addresses of Services,
+//! is written here.
 
 mod stored;
 mod table;

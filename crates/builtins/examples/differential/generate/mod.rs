@@ -1,4 +1,5 @@
-//! The questions, made from each function's input: mostly sensible ones, some hostile.
+//! Generates the requests that the built-in functions are compared with: for each function from the fields of its input, most of
+//! them sensible and some hostile. The same seed makes the same requests.
 
 mod auto_ready;
 mod cidr;

@@ -1,4 +1,5 @@
-//! Managed resources: definitions become CRDs, policies activate them, providers bring them.
+//! Managed resources on the embedded server: providers bring definitions, policies activate them, and active definitions become
+//! CRDs.
 
 mod definitions;
 mod migration;

@@ -1,4 +1,5 @@
-//! Packages from a registry: install, upgrade, roll back, depend, fail and heal.
+//! The life of packages on the embedded server, from a registry in memory: they are installed, upgraded and rolled back, depend
+//! on each other, are verified, fail and recover.
 
 mod crash;
 mod dependencies;

@@ -1,4 +1,7 @@
-//! Grants: privileges of a role on objects, and memberships of roles.
+//! The kind `Grant`: privileges of a role on objects of a database, and memberships of roles. `parameters` reads what is wanted
+//! and writes the statements, `catalog` asks the server what is granted.
+//!
+//! Statements quote every name; what PUBLIC may do is revoked only where that is asked for.
 
 mod catalog;
 mod parameters;

@@ -1,4 +1,5 @@
-//! What a store guarantees, whatever it is kept in.
+//! What a store guarantees to its users, whether it is in memory or on disk: revisions and preconditions, lists and history,
+//! watches.
 
 mod reading;
 mod watching;

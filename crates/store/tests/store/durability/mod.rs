@@ -1,4 +1,5 @@
-//! What survives restarts, crashes, bad disks and damaged files.
+//! What survives restarts, crashes, disks that fail and damaged files; and that damage which loses data is never passed over in
+//! silence.
 
 mod bad_disk;
 mod copying;

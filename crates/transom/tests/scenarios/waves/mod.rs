@@ -1,4 +1,5 @@
-//! `transom rollout` on the real binary.
+//! `transom rollout` against a plane: composite resources are pinned, planned, moved in waves and rolled back, while commands
+//! fail, are killed or compete.
 
 mod claims;
 mod commands;

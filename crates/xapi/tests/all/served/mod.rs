@@ -1,4 +1,5 @@
-//! The embedded API server serves every CRD, fixed and derived, and holds objects to their rules.
+//! Crossplane's kinds on the embedded API server: it serves every CRD, fixed or derived from an XRD, and refuses objects that
+//! break their rules.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
