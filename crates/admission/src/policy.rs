@@ -83,6 +83,8 @@ pub struct Binding {
     pub warns: bool,
     /// Whether a failed validation is in the audit log.
     pub audits: bool,
+    /// What happens after a failed validation, as the binding has it.
+    pub actions: Vec<String>,
 }
 
 impl Binding {
@@ -90,9 +92,8 @@ impl Binding {
     pub fn parse(binding: &Value) -> Self {
         let spec = &binding["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let acts = |action: &str| {
-            spec["validationActions"].as_array().is_some_and(|all| all.iter().any(|a| a == action))
-        };
+        let actions = transom_object::json::strings(&spec["validationActions"]);
+        let acts = |action: &str| actions.iter().any(|given| given == action);
         let reference = &spec["paramRef"];
         Self {
             name: text(&binding["metadata"]["name"]),
@@ -107,9 +108,13 @@ impl Binding {
             denies: acts("Deny"),
             warns: acts("Warn"),
             audits: acts("Audit"),
+            actions,
         }
     }
 }
+
+/// How long the value of an audit annotation may be; the rest is left out.
+const ANNOTATION_BYTES: usize = 10 * 1024;
 
 /// An expression, or why it does not compile.
 type Compiled = Result<Program, String>;
@@ -121,6 +126,13 @@ struct Validation {
     message: String,
     message_program: Option<Compiled>,
     reason: String,
+}
+
+#[derive(Debug)]
+struct AuditAnnotation {
+    key: String,
+    expression: String,
+    program: Compiled,
 }
 
 /// A policy of either kind, compiled.
@@ -139,7 +151,7 @@ pub struct Policy {
     conditions: Conditions,
     variables: Vec<(String, Compiled)>,
     validations: Vec<Validation>,
-    audit: Vec<(String, Compiled)>,
+    audit: Vec<AuditAnnotation>,
     mutations: Vec<Mutation>,
 }
 
@@ -196,7 +208,11 @@ impl Policy {
                 .collect(),
             audit: each(&spec["auditAnnotations"])
                 .iter()
-                .map(|a| (text(&a["key"]), compile(&a["valueExpression"])))
+                .map(|a| AuditAnnotation {
+                    key: text(&a["key"]),
+                    expression: text(&a["valueExpression"]),
+                    program: compile(&a["valueExpression"]),
+                })
                 .collect(),
             mutations: each(&spec["mutations"]).iter().map(|m| Mutation::compile(m, &env)).collect(),
         }
@@ -210,8 +226,17 @@ pub struct Failure {
     pub message: String,
     /// The reason of the response; empty for the usual one.
     pub reason: String,
-    /// Whether the expression had no value, as opposed to being false.
-    pub error: bool,
+    /// The validation, by its place in the policy.
+    pub index: usize,
+    /// Whether the request is denied whatever the actions of the binding are.
+    pub unconditional: bool,
+}
+
+impl Failure {
+    /// The policy cannot be evaluated at all, or a result of it is not what it must be.
+    pub fn unconditional(message: String) -> Self {
+        Self { message, reason: String::new(), index: 0, unconditional: true }
+    }
 }
 
 /// What a policy says of one request with one set of parameters.
@@ -239,36 +264,60 @@ impl Policy {
             Matched::No => return None,
             Matched::Failed(why) => {
                 if !self.ignores_failure {
-                    evaluation.failures.push(Failure { message: why, reason: String::new(), error: true });
+                    let reason = String::new();
+                    evaluation.failures.push(Failure {
+                        message: why,
+                        reason,
+                        index: 0,
+                        unconditional: false,
+                    });
                 }
                 return Some(evaluation);
             }
         }
         self.bind_variables(&mut scope);
-        for validation in &self.validations {
-            if let Some(failure) = self.check(validation, &mut scope) {
-                evaluation.failures.push(failure);
-            }
+        for index in 0..self.validations.len() {
+            evaluation.failures.extend(self.check(index, &mut scope));
         }
-        for (key, program) in &self.audit {
-            if let Ok(CelValue::String(text)) = scope.eval(program) {
-                evaluation.audit_annotations.push((key.clone(), text.to_string()));
-            }
-        }
+        self.annotate(&mut scope, &mut evaluation);
         Some(evaluation)
     }
 
-    fn check(&self, validation: &Validation, scope: &mut Scope<'_>) -> Option<Failure> {
-        let failure = |message: String, error| Failure { message, reason: validation.reason.clone(), error };
+    fn check(&self, index: usize, scope: &mut Scope<'_>) -> Option<Failure> {
+        let validation = self.validations.get(index)?;
+        let failure = |message: String| {
+            Some(Failure { message, reason: validation.reason.clone(), index, unconditional: false })
+        };
         match scope.eval(&validation.program) {
             Ok(CelValue::Bool(true)) => None,
-            Ok(CelValue::Bool(false)) => Some(failure(validation.message(scope), false)),
+            Ok(CelValue::Bool(false)) => failure(validation.message(scope)),
             _ if self.ignores_failure => None,
-            Ok(_) => Some(failure(format!("expression '{}' is not a bool", validation.expression), true)),
-            Err(why) => Some(failure(
-                format!("expression '{}' resulted in error: {why}", validation.expression),
-                true,
-            )),
+            Ok(_) => failure(format!("expression '{}' is not a bool", validation.expression)),
+            Err(why) => failure(format!("expression '{}' resulted in error: {why}", validation.expression)),
+        }
+    }
+
+    /// Evaluates the audit annotations, which have a budget of their own.
+    fn annotate(&self, scope: &mut Scope<'_>, evaluation: &mut Evaluation) {
+        scope.budget = PER_OBJECT_LIMIT;
+        for annotation in &self.audit {
+            match scope.eval(&annotation.program) {
+                Ok(CelValue::Null) => {}
+                Ok(CelValue::String(text)) if text.trim().is_empty() => {}
+                Ok(CelValue::String(text)) => {
+                    let text = shortened(text.trim(), ANNOTATION_BYTES);
+                    evaluation.audit_annotations.push((annotation.key.clone(), text.to_owned()));
+                }
+                Ok(_) => evaluation.failures.push(Failure::unconditional(format!(
+                    "valueExpression '{}' resulted in unsupported return type. Return type must be either string or null.",
+                    annotation.expression
+                ))),
+                Err(_) if self.ignores_failure => {}
+                Err(why) => evaluation.failures.push(Failure::unconditional(format!(
+                    "expression '{}' resulted in error: {why}",
+                    annotation.expression
+                ))),
+            }
         }
     }
 
@@ -299,6 +348,12 @@ impl Policy {
             }
         }
     }
+}
+
+/// The beginning of a text, at most so many bytes of it.
+fn shortened(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or_default()]
 }
 
 impl Validation {

@@ -61,6 +61,8 @@ impl ClientConfig {
 pub struct Webhook {
     /// Its name in errors.
     pub name: String,
+    /// The name of its configuration.
+    pub configuration: String,
     /// Which requests it is for.
     pub rules: Vec<Rule>,
     /// Whether requests in equivalent versions count.
@@ -86,14 +88,17 @@ pub struct Webhook {
 impl Webhook {
     /// Reads the webhooks of a configuration.
     pub fn parse_all(configuration: &Value) -> Vec<Self> {
-        configuration["webhooks"].as_array().into_iter().flatten().map(Self::parse).collect()
+        let of = configuration["metadata"]["name"].as_str().unwrap_or_default();
+        let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+        webhooks.map(|webhook| Self::parse(webhook, of)).collect()
     }
 
-    fn parse(webhook: &Value) -> Self {
+    fn parse(webhook: &Value, configuration: &str) -> Self {
         let text = |key: &str| webhook[key].as_str().unwrap_or_default();
         let seconds = webhook["timeoutSeconds"].as_u64().unwrap_or(10).clamp(1, 30);
         Self {
             name: text("name").to_owned(),
+            configuration: configuration.to_owned(),
             rules: Rule::parse_all(&webhook["rules"]),
             equivalent: text("matchPolicy") != "Exact",
             namespaces: LabelSelector::parse(&webhook["namespaceSelector"]),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use transom_audit::{Decision, Event, Level, ObjectReference, Request, Stage};
-use transom_object::{Status, time};
+use transom_object::{Status, names, time};
 
 /// Where events go, and which are wanted.
 pub trait AuditLog: Send + Sync {
@@ -83,11 +83,33 @@ impl Trail {
         self.change(|event| event.impersonated = Some(user_info(user)));
     }
 
-    /// Whether the request was allowed.
-    pub(crate) fn authorized(&self, outcome: &Result<(), Status>) {
+    /// Whether anything is recorded of the request.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Whether the request was allowed, and why.
+    pub(crate) fn authorized(&self, outcome: &Result<(), Status>, reason: String) {
         let decision = if outcome.is_ok() { "allow" } else { "forbid" };
         self.change(|event| {
             event.annotations.insert("authorization.k8s.io/decision".to_owned(), decision.into());
+            event.annotations.insert("authorization.k8s.io/reason".to_owned(), reason.into());
+        });
+    }
+
+    /// Adds an annotation to an event of this level or a higher one. The first value of a key stays; a key that is not a
+    /// qualified name with a prefix is left out.
+    pub(crate) fn annotate(&self, level: Level, key: &str, value: impl FnOnce() -> String) {
+        self.change(|event| {
+            let known = event.annotations.contains_key(key);
+            if event.level < level || known {
+                return;
+            }
+            if !key.contains('/') || !names::is_qualified_name(key).is_empty() {
+                tracing::warn!(key, "an annotation for the audit log has no valid key and is not recorded");
+                return;
+            }
+            event.annotations.insert(key.to_owned(), value().into());
         });
     }
 

@@ -1,5 +1,6 @@
 //! One authorized request to one resource, handed to its verb; and on whose behalf objects are written.
 
+use crate::audit::Trail;
 use crate::auth::Identity;
 use crate::negotiate::{Accept, header_text};
 use crate::request::{Query, Target, Verb};
@@ -7,6 +8,7 @@ use crate::resource::Resource;
 use crate::server::Inner;
 use http::{HeaderMap, header};
 use std::sync::{Arc, Mutex, PoisonError};
+use transom_audit::Level;
 
 pub(crate) struct Call {
     pub(crate) server: Arc<Inner>,
@@ -19,6 +21,8 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     /// Sent with the response, whether the request succeeds or fails.
     pub(crate) warnings: Mutex<Vec<String>>,
+    /// What is recorded of the request; none without an audit log.
+    pub(crate) trail: Option<Arc<Trail>>,
 }
 
 /// On whose behalf an object is written.
@@ -45,6 +49,13 @@ impl<'a> Requester<'a> {
             && !warnings.is_empty()
         {
             call.warn_once(warnings);
+        }
+    }
+
+    /// Adds an annotation to the event of the request in the audit log, if that is of this level or a higher one.
+    pub(crate) fn annotate(&self, level: Level, key: &str, value: impl FnOnce() -> String) {
+        if let Some(trail) = self.client.and_then(|call| call.trail.as_ref()) {
+            trail.annotate(level, key, value);
         }
     }
 }

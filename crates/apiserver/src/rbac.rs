@@ -181,8 +181,14 @@ impl Authorizer for RbacAndBeyond {
     }
 
     async fn explain(&self, attributes: &Attributes<'_>) -> (bool, String) {
-        let (allowed, reason) = self.rbac.explain(attributes).await;
-        (allowed || self.beyond.authorize(attributes).await == Decision::Allowed, reason)
+        let denied = match self.rbac.explain(attributes).await {
+            (true, reason) => return (true, reason),
+            (false, reason) => reason,
+        };
+        match self.beyond.explain(attributes).await {
+            (true, reason) => (true, reason),
+            (false, _) => (false, denied),
+        }
     }
 
     fn rules(&self, identity: &Identity, namespace: &str) -> Option<Vec<Rule>> {

@@ -204,11 +204,8 @@ impl Server {
         if let Some(trail) = trail.filter(|_| parts.headers.contains_key("impersonate-user")) {
             trail.acts_as(&user);
         }
-        let outcome = self.authorize_request(info, parts, query, &user).await;
-        if let Some(trail) = trail {
-            trail.authorized(&outcome);
-        }
-        outcome.map(|()| user)
+        self.authorize_request(info, parts, query, &user).await?;
+        Ok(user)
     }
 
     async fn authorize_request(
@@ -225,16 +222,27 @@ impl Server {
                 if let Some(name) = &selected {
                     attributes.name = name;
                 }
-                self.inner.authorize(&attributes).await
+                self.decide(&attributes, parts).await
             }
             RequestInfo::Other(segments) => {
                 let method = parts.method.as_str().to_ascii_lowercase();
                 // As it is routed, so that no other spelling of a path passes another rule.
                 let end = if segments.is_empty() || !parts.uri.path().ends_with('/') { "" } else { "/" };
                 let path = format!("/{}{end}", segments.join("/"));
-                self.inner.authorize(&Attributes::of_path(user, &method, &path)).await
+                self.decide(&Attributes::of_path(user, &method, &path), parts).await
             }
         }
+    }
+
+    /// The decision about a request, which is recorded with its reason.
+    async fn decide(&self, attributes: &Attributes<'_>, parts: &Parts) -> Result<(), Status> {
+        let outcome = self.inner.authorize(attributes).await;
+        let trail = parts.extensions.get::<Arc<Trail>>();
+        if let Some(trail) = trail.filter(|trail| trail.is_recorded()) {
+            let (_, reason) = self.inner.authorizer.explain(attributes).await;
+            trail.authorized(&outcome, reason);
+        }
+        outcome
     }
 
     /// Discovery, OpenAPI, health, version, metrics.
@@ -323,11 +331,12 @@ impl Server {
             user,
             headers: parts.headers,
             warnings,
+            trail,
         };
         let deadline = deadline.validated()?;
         let work = async {
             let body = read_body(body, verb).await?;
-            if let Some(trail) = &trail {
+            if let Some(trail) = &call.trail {
                 trail.sent(&body);
             }
             verbs::dispatch(&call, body).await

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod admission;
+mod auditing;
 mod authorization;
 mod certificates;
 mod client;

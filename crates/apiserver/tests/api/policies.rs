@@ -51,7 +51,7 @@ async fn a_policy_refuses_with_a_sentence_of_its_own() {
 }
 
 #[tokio::test]
-async fn warnings_leave_the_write_alone_and_errors_do_not() {
+async fn warnings_leave_the_write_alone() {
     let client = Client::in_memory().await;
     let spec = json!({"matchConstraints": constraints("configmaps"), "validations": [{"expression": "object.metadata.name != 'a'"}, {"expression": "object.metadata.labels['x'] == 'y'"}]});
     write(&client, "ValidatingAdmissionPolicy", "p", &spec).await;
@@ -67,11 +67,9 @@ async fn warnings_leave_the_write_alone_and_errors_do_not() {
     let warned = client.post(MAPS, &labelled).await.expect(201);
     let expected = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': failed expression: object.metadata.name != 'a'";
     assert!(warned.warnings().iter().any(|w| w.contains(expected)), "{:?}", warned.warnings());
-    let refused = client.post(MAPS, &config_map("c")).await.expect(422).json();
-    assert!(
-        refused["message"].as_str().unwrap().contains("resulted in error: no such key: labels"),
-        "{refused}"
-    );
+    let warned = client.post(MAPS, &config_map("c")).await.expect(201);
+    let expected = "resulted in error: no such key: labels";
+    assert!(warned.warnings().iter().any(|w| w.contains(expected)), "{:?}", warned.warnings());
 }
 
 #[tokio::test]

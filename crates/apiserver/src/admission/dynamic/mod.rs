@@ -9,6 +9,7 @@
 //! comparison of its rules. A configuration is in force for every request after its own write is answered.
 
 mod access;
+mod annotations;
 mod caller;
 mod endpoints;
 mod policies;
@@ -20,6 +21,7 @@ pub use caller::{WebhookCall, WebhookCallError, WebhookCaller};
 
 use super::{Phase, Request};
 use crate::server::Inner;
+use annotations::CallPosition;
 use arc_swap::ArcSwap;
 use review::Reviewed;
 use serde_json::Value;
@@ -164,7 +166,8 @@ impl Inner {
         for round in 0..2 {
             for (i, last) in seen.iter_mut().enumerate() {
                 let policy = index.mutating_policies.get(i);
-                let webhook = i.checked_sub(index.mutating_policies.len()).map(|i| &index.mutating[i]);
+                let place = i.checked_sub(index.mutating_policies.len());
+                let webhook = place.map(|i| &index.mutating[i]);
                 let again =
                     policy.is_some_and(|p| p.policy.reinvoked) || webhook.is_some_and(|w| w.reinvoked);
                 if round == 1 && !(again && changes > *last) {
@@ -172,7 +175,10 @@ impl Inner {
                 }
                 let changed = match (policy, webhook) {
                     (Some(policy), _) => self.mutate_by_policy(policy, reviewed)?,
-                    (None, Some(webhook)) => self.mutate_by_webhook(webhook, reviewed).await?,
+                    (None, Some(webhook)) => {
+                        let place = CallPosition { mutating: true, round, index: place.unwrap_or_default() };
+                        self.mutate_by_webhook(webhook, place, reviewed).await?
+                    }
                     (None, None) => false,
                 };
                 changes += usize::from(changed);
@@ -208,8 +214,9 @@ impl Inner {
         let index = self.dynamic.index(&self.store);
         if !index.mutating.is_empty() && !request.configures_admission() {
             let mut reviewed = Reviewed::new(self, request, Value::Null, Some(old));
-            for webhook in &index.mutating {
-                self.mutate_by_webhook(webhook, &mut reviewed).await?;
+            for (i, webhook) in index.mutating.iter().enumerate() {
+                let place = CallPosition { mutating: true, round: 0, index: i };
+                self.mutate_by_webhook(webhook, place, &mut reviewed).await?;
             }
         }
         if (index.validating.is_empty() && index.validating_policies.is_empty())

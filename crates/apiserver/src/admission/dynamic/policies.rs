@@ -1,11 +1,12 @@
 //! Admission policies: their bindings, parameters and results.
 
 use super::Bound;
+use super::annotations::{self, OfPolicy};
 use super::review::Reviewed;
 use crate::server::Inner;
 use serde_json::Value;
 use std::ops::Bound as Limit;
-use transom_admission::policy::{Binding, Failure, Patch, Policy};
+use transom_admission::policy::{Binding, Evaluation, Failure, Patch, Policy};
 use transom_object::error_chain::chain;
 use transom_object::status::{Cause, Details};
 use transom_object::{GroupVersion, Status};
@@ -31,27 +32,17 @@ impl Inner {
     ) -> Result<(), Status> {
         let mut refusal = None;
         for bound in policies {
+            let mut annotations = OfPolicy::default();
             for binding in &bound.bindings {
-                let Some(failures) = self.evaluate(&bound.policy, binding, reviewed)? else { continue };
-                for failure in failures {
-                    let policy = &bound.policy.name;
-                    if binding.warns {
-                        let warning = format!(
-                            "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{}': {}",
-                            binding.name, failure.message
-                        );
-                        reviewed.request.by.warn(vec![warning]);
-                    }
-                    // A request whose expression fails is denied, even if the binding only warns or audits.
-                    if binding.denies || failure.error {
-                        let why = format!(
-                            "ValidatingAdmissionPolicy '{policy}' with binding '{}' denied request: {}",
-                            binding.name, failure.message
-                        );
-                        refusal.get_or_insert_with(|| refused(reviewed, &why, &failure.reason));
+                let Some(evaluation) = self.evaluate(&bound.policy, binding, reviewed)? else { continue };
+                annotations.add(evaluation.audit_annotations);
+                for failure in &evaluation.failures {
+                    if let Some(why) = act(binding, failure, reviewed) {
+                        refusal.get_or_insert(why);
                     }
                 }
             }
+            annotations.publish(reviewed.request.by, &bound.policy.name);
         }
         refusal.map_or(Ok(()), Err)
     }
@@ -61,7 +52,7 @@ impl Inner {
         policy: &Policy,
         binding: &Binding,
         reviewed: &Reviewed<'_>,
-    ) -> Result<Option<Vec<Failure>>, Status> {
+    ) -> Result<Option<Evaluation>, Status> {
         if !is_bound(policy, binding, reviewed) {
             return Ok(None);
         }
@@ -71,15 +62,20 @@ impl Inner {
         let params = match self.params(policy, binding, reviewed) {
             Ok(params) => params,
             Err(_) if policy.ignores_failure => return Ok(None),
-            Err(why) => return Ok(Some(vec![Failure { message: why, reason: String::new(), error: true }])),
+            Err(why) => {
+                let failures = vec![Failure::unconditional(why)];
+                return Ok(Some(Evaluation { failures, ..Evaluation::default() }));
+            }
         };
-        let mut failures = Vec::new();
+        let mut all = Evaluation::default();
         for params in params {
             let evaluation =
                 policy.validate(&seen.content, reviewed.namespace(), &params, reviewed.authorizer());
-            failures.extend(evaluation.into_iter().flat_map(|evaluation| evaluation.failures));
+            let Some(evaluation) = evaluation else { continue };
+            all.failures.extend(evaluation.failures);
+            all.audit_annotations.extend(evaluation.audit_annotations);
         }
-        Ok(Some(failures))
+        Ok(Some(all))
     }
 
     /// Applies the mutations of a policy. Returns whether they changed the object.
@@ -197,6 +193,20 @@ impl Inner {
             _ => Ok(found),
         }
     }
+}
+
+/// Does with a failure what the binding says. Returns the response, if the request is denied.
+fn act(binding: &Binding, failure: &Failure, reviewed: &Reviewed<'_>) -> Option<Status> {
+    let (by, policy, message) = (reviewed.request.by, &binding.policy, &failure.message);
+    let of = format!("ValidatingAdmissionPolicy '{policy}' with binding '{}'", binding.name);
+    if binding.warns && !failure.unconditional {
+        by.warn(vec![format!("Validation failed for {of}: {message}")]);
+    }
+    if binding.audits && !failure.unconditional {
+        annotations::failed(by, binding, failure);
+    }
+    let denied = binding.denies || failure.unconditional;
+    denied.then(|| refused(reviewed, &format!("{of} denied request: {message}"), &failure.reason))
 }
 
 fn is_bound(policy: &Policy, binding: &Binding, reviewed: &Reviewed<'_>) -> bool {

@@ -1,5 +1,6 @@
 //! Calls of webhooks.
 
+use super::annotations::{self, CallPosition};
 use super::review::{Reviewed, Seen};
 use crate::server::Inner;
 use futures_util::future::join_all;
@@ -14,17 +15,28 @@ impl Inner {
     pub(super) async fn mutate_by_webhook(
         &self,
         webhook: &Webhook,
+        place: CallPosition,
         reviewed: &mut Reviewed<'_>,
     ) -> Result<bool, Status> {
+        let by = reviewed.request.by;
         let Some(seen) = called(webhook, reviewed)? else { return Ok(false) };
-        let Some(answer) = self.ask(webhook, reviewed, &seen, true).await? else { return Ok(false) };
-        let Some(patch) = answer.patch.filter(|_| seen.content.object.is_object()) else { return Ok(false) };
-        let patched = apply_patch(&seen.content.object, &patch);
-        let other = seen.into_version();
-        match patched {
-            Ok(new) => reviewed.replace(other.as_deref(), new),
-            Err(error) => Err(Status::internal(error)),
-        }
+        let answer = self.ask(webhook, place, reviewed, &seen).await;
+        let outcome = match answer {
+            Err(refusal) => Err(refusal),
+            Ok(answer) => match answer.and_then(|a| a.patch).filter(|_| seen.content.object.is_object()) {
+                None => Ok(false),
+                Some(patch) => match apply_patch(&seen.content.object, &patch) {
+                    Err(error) => Err(Status::internal(error)),
+                    Ok(new) => {
+                        place.patched(by, webhook, &patch);
+                        let other = seen.into_version();
+                        reviewed.replace(other.as_deref(), new)
+                    }
+                },
+            },
+        };
+        place.mutated(by, webhook, matches!(outcome, Ok(true)));
+        outcome
     }
 
     /// All validating webhooks at once: the first refusal by order of names is the response.
@@ -36,7 +48,8 @@ impl Inner {
         let mut calls = Vec::new();
         for webhook in webhooks {
             if let Some(seen) = called(webhook, reviewed)? {
-                calls.push(async move { self.ask(webhook, reviewed, &seen, false).await });
+                let place = CallPosition { mutating: false, round: 0, index: calls.len() };
+                calls.push(async move { self.ask(webhook, place, reviewed, &seen).await });
             }
         }
         for outcome in join_all(calls).await {
@@ -49,9 +62,9 @@ impl Inner {
     async fn ask(
         &self,
         webhook: &Webhook,
+        place: CallPosition,
         reviewed: &Reviewed<'_>,
         seen: &Seen<'_>,
-        mutating: bool,
     ) -> Result<Option<Answer>, Status> {
         let name = &webhook.name;
         if reviewed.request.is_dry_run() && !webhook.supports_dry_run {
@@ -61,11 +74,12 @@ impl Inner {
         let review = seen.content.to_review(&uid);
         let answer = match self.call_webhook(&webhook.client, &review, webhook.timeout).await {
             Err(why) => Err(format!("failed to call webhook: {why}")),
-            Ok(body) => read_answer(name, &uid, &body, mutating)
+            Ok(body) => read_answer(name, &uid, &body, place.mutating)
                 .map_err(|error| format!("received invalid webhook response: {}", chain(&error))),
         };
         match answer {
             Ok(answer) => {
+                annotations::answered(reviewed.request.by, webhook, &answer);
                 reviewed.request.by.warn(answer.warnings.clone());
                 match answer.refusal {
                     Some(refusal) => Err(*refusal),
@@ -73,6 +87,7 @@ impl Inner {
                 }
             }
             Err(why) if webhook.ignores_failure => {
+                place.failed_open(reviewed.request.by, webhook);
                 tracing::warn!(webhook = %name, error = %why, "a webhook failed; its failurePolicy is Ignore");
                 Ok(None)
             }
