@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_object::{GroupVersionKind, error_chain};
 
 /// The result of an operation that a controller attempts.
@@ -58,6 +59,15 @@ pub enum Error {
     /// The objects are not as the controller needs them, and may be later.
     #[error(transparent)]
     Domain(BoxError),
+    /// A server of another kind than the API server is overloaded, and named the time after which it may be asked again.
+    /// The text is that of the cause, so the cause is not a source itself.
+    #[error("{cause}")]
+    Deferred {
+        /// What went wrong.
+        cause: BoxError,
+        /// The time that the server named.
+        retry_after: Duration,
+    },
     /// What was attempted when another error occurred.
     #[error("{context}")]
     During {
@@ -78,6 +88,11 @@ impl Error {
     /// The objects are not as the controller needs them, and may be later.
     pub fn domain(cause: impl Into<BoxError>) -> Self {
         Self::Domain(cause.into())
+    }
+
+    /// A server is overloaded, and named the time after which it may be asked again.
+    pub fn deferred(cause: impl Into<BoxError>, retry_after: Duration) -> Self {
+        Self::Deferred { cause: cause.into(), retry_after }
     }
 
     /// The request could not be sent, or the response did not arrive.
@@ -121,6 +136,14 @@ impl Error {
     /// Whether a retry fails again until the objects or the rights are changed.
     pub fn is_permanent(&self) -> bool {
         matches!(self.root(), Self::Permanent(_)) || self.is_invalid() || self.is_forbidden()
+    }
+
+    /// The time before which the operation is not to be attempted again, if a server named one.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.root() {
+            Self::Deferred { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
     }
 
     /// Whether the object does not exist.
@@ -263,6 +286,15 @@ mod tests {
         assert!(
             !refused(409, "AlreadyExists").is_conflict() && refused(409, "AlreadyExists").is_already_exists()
         );
+    }
+
+    #[test]
+    fn the_time_that_a_server_named_is_found_below_what_was_attempted() {
+        let busy = || Error::deferred("too many requests", Duration::from_secs(7));
+        let error = Err::<(), _>(busy()).context("cannot pull").unwrap_err();
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+        assert_eq!(error.chain().to_string(), "cannot pull: too many requests");
+        assert!(!error.is_permanent() && Error::domain("no").retry_after().is_none());
     }
 
     #[test]

@@ -42,6 +42,13 @@ impl Pace {
         let thousandths = share_of(key, failures) * self.spread_percent.min(100) / 100;
         longest.saturating_sub(longest / 1000 * thousandths)
     }
+
+    /// The same if a server asked for a wait: that wait and up to a tenth more, so that keys which the server asked for the
+    /// same wait do not all return at once.
+    pub(crate) fn backoff_of_at_least(&self, key: &Key, failures: u32, asked: Duration) -> Duration {
+        let spread = asked / 10_000 * share_of(key, failures);
+        self.backoff(key, failures).max(asked.saturating_add(spread))
+    }
 }
 
 /// A number below 1000 that differs between keys and between the failures of a key, and is the same in every process.

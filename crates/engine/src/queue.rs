@@ -59,6 +59,8 @@ pub enum Next {
     Backoff,
     /// The same, because of an error that the reconciler has reported itself.
     Failed,
+    /// The same, and not before this long: a server asked for that.
+    FailedFor(Duration),
     /// Another client changed the object first: run again at once, and back off if that happens repeatedly.
     Conflict,
     /// Nothing: the object is gone, and the queue forgets its key.
@@ -282,7 +284,7 @@ impl Queue {
         let mut state = self.lock();
         let now = Instant::now();
         state.counts.running = state.counts.running.saturating_sub(1);
-        let failed = matches!(next, Next::Backoff | Next::Failed | Next::Conflict);
+        let failed = matches!(next, Next::Backoff | Next::Failed | Next::FailedFor(_) | Next::Conflict);
         state.counts.retries += u64::from(failed);
         let entry = state.entry(key);
         let mut pending = std::mem::take(&mut entry.pending);
@@ -299,6 +301,11 @@ impl Queue {
             Next::Conflict if failures <= MAX_IMMEDIATE_CONFLICTS => true,
             Next::Backoff | Next::Failed | Next::Conflict => {
                 state.delay(key, now + self.pace.backoff(key, failures));
+                false
+            }
+            Next::FailedFor(asked) => {
+                let wait = self.pace.backoff_of_at_least(key, failures, asked.min(MAX_DELAY));
+                state.delay(key, now + wait);
                 false
             }
             Next::After(delay) => {

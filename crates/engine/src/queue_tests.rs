@@ -75,6 +75,39 @@ async fn failures_back_off_and_success_forgets_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_a_wait_is_waited_for() {
+    let (queue, asked) = (queue(), Duration::from_secs(3600));
+    let keys = ["a", "b", "c"].map(key);
+    for key in &keys {
+        queue.wake(key);
+        queue.next().await;
+        queue.done(key, Next::FailedFor(asked), SeenVersions::default());
+    }
+    assert!(queue.awaits_retry());
+    let start = Instant::now();
+    let mut waits = Vec::new();
+    for _ in &keys {
+        let key = queue.next().await.unwrap();
+        waits.push(start.elapsed());
+        queue.done(&key, Next::Wait, SeenVersions::default());
+    }
+    assert!(waits.iter().all(|wait| (asked..=asked * 11 / 10).contains(wait)), "{waits:?}");
+    assert!(waits.windows(2).all(|pair| pair[1] - pair[0] > Duration::from_secs(1)), "{waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_wait_that_a_server_asks_for_does_not_replace_the_backoff() {
+    let queue = queue();
+    queue.wake(&key("a"));
+    for wait in [1, 2, 4, 8] {
+        assert_eq!(next_within(&queue, READY_WITHIN).await, Some(key("a")));
+        queue.done(&key("a"), Next::FailedFor(Duration::ZERO), SeenVersions::default());
+        assert_eq!(next_within(&queue, Duration::from_millis(wait * 1000 - 10)).await, None, "{wait}");
+        tokio::time::advance(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn echoes_do_not_wake_a_key() {
     let queue = queue();
     let mut seen = SeenVersions::default();

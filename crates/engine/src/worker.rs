@@ -177,7 +177,7 @@ impl<R: Reconciler> Worker<R> {
             Ok(Err(e)) if e.is_conflict() => (Next::Conflict, RunResult::Requeue),
             Ok(Err(e)) => {
                 tracing::warn!(controller, %key, error = %e.chain(), "cannot reconcile");
-                (Next::Backoff, RunResult::Error)
+                (e.retry_after().map_or(Next::Backoff, Next::FailedFor), RunResult::Error)
             }
             Err(_) => {
                 tracing::error!(controller, %key, "the reconciler panicked; it will be tried again");
@@ -219,7 +219,7 @@ fn run_result(next: Next) -> RunResult {
         Next::Wait | Next::Gone => RunResult::Success,
         Next::After(_) => RunResult::RequeueAfter,
         Next::Again | Next::Backoff | Next::Conflict => RunResult::Requeue,
-        Next::Failed => RunResult::Error,
+        Next::Failed | Next::FailedFor(_) => RunResult::Error,
     }
 }
 
