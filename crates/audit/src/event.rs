@@ -1,4 +1,4 @@
-//! One event of the log.
+//! One event of the audit log: what is recorded of a request, as much as its level allows.
 
 use crate::{Level, Stage};
 use serde_json::{Map, Value, json};

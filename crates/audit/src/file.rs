@@ -1,4 +1,5 @@
-//! The log as a file.
+//! The audit log as a file. A file that is full is kept under a number, and the oldest one is removed, so that the disk does not
+//! fill up.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

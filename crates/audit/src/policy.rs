@@ -1,4 +1,5 @@
-//! Which requests are recorded.
+//! Decides which requests are recorded, and how much of each: by the first rule that matches. Credentials are never recorded,
+//! with any policy.
 
 use crate::{Level, Stage};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Why there is no decision.
+//! Why a pipeline ended without a decision, and what it left for conditions and events until then. A failure never changes a
+//! composed resource.
 
 use crate::condition::{Event, TargetedCondition};
 use crate::inputs::Requirements;

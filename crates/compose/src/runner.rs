@@ -1,4 +1,5 @@
-//! How the engine calls functions.
+//! How the engine calls functions: a trait, so that it must not know whether a function is in this process, in a container or
+//! elsewhere.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Durations on the command line.
+//! Durations on the command line, in Go's form, which users of Kubernetes write: `90s`, `1h30m`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Log lines, on stderr.
+//! Log lines on stderr, for people or as JSON, and the flags that choose how much is logged.
 
 use clap::{ArgAction, Args, ValueEnum};
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! Conversion of one object.
+//! Converts one object, step by step between neighbouring versions, and keeps what the wanted version has no field for.
 
 use crate::compile::{Converter, Version};
 use crate::kept::{self, Kept, KeptFields};

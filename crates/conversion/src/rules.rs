@@ -1,4 +1,4 @@
-//! The rules as they are written.
+//! Conversion rules as users write them in a definition, before they are bound to schemas.
 
 use crate::path::PathError;
 use serde::Deserialize;

@@ -1,4 +1,5 @@
-//! Providers on a cluster.
+//! Runs Providers on a cluster: their Secrets, Service and Deployment. Unlike functions they are not called, so they are ready
+//! when their Deployment is.
 
 use crate::objects::{Workload, WorkloadKind, service_dns_names};
 use crate::runtime::{ClusterRuntime, is_available, of_image_config, owner_of};

@@ -1,4 +1,4 @@
-//! Wall time for controllers.
+//! Wall time for controllers. It advances with the clock of the runtime, so that tests can pause it.
 
 use tokio::time::Instant;
 use transom_object::time::Timestamp;

@@ -1,4 +1,4 @@
-//! Reading a request.
+//! Reading a request: its tag, observed and desired resources, input, context, credentials and required resources.
 
 use crate::proto::v1::credentials::Source;
 use crate::{

@@ -1,4 +1,4 @@
-//! Building a response.
+//! Building a response: desired resources, results, conditions, requirements and the TTL.
 
 use crate::proto::v1::resource_selector::Match;
 use crate::proto::v1::{MatchLabels, Result as FunctionResult};

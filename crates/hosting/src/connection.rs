@@ -1,4 +1,5 @@
-//! Clients of an API server.
+//! A client of an API server for processes in a cluster: its connections notice within half a minute that the other end is gone.
+//! It never sends a request twice.
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;

@@ -1,4 +1,5 @@
-//! What images are pulled with.
+//! What images are pulled with: the Secrets of a control plane, or Docker's configuration of a user. Errors never quote what a
+//! Secret contains.
 
 use async_trait::async_trait;
 use serde_json::Value;

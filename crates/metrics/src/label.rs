@@ -1,4 +1,4 @@
-//! Values of labels.
+//! Values of labels, which may contain any characters: they are escaped as Prometheus' text format wants it.
 
 use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 use std::fmt::{self, Write};

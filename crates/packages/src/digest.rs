@@ -1,4 +1,4 @@
-//! Digests of content.
+//! Digests of content: `sha256:` and 64 hexadecimal digits. Nothing else is accepted as one.
 
 use sha2::{Digest as _, Sha256};
 use std::fmt;

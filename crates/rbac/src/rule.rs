@@ -1,4 +1,4 @@
-//! One rule of a role.
+//! One rule of a role, and whether it allows a request, as Kubernetes evaluates it.
 
 use serde_json::{Map, Value, json};
 use transom_object::json::strings;

@@ -1,4 +1,4 @@
-//! A collector for tests.
+//! A collector for tests, which keeps the spans that it receives.
 
 use crate::messages::{ExportTraceServiceRequest, ExportTraceServiceResponse, Span};
 use std::convert::Infallible;

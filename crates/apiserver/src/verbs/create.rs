@@ -1,4 +1,4 @@
-//! POST to a collection.
+//! POST to a collection: decodes the body, and creates one object under the name that it has or that is generated for it.
 
 use super::{decode_body, written};
 use crate::call::Call;

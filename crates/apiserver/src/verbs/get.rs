@@ -1,4 +1,4 @@
-//! Reading one object.
+//! GET of one object, at the latest revision or at least at the one that is asked for.
 
 use super::list::{invalid_version, parse_revision, reach};
 use super::view;

@@ -1,4 +1,4 @@
-//! Creating one object.
+//! Creates one object: metadata of the server, admission, validation, and a write that fails if the name is taken.
 
 use super::admit::{authorize_create, mutate};
 use super::escalation::confirm_no_escalation;

@@ -1,4 +1,5 @@
-//! Optional values.
+//! The functions for optional values: `optional.of`, `hasValue`, and `first` and `last` of lists, with cel-go's idea of a zero
+//! value.
 
 use super::{Out, Table};
 use crate::time::Instant;

@@ -1,4 +1,4 @@
-//! `'%s is %d'.format([…])`.
+//! The function `format`, as in `'%s is %d'.format([…])`: verbs, precisions and errors are those of cel-go.
 
 use super::convert::to_text;
 use super::{Args, Out, Work, string};

@@ -1,4 +1,5 @@
-//! One reconcile of a claim.
+//! One reconcile of a claim: finds, makes or takes over its composite resource, copies what each takes from the other, and
+//! publishes the secret. The claim is written first.
 
 use super::Claims;
 use super::secret::SecretCopy;

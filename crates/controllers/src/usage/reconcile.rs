@@ -1,4 +1,5 @@
-//! One reconcile of a usage.
+//! One reconcile of a usage: resolves its selectors once, marks what is used, and removes the mark when nothing uses it any
+//! longer.
 
 use super::Usages;
 use serde::Deserialize;

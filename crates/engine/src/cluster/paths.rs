@@ -1,4 +1,4 @@
-//! The paths of the API.
+//! The paths of API requests. Names come from users and are escaped, so that none of them leads to another path.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt::Write;

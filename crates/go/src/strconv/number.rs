@@ -1,4 +1,4 @@
-//! Numbers from text.
+//! Reads numbers and truth values from text as package strconv does, with its errors.
 
 /// Why a text is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

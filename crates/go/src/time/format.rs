@@ -1,4 +1,4 @@
-//! Writing an instant by a layout.
+//! Writes an instant by a layout, as `time.Time.Format` does.
 
 use super::layout::{self, Element};
 use super::{Civil, Time, month_name, weekday_name};

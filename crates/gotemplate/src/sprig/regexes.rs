@@ -1,4 +1,4 @@
-//! Regular expressions.
+//! sprig's functions with regular expressions, in Go's syntax. Programs of patterns are bounded in size.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `urlParse` and `urlJoin`.
+//! sprig's `urlParse` and `urlJoin`: between a URL and a dictionary of its parts, as net/url splits them.
 
 use super::args::{map, text};
 use crate::functions::{CallError, Env, Native, Type, fixed};

@@ -1,4 +1,4 @@
-//! `semver` and `semverCompare`.
+//! sprig's `semver` and `semverCompare`, with the versions and constraints of Masterminds/semver.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Constant defaults by type.
+//! Constant defaults of built-in kinds, by the type of the struct that they are filled into.
 
 use super::Fill::{self, Flag, Int, List, Object, Text};
 

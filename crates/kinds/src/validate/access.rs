@@ -1,4 +1,4 @@
-//! Roles and bindings.
+//! Validates Roles, ClusterRoles and bindings as kube-apiserver does.
 
 use super::At;
 use serde_json::{Value, json};

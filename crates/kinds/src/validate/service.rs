@@ -1,4 +1,4 @@
-//! Services.
+//! Validates Services and their status as kube-apiserver does, on create and on update.
 
 use super::At;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Webhook configurations.
+//! Validates configurations of admission webhooks as kube-apiserver does. An update may keep what was once allowed.
 
 use super::At;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Templates to nodes.
+//! Parses JSONPath templates into nodes, with kubectl's errors. Nesting is bounded.
 
 use super::{Node, Slice};
 use crate::quote::is_print;

@@ -1,4 +1,4 @@
-//! How ages are shown.
+//! Ages as `kubectl get` prints them: at most two units, fewer the older.
 
 /// At most two units, fewer the older: `119s`, `2m30s`, `7h5m`, `2d1h`, `2y10d`.
 pub fn human_duration(seconds: i64) -> String {

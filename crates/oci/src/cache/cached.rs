@@ -1,4 +1,5 @@
-//! A registry behind the cache.
+//! A registry behind the cache on disk. Concurrent fetches of one digest are one fetch, and the pull policy decides whether the
+//! registry is asked.
 
 use super::Cache;
 use crate::failure::not_found;

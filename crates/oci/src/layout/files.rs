@@ -1,4 +1,5 @@
-//! A folder of `*.xpkg` files.
+//! A folder of `*.xpkg` files in place of a registry: images by the references in their archives and by their paths. Depth and
+//! number of files are bounded.
 
 use super::{LocalPackage, full_name, tag_of};
 use crate::failure::{file, invalid};

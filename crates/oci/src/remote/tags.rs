@@ -1,4 +1,4 @@
-//! Lists of tags, page by page.
+//! Lists the tags of a repository page by page. Pages stay with their registry, and their number and size are bounded.
 
 use super::RemoteRegistry;
 use super::http::{Call, join, same_origin};

@@ -1,4 +1,4 @@
-//! Which servers are trusted.
+//! Which servers are trusted: the authorities of the machine, and those of a bundle that is named.
 
 use super::options::RemoteOptions;
 use crate::failure::invalid;

@@ -1,4 +1,4 @@
-//! Builds the image of a package.
+//! Builds the image of a package from its stream, examples and runtime. The same content makes the same bytes.
 
 use super::config::{GoConfigFile, History};
 use super::go_json;

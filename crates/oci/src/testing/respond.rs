@@ -1,4 +1,4 @@
-//! How the registry responds.
+//! How the registry for tests responds: as the distribution specification wants it, unless a fault is set.
 
 use super::{Access, Body, Fault, REPOSITORY, Seen, State};
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Which version meets a need.
+//! Which version meets what the dependents of a package need, and which dependents no version satisfies.
 
 use super::{Mode, Need, Parent};
 use crate::constraint::{VersionConstraint, highest, highest_below, lowest_from, versions};

@@ -1,4 +1,4 @@
-//! When an Object is ready: pure.
+//! When an Object is ready, by its policy or by a CEL expression whose cost is bounded. Pure.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

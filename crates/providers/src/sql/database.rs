@@ -1,4 +1,4 @@
-//! Databases.
+//! The kind `Database`: creates, changes and drops databases. What PostgreSQL cannot change later is reported as a difference.
 
 use super::Generation;
 use super::pool::{Answer, Pools, Session};

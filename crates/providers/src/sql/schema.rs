@@ -1,4 +1,4 @@
-//! Schemas.
+//! The kind `Schema`: creates and drops schemas of a database, and changes their owners.
 
 use super::Generation;
 use super::pool::{Pools, Session};

@@ -1,4 +1,5 @@
-//! Probes and metrics over HTTP.
+//! The probes and metrics of `transom controller`, over HTTP. They respond from the start, and report what is not there yet as
+//! not ready.
 
 use super::args::ServingArgs;
 use crate::plane::ClusterPlane;

@@ -1,4 +1,4 @@
-//! The admin kubeconfig.
+//! Writes the kubeconfig of the admin, only when it changes: a plane must start on a full disk, too. Only its owner can read it.
 
 use super::pki::{Authority, write_private};
 use base64::Engine;

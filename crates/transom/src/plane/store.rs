@@ -1,4 +1,4 @@
-//! Opening the store.
+//! Opens the store of a plane, on disk or in memory, and explains with a remedy why one does not open.
 
 use super::args::DataArgs;
 use super::data_location::DataLocation;

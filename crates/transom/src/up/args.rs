@@ -1,4 +1,4 @@
-//! The flags of `transom up`.
+//! The flags of `transom up`. Those that other commands have, too, are beside what they configure.
 
 use crate::plane::{AuditArgs, AuthenticationArgs, ControllerArgs, DataArgs, ListenerArgs, PackageArgs};
 use clap::Args;

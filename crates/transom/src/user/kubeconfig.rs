@@ -1,4 +1,4 @@
-//! The kubeconfig of a user.
+//! Writes the kubeconfig of a user: one context, with a token in place of a certificate.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! CompositeResourceDefinitions.
+//! The CRD of CompositeResourceDefinitions: its versions, and the rules that a definition must keep to work.
 
 use super::schema::{
     Crd, IMMUTABLE, Version, anything, atomic, choice, condition_column, conditions, flag, integer, list,

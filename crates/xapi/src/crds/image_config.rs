@@ -1,4 +1,4 @@
-//! ImageConfigs.
+//! The CRD of ImageConfigs: which images they concern, and how these are pulled, verified and run.
 
 use super::age_column;
 use super::schema::{

@@ -1,4 +1,4 @@
-//! The Lock.
+//! The CRD of the Lock: the installed packages and their dependencies.
 
 use super::schema::{Crd, Version, choice, list, object, text};
 use super::{age_column, conditioned_status};

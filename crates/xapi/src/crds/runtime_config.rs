@@ -1,4 +1,4 @@
-//! DeploymentRuntimeConfigs.
+//! The CRD of DeploymentRuntimeConfigs: what is changed of the Deployment, Service and ServiceAccount of a package.
 
 use super::age_column;
 use super::schema::{Crd, Version, anything, object, text, texts_by_name};

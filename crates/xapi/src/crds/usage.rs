@@ -1,4 +1,4 @@
-//! Usages.
+//! The CRDs of Usages and ClusterUsages, and of the deprecated Usage of `apiextensions.crossplane.io`.
 
 use super::schema::{
     Crd, Version, column, condition_column, flag, name_reference, object, ruled, text, texts_by_name,

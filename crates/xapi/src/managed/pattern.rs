@@ -1,4 +1,5 @@
-//! Go's `filepath.Match`.
+//! Go's `filepath.Match`, by which policies name the definitions that they activate. Its time is bounded by the product of both
+//! lengths.
 
 use std::iter::Peekable;
 use std::str::Chars;

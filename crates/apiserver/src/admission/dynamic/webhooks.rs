@@ -1,4 +1,5 @@
-//! Calls of webhooks.
+//! Calls admission webhooks and applies their verdicts: mutating ones in turn, validating ones all at once. A webhook that fails
+//! refuses the request, unless its policy is to ignore that.
 
 use super::annotations::{self, CallPosition};
 use super::review::{Reviewed, Seen};

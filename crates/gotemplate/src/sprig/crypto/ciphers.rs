@@ -1,4 +1,5 @@
-//! Passwords by bcrypt, and AES.
+//! sprig's functions for passwords (`bcrypt`, `htpasswd`) and for AES. Slow ones count as many steps, so that a template can use
+//! only a few.
 
 use aes::cipher::{BlockDecryptMut, BlockEncryptMut, KeyIvInit, block_padding::NoPadding};
 

@@ -1,4 +1,4 @@
-//! The fields a value sets.
+//! Collects the fields that a value sets, as far down as its type is granular: what an apply owns.
 
 use super::{Misfits, Misfitting, NO_TYPE, item};
 use crate::own::element::Element;

@@ -1,4 +1,4 @@
-//! Durations.
+//! The string format `duration`: Go's durations, and looser ones such as `2 days`.
 
 use transom_go::time::duration;
 
