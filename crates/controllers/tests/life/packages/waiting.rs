@@ -2,7 +2,7 @@
 
 use super::functions::{Says, at};
 use super::*;
-use crate::life::basics::{XR, things, xr};
+use crate::life::basics::{XR, XRD, composition, definition, things, xr};
 use serde_json::json;
 use transom_function::testing::serve;
 
@@ -16,6 +16,38 @@ async fn those_that_wait_for_a_function_do_not_wait_for_their_next_retry() {
     let address = serve(Says("one")).await.to_string();
     plane.apply(&at(&address)).await;
     plane.until_without_time(XR, "one", |o| o["status"]["size"] == "one").await;
+}
+
+/// The step selects by labels, and the Function has a revision without them. Neither the labels of a revision nor a new one wake
+/// by a retry here: the clock stands still.
+#[tokio::test]
+async fn those_that_wait_for_a_revision_with_labels_do_not_wait_for_their_next_retry() {
+    let plane = Plane::new().await;
+    let selecting = composition("things", &["remote"]).replace(
+        "functionRef: {name: remote}",
+        "functionRef: {name: remote}, functionRevisionSelector: {matchLabels: {channel: alpha}}",
+    );
+    plane.apply(&definition("Cluster", false)).await;
+    plane.apply(&selecting).await;
+    plane.until_true(XRD, "xthings.example.org", "Established").await;
+    let address = serve(Says("one")).await.to_string();
+    plane.apply(&at(&address)).await;
+    plane.until(FUNCTION, "remote", is_healthy).await;
+    plane.apply(&xr("one", "small")).await;
+    let words = "no active revision with the labels channel=alpha";
+    plane.until(XR, "one", |o| message_of(o, "Synced").contains(words)).await;
+    plane.until_idle().await;
+    plane.patch(FUNCTION, "remote", json!({"metadata": {"labels": {"channel": "alpha"}}})).await;
+    plane.until_without_time(XR, "one", |o| o["status"]["size"] == "one").await;
+
+    // A revision whose labels are gone, and the next one, which is new.
+    plane.patch(FUNCTION, "remote", json!({"metadata": {"labels": {"channel": null}}})).await;
+    plane.patch(XR, "one", json!({"metadata": {"annotations": {"poke": "again"}}})).await;
+    plane.until(XR, "one", |o| message_of(o, "Synced").contains(words)).await;
+    plane.until_idle().await;
+    let second = serve(Says("two")).await.to_string();
+    plane.apply(&at(&second).replace("annotations:", "labels: {channel: alpha}, annotations:")).await;
+    plane.until_without_time(XR, "one", |o| o["status"]["size"] == "two").await;
 }
 
 #[tokio::test]
