@@ -23,7 +23,7 @@ pub struct Case {
     pub is_expected: bool,
 }
 
-/// Files that are no pairs.
+/// Files that are not pairs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PairError {
@@ -75,7 +75,7 @@ pub fn diff(expected: &str, actual: &str) -> String {
     } else {
         compared(&before, &after)
     };
-    shown(&lines)
+    with_nearby_lines(&lines)
 }
 
 /// All lines in order, each with what happened to it.
@@ -110,7 +110,7 @@ fn compared<'t>(before: &[&'t str], after: &[&'t str]) -> Vec<(Option<char>, &'t
     lines
 }
 
-fn shown(lines: &[(Option<char>, &str)]) -> String {
+fn with_nearby_lines(lines: &[(Option<char>, &str)]) -> String {
     let mut text = String::new();
     let mut is_skipping = false;
     for (at, (mark, line)) in lines.iter().enumerate() {

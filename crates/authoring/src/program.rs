@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_apart() {
+    fn programs_are_recognised_by_their_header() {
         let program = |machine, kind| inspect(&elf(machine, kind));
         let linked = Program { architecture: "amd64", interpreter: Some("/lib/ld".to_owned()) };
         assert_eq!(program(62, 3), Ok(linked));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_told_apart() {
+    fn each_problem_has_its_kind() {
         let failed = |text: &str| Problem::Evaluation(text.to_owned());
         for (source, typing, expected) in [
             ("observed.composite.resource.spec.flag", Typing::Static, Problem::Type("dyn".to_owned())),

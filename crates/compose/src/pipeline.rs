@@ -6,7 +6,7 @@ use crate::failure::{Cause, Failure};
 use crate::ignored::Authors;
 use crate::inputs::{Inputs, Requirements};
 use crate::lookup::{Lookup, Lookups};
-use crate::requirements::{CallLimit, Calls, Settled};
+use crate::requirements::{CallLimit, Calls, FinalResponse};
 use crate::runner::{FunctionRunner, StepRef};
 use crate::world::{World, WorldError};
 use crate::{desired, environment, requirements, resources_mode};
@@ -78,8 +78,8 @@ impl Progress {
     }
 
     /// Takes over the response of a step; fails when that is fatal.
-    fn absorb(&mut self, step: &str, answer: Settled) -> Result<(), Cause> {
-        let Settled { response, required } = answer;
+    fn absorb(&mut self, step: &str, answer: FinalResponse) -> Result<(), Cause> {
+        let FinalResponse { response, required } = answer;
         self.requirements.extend(required.map(|required| (step.to_owned(), required)));
         match response.ttl() {
             Ok(ttl) => self.ttl = self.ttl.into_iter().chain(ttl).min(),
@@ -158,7 +158,7 @@ impl Pipeline<'_> {
         index: usize,
         progress: &Progress,
         lookups: &mut Lookups,
-    ) -> Result<Settled, Cause> {
+    ) -> Result<FinalResponse, Cause> {
         let Self { inputs, observed, runner, world } = *self;
         // The author of the Composition wrote what the environment is made from: it is not a function's wish.
         let may_require = inputs.options.extra_resources || step.function_ref.name == environment::FUNCTION;

@@ -131,7 +131,7 @@ mod tests {
             assert_eq!(requeue.pause(&polling), without, "{what}, without");
         }
         let never = Polling { realtime: false, interval: Duration::ZERO, ..Polling::default() };
-        assert_eq!(Requeue::default().pause(&never), Next::Wait, "an interval of nothing is no polling");
+        assert_eq!(Requeue::default().pause(&never), Next::Wait, "an interval of nothing means no polling");
     }
 
     #[test]

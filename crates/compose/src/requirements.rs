@@ -84,7 +84,7 @@ pub fn selector(required: &RequiredResource) -> ResourceSelector {
 }
 
 /// A function's last response, and what it required in it.
-pub(crate) struct Settled {
+pub(crate) struct FinalResponse {
     pub response: RunFunctionResponse,
     pub required: Option<Required>,
 }
@@ -134,7 +134,7 @@ impl Calls<'_> {
         &self,
         request: RunFunctionRequest,
         lookups: &mut Lookups,
-    ) -> Result<Settled, Cause> {
+    ) -> Result<FinalResponse, Cause> {
         let Some(before) = self.remembered(&request) else { return self.ask(0, request, lookups).await };
         let mut guessed = Lookups::default();
         match self.guess(before, &request, &mut guessed).await {
@@ -177,7 +177,7 @@ impl Calls<'_> {
         before: &Required,
         request: &RunFunctionRequest,
         lookups: &mut Lookups,
-    ) -> Result<Option<Settled>, Cause> {
+    ) -> Result<Option<FinalResponse>, Cause> {
         // What cannot be read is an error only if the function still requires it.
         let given = Found::of(request);
         let Ok(found) = self.look_up(&given, &before.requirements, lookups).await else { return Ok(None) };
@@ -185,7 +185,7 @@ impl Calls<'_> {
         found.put(&mut request);
         let response = self.call(0, pipeline::tagged(request)).await?;
         let confirmed = response.requirements.as_ref() == Some(&before.requirements);
-        Ok(confirmed.then(|| Settled { response, required: Some(before.clone()) }))
+        Ok(confirmed.then(|| FinalResponse { response, required: Some(before.clone()) }))
     }
 
     /// Calls the function with what the author gives it, and then with what it requires. `calls` were made before.
@@ -194,7 +194,7 @@ impl Calls<'_> {
         calls: usize,
         request: RunFunctionRequest,
         lookups: &mut Lookups,
-    ) -> Result<Settled, Cause> {
+    ) -> Result<FinalResponse, Cause> {
         let mut request = pipeline::tagged(request);
         let given = Found::of(&request);
         let (mut previous, mut context_kept) = (None, true);
@@ -205,14 +205,14 @@ impl Calls<'_> {
             if stable || pipeline::is_fatal(&response) {
                 let at_once = stable && iteration == 1 && context_kept;
                 let at_once = at_once.then(|| self.identity(&request));
-                return Ok(Settled::new(response, at_once));
+                return Ok(FinalResponse::new(response, at_once));
             }
             let found = match &response.requirements {
                 Some(required) => self.look_up(&given, required, lookups).await?,
                 None => given.clone(),
             };
             if iteration == 0 && found.are_in(&request) {
-                return Ok(Settled::new(response, None));
+                return Ok(FinalResponse::new(response, None));
             }
             // Otherwise the second call differs from a first call with the same requirements.
             context_kept &= fields(&response.context) == fields(&request.context);
@@ -313,7 +313,7 @@ fn with_tag(tag: &str, step: StepRef<'_>, answer: Answer) -> Result<Answer, RunE
     })
 }
 
-impl Settled {
+impl FinalResponse {
     fn new(response: RunFunctionResponse, at_once: Option<[u8; 32]>) -> Self {
         let requirements =
             response.requirements.clone().filter(|required| *required != Requirements::default());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A text that is no duration for a flag.
+/// A text that is not a duration for a flag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurationError {

@@ -116,7 +116,7 @@ impl Supervised {
     }
 
     /// Waits until the container can be connected to, or has ended.
-    pub async fn settled(&self) -> Standing {
+    pub async fn until_started_or_ended(&self) -> Standing {
         let mut standing = self.standing.clone();
         let settled = standing.wait_for(|standing| !matches!(standing, Standing::Starting(_))).await;
         settled.map_or(Standing::Stopped, |standing| standing.clone())

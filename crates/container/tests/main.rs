@@ -56,14 +56,14 @@ fn shell(root: &Path) {
 }
 
 /// A machine with a root file system, and what is changed there.
-struct Place {
+struct Machine {
     dir: tempfile::TempDir,
     root: PathBuf,
     workspace: Arc<Workspace>,
     changed: Arc<Notify>,
 }
 
-impl Place {
+impl Machine {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         // The user of the container looks its files up.
@@ -148,7 +148,7 @@ fn words(container: &Supervised) -> String {
 }
 
 async fn what_a_program_reaches_is_remarked() {
-    let place = Place::new();
+    let place = Machine::new();
     let memory = format!("{TEXT}; while :; do text=$text$text; done");
     let files = format!("{TEXT}; (while echo $text; do :; done) > /tmp/large 2>/dev/null; sleep 1000");
     let output = format!("{TEXT}; while :; do echo $text; done");
@@ -181,7 +181,7 @@ async fn what_a_program_reaches_is_remarked() {
 }
 
 async fn a_program_that_ignores_sigterm_is_killed() {
-    let place = Place::new();
+    let place = Machine::new();
     let script = "trap '' TERM; echo ready; while :; do sleep 1000; done";
     let container = place.start("stubborn", script, SHORT);
     place.until_printed("stubborn", "ready").await;
@@ -192,7 +192,7 @@ async fn a_program_that_ignores_sigterm_is_killed() {
 }
 
 async fn a_program_that_behaves_has_no_remarks() {
-    let place = Place::new();
+    let place = Machine::new();
     let script = "trap 'exit 0' TERM; echo small > /tmp/file; echo ready; sleep 1000 & wait";
     let container = place.start("behaved", script, LONG);
     place.until_printed("behaved", "ready").await;

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_account_can_be_named_by_those_who_may_use_it() {
+    async fn an_account_can_be_named_by_users_with_the_right_to_use_it() {
         let account = json!({"name": "composer", "namespace": "shop"});
         let answer = async |user: &str, account: &Value| {
             let own = [AccountReference { namespace: "system".to_owned(), name: "crossplane".to_owned() }];

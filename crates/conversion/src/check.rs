@@ -128,7 +128,8 @@ impl Converter {
         let target = &self.versions[step.to];
         target.default(&mut there);
         if let Some(why) = target.objection(&there) {
-            let what = format!("the converted object is refused: {why}; the object was {}", shown(object));
+            let what =
+                format!("the converted object is refused: {why}; the object was {}", shortened(object));
             return Err(self.finding(step, &[step.to], what, OF_REFUSAL));
         }
         let returned = self.take_step(back, there.clone());
@@ -138,14 +139,15 @@ impl Converter {
         else {
             return Ok(());
         };
-        let word = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), shown);
+        let word = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), shortened);
         let (before, after) = (word(before.as_ref()), word(after.as_ref()));
-        let what = format!("{field} was {before} and is {after} after it; the object was {}", shown(object));
+        let what =
+            format!("{field} was {before} and is {after} after it; the object was {}", shortened(object));
         Err(self.finding(step, &[step.to, step.from], what, OF_LOSS))
     }
 
     fn failure(&self, step: &Step, route: &[usize], error: &ConversionError, object: &Value) -> Finding {
-        let what = format!("{}; the object was {}", chain(error), shown(object));
+        let what = format!("{}; the object was {}", chain(error), shortened(object));
         self.finding(step, route, what, OF_FAILURE)
     }
 
@@ -176,7 +178,7 @@ fn comparable(object: &Value) -> Value {
 }
 
 /// Spec and status of an object, cut at the end.
-fn shown(value: &Value) -> String {
+fn shortened(value: &Value) -> String {
     let parts = if value.get("apiVersion").is_some() { comparable(value) } else { value.clone() };
     let text = parts.to_string();
     match text.char_indices().map(|(at, _)| at).find(|at| *at >= MAX_SHOWN_BYTES) {

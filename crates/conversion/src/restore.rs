@@ -17,7 +17,7 @@ pub(crate) struct Between<'s> {
 
 /// A field of an object, or an entry of a list.
 #[derive(Clone, Debug)]
-enum Place {
+enum Location {
     Field(String),
     Entry(usize),
 }
@@ -31,7 +31,7 @@ pub(crate) fn restore(
     place: impl Fn(&[String]) -> Option<Vec<String>>,
 ) -> bool {
     let mut lists = Lists::default();
-    let mut placed: Vec<(Vec<Place>, Value)> = Vec::new();
+    let mut placed: Vec<(Vec<Location>, Value)> = Vec::new();
     for mut kept in fields {
         if !accept(&mut kept, between.target) {
             continue;
@@ -77,7 +77,7 @@ fn accept(kept: &mut Kept, target: &Schema) -> bool {
 }
 
 /// Where a path leads in an object that nothing was put back into yet.
-fn locate(object: &Value, path: &[Segment], schema: &Schema, lists: &mut Lists) -> Option<Vec<Place>> {
+fn locate(object: &Value, path: &[Segment], schema: &Schema, lists: &mut Lists) -> Option<Vec<Location>> {
     let (Segment::Field(last), way) = path.split_last()? else { return None };
     let (mut value, mut schema) = (object, Some(schema));
     let mut places = Vec::new();
@@ -89,7 +89,7 @@ fn locate(object: &Value, path: &[Segment], schema: &Schema, lists: &mut Lists) 
                     Known::No if depth == 0 => None,
                     Known::No | Known::AsItIs => return None,
                 };
-                places.push(Place::Field(name.clone()));
+                places.push(Location::Field(name.clone()));
                 // `spec` and `status` are made if there is none yet.
                 value = if depth == 0 { value.get(name).unwrap_or(&NOTHING) } else { value.get(name)? };
             }
@@ -97,13 +97,13 @@ fn locate(object: &Value, path: &[Segment], schema: &Schema, lists: &mut Lists) 
                 let list = schema.filter(|schema| !schema.preserve_unknown)?;
                 let index = lists.find(value.as_array()?, segment, list)?;
                 schema = list.items.as_deref();
-                places.push(Place::Entry(index));
+                places.push(Location::Entry(index));
                 value = value.get(index)?;
             }
         }
     }
     let is_new = schema.is_none_or(|schema| matches!(Known::of(last, schema), Known::No));
-    places.push(Place::Field(last.clone()));
+    places.push(Location::Field(last.clone()));
     is_new.then_some(places)
 }
 
@@ -166,12 +166,12 @@ fn firsts(entries: impl Iterator<Item = Option<String>>) -> HashMap<String, usiz
     index
 }
 
-fn insert(object: &mut Value, places: &[Place], value: Value) {
-    let Some((Place::Field(last), way)) = places.split_last() else { return };
+fn insert(object: &mut Value, places: &[Location], value: Value) {
+    let Some((Location::Field(last), way)) = places.split_last() else { return };
     let parent = way.iter().try_fold(object, |value, place| match place {
-        Place::Field(name) if value.is_object() => Some(&mut value[name.as_str()]),
-        Place::Field(_) => None,
-        Place::Entry(index) => value.get_mut(*index),
+        Location::Field(name) if value.is_object() => Some(&mut value[name.as_str()]),
+        Location::Field(_) => None,
+        Location::Entry(index) => value.get_mut(*index),
     });
     let Some(parent) = parent else { return };
     if parent.is_null() {

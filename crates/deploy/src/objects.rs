@@ -267,8 +267,8 @@ impl Workload<'_> {
     /// The spec of a pod.
     fn pod(&self, account: &str) -> Value {
         let mut pod = self.pod_spec();
-        let nobody = json!({"runAsNonRoot": true, "runAsUser": USER_ID, "runAsGroup": USER_ID});
-        pod.entry("securityContext").or_insert(nobody);
+        let unprivileged = json!({"runAsNonRoot": true, "runAsUser": USER_ID, "runAsGroup": USER_ID});
+        pod.entry("securityContext").or_insert(unprivileged);
         if pod.get("serviceAccountName").and_then(Value::as_str).unwrap_or_default().is_empty() {
             pod.insert("serviceAccountName".to_owned(), account.into());
         }

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_fall_into_the_same_shards_for_ever_and_evenly() {
+    fn keys_always_fall_into_the_same_shards_and_evenly() {
         let shared = Ownership::shared(4);
         let of = |name: &str| shared.shard_of("composite/apps.example.org", &Key::new("", name));
         // Processes of different versions work side by side during an upgrade: these numbers must not change.

@@ -89,7 +89,7 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
-    /// The certificates do not fit together, or are no certificates.
+    /// The certificates do not fit together, or are not certificates.
     #[error("the certificates in {} cannot be used: {problem}", dir.display())]
     UnusableCertificates {
         /// Where they are.

@@ -109,7 +109,7 @@ impl Certificates {
                 san.value.general_names.iter().any(|known| match known {
                     x509_parser::extensions::GeneralName::DNSName(known) => known == name,
                     x509_parser::extensions::GeneralName::IPAddress(bytes) => {
-                        shown(bytes).as_ref() == Some(name)
+                        ip_address(bytes).as_ref() == Some(name)
                     }
                     _ => false,
                 })
@@ -163,7 +163,7 @@ impl Certificates {
     }
 }
 
-fn shown(address: &[u8]) -> Option<String> {
+fn ip_address(address: &[u8]) -> Option<String> {
     let four = <[u8; 4]>::try_from(address).map(|bytes| std::net::IpAddr::from(bytes).to_string());
     let sixteen = || <[u8; 16]>::try_from(address).map(|bytes| std::net::IpAddr::from(bytes).to_string());
     four.or_else(|_| sixteen()).ok()

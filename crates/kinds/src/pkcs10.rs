@@ -162,7 +162,7 @@ pub(crate) fn certificate_problem(content: &[u8]) -> Option<String> {
         return None;
     }
     let mut certificates = 0;
-    // A block that cannot be decoded is no block, as for Go.
+    // A block that cannot be decoded is not a block, as for Go.
     for block in Pem::iter_from_buffer(content).map_while(Result::ok) {
         if block.label != "CERTIFICATE" {
             return Some(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label));

@@ -1,6 +1,6 @@
 //! From a reference to an unpacked image: once by digest, whole or not at all, shared by all processes of the directory.
 
-use crate::Place;
+use crate::HostResources;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -48,7 +48,7 @@ impl Images {
     pub(crate) async fn prepare(
         &self,
         workspace: &Workspace,
-        place: &Place,
+        place: &HostResources,
         image: &PackageImage,
     ) -> Result<Image, Problem> {
         let known = image.digest.as_deref().and_then(|digest| Digest::parse(digest).ok());
@@ -75,7 +75,7 @@ impl Images {
     pub(crate) async fn of_function(
         &self,
         workspace: &Workspace,
-        place: &Place,
+        place: &HostResources,
         wanted: &WantedImage,
     ) -> Result<Image, Problem> {
         let invalid = |e: &dyn std::fmt::Display| Problem::new(Reason::InvalidImage, e.to_string());
@@ -107,7 +107,7 @@ impl Images {
     async fn pinned(
         &self,
         workspace: &Workspace,
-        place: &Place,
+        place: &HostResources,
         reference: &Reference,
         digest: &Digest,
         with: &[Credentials],
@@ -161,7 +161,7 @@ fn open(workspace: &Workspace, digest: &Digest) -> Option<Image> {
 
 async fn pull(
     workspace: &Workspace,
-    place: &Place,
+    place: &HostResources,
     pinned: &Reference,
     with: &[Credentials],
 ) -> Result<(), Problem> {

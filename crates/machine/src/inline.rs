@@ -1,6 +1,6 @@
 //! What inline functions need of this process: images, Secrets and directories.
 
-use crate::Place;
+use crate::HostResources;
 use crate::images::Images;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use transom_xfn::{Enforcement, Host, HostError, Image, Programs, WantedImage};
 /// Without an engine they fail with its problem. Namespaces alone may take the place of an OCI runtime that does not work, if
 /// `may_fall_back`.
 pub fn programs(
-    place: Place,
+    place: HostResources,
     engine: Result<Engine, EngineError>,
     may_fall_back: bool,
     enforcement: Enforcement,
@@ -29,7 +29,7 @@ pub fn programs(
 }
 
 struct PlaceHost {
-    place: Place,
+    place: HostResources,
     images: Images,
     /// None when this process stops before it has run a program: from then on it runs none.
     workspace: OnceLock<Option<Arc<Workspace>>>,

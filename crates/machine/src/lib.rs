@@ -14,7 +14,7 @@
 //! | `logs` | [`Printed`]: the files that their output is in |
 //!
 //! What is built in or has an endpoint is left to [`LocalRuntime`](transom_runner::LocalRuntime). Containers themselves are
-//! `transom_container`'s, and need Linux. This crate reads no flags: it is given an engine, limits and a [`Place`].
+//! `transom_container`'s, and need Linux. This crate reads no flags: it is given an engine, limits and a [`HostResources`].
 //! It must not know controllers: they ask for revisions through the traits of `transom_runner`.
 
 #![warn(missing_docs)]
@@ -54,7 +54,7 @@ use transom_oci::ImageSource;
 
 /// Where images come from, and where containers keep their files.
 #[derive(Clone)]
-pub struct Place {
+pub struct HostResources {
     /// For images, containers and logs.
     pub dir: PathBuf,
     /// Where images are pulled from.

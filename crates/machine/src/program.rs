@@ -82,13 +82,13 @@ impl Program {
     }
 
     /// Waits until the program runs or it is clear that it does not, but not for long.
-    pub(crate) async fn settle(&self, within: Duration) {
+    pub(crate) async fn until_started_or_failed(&self, within: Duration) {
         let settled = async {
             let mut phase = self.phase.subscribe();
             let prepared =
                 phase.wait_for(|phase| !matches!(phase, Phase::Preparing)).await.map(|p| p.clone());
             if let Ok(Phase::Supervised(supervised)) = prepared {
-                supervised.settled().await;
+                supervised.until_started_or_ended().await;
             }
         };
         // Whatever it is by then is the state.

@@ -191,7 +191,7 @@ impl ProviderRuntime for ProviderContainers {
     async fn ensure(&self, provider: &ProviderSpec) -> ProviderState {
         let (found, is_new) = self.provider(provider);
         if is_new {
-            found.program.settle(START_WITHIN).await;
+            found.program.until_started_or_failed(START_WITHIN).await;
         }
         match found.program.standing() {
             Ok(()) => {

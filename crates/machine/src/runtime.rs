@@ -1,6 +1,6 @@
 //! The runtime of functions from packages.
 
-use crate::Place;
+use crate::HostResources;
 use crate::ends::Ends;
 use crate::images::Images;
 use crate::providers::{PlaneAccess, ProviderContainers};
@@ -43,7 +43,7 @@ pub struct ContainerOptions {
 
 /// What all revisions use.
 pub(crate) struct Shared {
-    pub(crate) place: Place,
+    pub(crate) place: HostResources,
     pub(crate) images: Images,
     pub(crate) containers: ContainerOptions,
     pub(crate) options: Options,
@@ -74,7 +74,12 @@ impl Shared {
 
 impl PackageRuntime {
     /// With what runs all other functions, and how functions are called.
-    pub fn new(containers: ContainerOptions, place: Place, local: LocalRuntime, options: Options) -> Self {
+    pub fn new(
+        containers: ContainerOptions,
+        place: HostResources,
+        local: LocalRuntime,
+        options: Options,
+    ) -> Self {
         let shared = Shared {
             images: Images::new(),
             containers,
@@ -168,7 +173,7 @@ impl FunctionRuntime for PackageRuntime {
         match self.revision(spec) {
             Ok((revision, is_new)) => {
                 if is_new {
-                    revision.program.settle(START_WITHIN).await;
+                    revision.program.until_started_or_failed(START_WITHIN).await;
                 }
                 revision.state().await
             }

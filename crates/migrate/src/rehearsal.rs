@@ -141,13 +141,18 @@ fn compare(before: &Value, after: &Value, path: &str, found: &mut Vec<String>) {
             }
         }
         (before, after) if before != after => {
-            found.push(format!("{}: {} -> {}", path.trim_start_matches('.'), shown(before), shown(after)));
+            found.push(format!(
+                "{}: {} -> {}",
+                path.trim_start_matches('.'),
+                shortened(before),
+                shortened(after)
+            ));
         }
         _ => {}
     }
 }
 
-fn shown(value: &Value) -> String {
+fn shortened(value: &Value) -> String {
     let text = String::from_utf8_lossy(&transom_object::json::encode(value)).into_owned();
     if text.chars().count() <= MAX_SHOWN {
         return text;

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why a text is no field selector, worded as upstream words it.
+/// Why a text is not a field selector, worded as upstream words it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectorError {

@@ -52,14 +52,14 @@ impl IntOrString {
     }
 }
 
-/// Why a text is no percentage, worded as upstream words it.
+/// Why a text is not a percentage, worded as upstream words it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PercentageError {
     /// It does not end in `%`.
     #[error("invalid value for IntOrString: invalid type: string is not a percentage")]
     NoPercentSign,
-    /// What stands before `%` is no number, as `strconv.Atoi` words it.
+    /// What stands before `%` is not a number, as `strconv.Atoi` words it.
     #[error(
         "invalid value for IntOrString: invalid value {}: strconv.Atoi: parsing {}: {why}",
         quote(&format!("{digits}%")),

@@ -202,7 +202,7 @@ pub enum Selector {
     All(Vec<Requirement>),
 }
 
-/// Why a text or an object is no label selector, worded as upstream words it.
+/// Why a text or an object is not a label selector, worded as upstream words it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(String);

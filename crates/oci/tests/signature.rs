@@ -100,10 +100,10 @@ async fn attestations_verify_with_their_type() {
     let key = PublicKey::from_pem(signer.pem.as_bytes()).unwrap();
     let verified: Vec<bool> =
         found.iter().map(|signed| signed.is_signed_by(&key, HashAlgorithm::Sha256).unwrap()).collect();
-    // What is not a statement is no attestation.
+    // What is not a statement is not an attestation.
     assert_eq!(verified, [true]);
     assert_eq!(&found[0].payload[..], statement.as_bytes());
-    // Without signatures there is nothing, which is no error.
+    // Without signatures there is nothing, which is not an error.
     let none = find(&client(), &server.reference("v1"), &digest, SignedKind::Signature, &[]).await.unwrap();
     assert_eq!(none, []);
 }

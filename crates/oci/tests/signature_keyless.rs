@@ -166,8 +166,8 @@ async fn identities_match_by_text_or_expression() {
         let result = verdict(&sigstore, &keyless(&json!([identity])), &signature).await;
         assert_eq!(result.is_ok(), accepted, "{identity}: {result:?}");
     }
-    let nobody = verdict(&sigstore, &keyless(&json!([])), &signature).await.unwrap_err();
-    assert!(nobody.contains("none of its identities matches"), "{nobody}");
+    let refusal = verdict(&sigstore, &keyless(&json!([])), &signature).await.unwrap_err();
+    assert!(refusal.contains("none of its identities matches"), "{refusal}");
     let anonymous = signed(&sigstore, &Leaf { issuer: None, ..Leaf::default() });
     assert!(verdict(&sigstore, &keyless(&identities()), &anonymous).await.is_err());
 }

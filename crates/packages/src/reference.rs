@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_is_refused_with_the_reason() {
+    fn what_is_not_a_reference_is_refused_with_the_reason() {
         for (text, reason) in [
             ("", "host"),
             ("x:v1", "host"),

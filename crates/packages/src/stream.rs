@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_package_is_refused_by_document_and_line() {
+    fn what_is_not_a_package_is_refused_by_document_and_line() {
         assert_eq!(error("").split(':').next(), Some("package.yaml"));
         assert!(error(COMPOSITION).contains("there is none"));
         let two = error(&format!("{META}---\n{META}"));

@@ -165,7 +165,7 @@ fn start(shared: &Arc<Shared>, kind: ManagedKind, external: impl External) -> Co
     controller.start(Managed { shared, external, kind, gvk, name: name.into(), following, queue })
 }
 
-/// What a reconciler of a kind that is no managed resource works with.
+/// What a reconciler of a kind that is not a managed resource works with.
 pub struct Equipment {
     shared: Arc<Shared>,
     following: Arc<Following>,

@@ -64,9 +64,9 @@ async fn functions_get_the_context_of_their_call() {
     let functions = Router::new(options());
     functions.call_at("f", Endpoint::plaintext(address.to_string())).unwrap();
     functions.run(step("f"), request("echo")).await.unwrap();
-    let told = recorder.0.lock().unwrap().first().cloned().unwrap();
-    let parts: Vec<&str> = told.split('-').collect();
-    assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [2, 32, 16, 2], "{told}");
+    let received = recorder.0.lock().unwrap().first().cloned().unwrap();
+    let parts: Vec<&str> = received.split('-').collect();
+    assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [2, 32, 16, 2], "{received}");
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     for _ in 0..1000 {
         // It is the span of the call that the collector gets.

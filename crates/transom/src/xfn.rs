@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transom_console::{Failure, duration};
-use transom_machine::{DockerCredentials, Place};
+use transom_machine::{DockerCredentials, HostResources};
 use transom_object::error_chain::chain;
 use transom_xapi::inline::{ContainerFunction, Network, Resources, SecretName};
 use transom_xfn::{Programs, RunError, RunSettings, RunnerAddress, WantedImage};
@@ -122,7 +122,7 @@ impl PlaceArgs {
     #[cfg(target_os = "linux")]
     fn programs(&self) -> Result<Arc<Programs>, Failure> {
         let (registry, config) = origin::remote_for_images()?;
-        let place = Place {
+        let place = HostResources {
             dir: origin::containers_folder(self.cache_dir.as_deref())?,
             images: Arc::new(registry),
             credentials: Arc::new(DockerCredentials(config)),

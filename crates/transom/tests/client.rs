@@ -288,8 +288,8 @@ async fn a_custom_kind_is_usable_as_soon_as_it_is_created() {
 #[tokio::test]
 async fn the_user_is_the_one_that_the_transport_authenticated() {
     let (server, _) = plane(HistoryLimits::default()).await;
-    let nobody = embedded::kube_client(&server, Identity::new("nobody", []));
-    let refused = Api::<Namespace>::all(nobody).list(&ListParams::default()).await.unwrap_err();
+    let powerless = embedded::kube_client(&server, Identity::new("nobody", []));
+    let refused = Api::<Namespace>::all(powerless).list(&ListParams::default()).await.unwrap_err();
     assert_eq!(code(&refused), 403);
     let unknown = Client::new(server.clone(), "default");
     let refused = Api::<Namespace>::all(unknown).list(&ListParams::default()).await.unwrap_err();

@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_default_store_is_no_store() {
+    fn only_the_default_store_counts_as_none() {
         let spec = |name: &str| {
             let spec = json!({"publishConnectionDetailsWithStoreConfigRef": {"name": name}});
             serde_json::from_value::<CompositionSpec>(spec).unwrap()

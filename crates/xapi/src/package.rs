@@ -80,7 +80,7 @@ pub enum PullPolicy {
     Never,
 }
 
-/// A text that is no policy.
+/// A text that is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is none of IfNotPresent, Always, Never")]
 pub struct PullPolicyError(pub String);

@@ -293,7 +293,7 @@ mod tests {
     fn only_a_valid_pipeline_runs() {
         let mut revision = revision("a", "", 1, None);
         let (fine, incapable) = (Condition::valid_pipeline, || Condition::missing_capabilities("not yet"));
-        assert_eq!(must_be_valid(&revision, fine), Ok(()), "a status that is not there yet is no failure");
+        assert_eq!(must_be_valid(&revision, fine), Ok(()), "a status that is not there yet is not a failure");
         assert_eq!(
             must_be_valid(&revision, incapable).unwrap_err().to_string(),
             "selected CompositionRevision a does not have a valid function pipeline: not yet"

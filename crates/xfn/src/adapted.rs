@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_wrong_is_told() {
+    async fn what_is_wrong_is_reported() {
         let io = AdaptedIo::Document(Io::FunctionIo);
         for (script, words) in [
             ("echo no >&2; exit 3", "it wrote last: no"),

@@ -59,7 +59,7 @@ pub struct DocumentError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentProblem {
-    /// Its bytes are no text.
+    /// Its bytes are not text.
     #[error("it is not UTF-8")]
     NotUtf8,
     /// There is none.

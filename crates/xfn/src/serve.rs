@@ -40,7 +40,7 @@ pub enum RunnerAddress {
     Unix(PathBuf),
 }
 
-/// A text that is no address of a runner.
+/// A text that is not an address of a runner.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address; use HOST:PORT, unix:PATH or unix-abstract:NAME")]
 pub struct AddressError(pub String);

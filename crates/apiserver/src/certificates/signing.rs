@@ -9,7 +9,7 @@ use transom_object::time;
 use transom_rbac::MASTERS;
 
 /// The shortest time for which a certificate is issued.
-const SHORTEST: Duration = Duration::from_secs(600);
+const SHORTEST_CERTIFICATE_LIFETIME: Duration = Duration::from_secs(600);
 const HOUR_SECONDS: i64 = 3600;
 const DAY_SECONDS: i64 = 24 * HOUR_SECONDS;
 
@@ -96,7 +96,7 @@ pub(crate) fn next(object: &Value) -> Next {
         request,
         signs: wants("digital signature"),
         enciphers: wants("key encipherment"),
-        lifetime: seconds.map(|seconds| Duration::from_secs(seconds).max(SHORTEST)),
+        lifetime: seconds.map(|seconds| Duration::from_secs(seconds).max(SHORTEST_CERTIFICATE_LIFETIME)),
     }))
 }
 

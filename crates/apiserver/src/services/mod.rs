@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_cannot_have_is_told() {
+    fn what_a_service_cannot_have_is_reported() {
         let headless =
             json!({"spec": {"type": "ClusterIP", "clusterIP": "None", "sessionAffinity": "ClientIP"}});
         assert_eq!(warnings(&headless), ["spec.SessionAffinity is ignored for headless services"]);

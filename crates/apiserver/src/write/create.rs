@@ -100,7 +100,7 @@ impl Attempts<'_> {
                 self.reservation.submitted();
             }
             let committed = commit(server, resource, &value, self.dry_run).await;
-            server.settle_charge(namespace, charge, committed.is_ok()).await;
+            server.finish_charge(namespace, charge, committed.is_ok()).await;
             match (committed, &self.prefix) {
                 (Err(s), Some(prefix)) if s.reason == "AlreadyExists" && attempt < NAME_ATTEMPTS => {
                     value["metadata"]["name"] = generate_name(server, prefix).into();

@@ -65,7 +65,7 @@ pub(crate) async fn update(
             reservation.submitted();
         }
         let committed = commit(server, resource, request, &entry, &old, new).await;
-        server.settle_charge(request.namespace, charge, committed.is_ok()).await;
+        server.finish_charge(request.namespace, charge, committed.is_ok()).await;
         reservation.decided();
         match committed {
             Err(Lost::Race) if pinned => {

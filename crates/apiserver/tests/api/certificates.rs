@@ -248,7 +248,7 @@ async fn signing_needs_a_right_on_the_signer() {
 }
 
 #[tokio::test]
-async fn nobody_requests_a_certificate_of_the_masters() {
+async fn a_certificate_of_the_masters_cannot_be_requested() {
     let admin = server().await;
     let mut masters = request("a", CLIENTS);
     masters["spec"]["request"] = json!(base64(&pkcs10("jane", "system:masters")));

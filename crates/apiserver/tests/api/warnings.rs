@@ -11,7 +11,7 @@ async fn other_objects_are_stored_without_a_warning() {
 }
 
 #[tokio::test]
-async fn that_nothing_acts_on_a_kind_is_told_when_an_object_is_created() {
+async fn creating_an_object_of_a_kind_that_nothing_acts_on_causes_a_warning() {
     let client = Client::in_memory().await;
     let ingress = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "x"},

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn null_is_as_good_as_absent() {
+    async fn null_means_absent() {
         let response = json!({"meta": null, "results": null, "desired": {"resources": {"a": {"ready": null, "resource": {"kind": null}}}}});
         let answer = answer(json!({"response": response})).await;
         assert_eq!(answer["desired"]["resources"]["a"], json!({"resource": {"kind": null}}));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_response_is_fatal() {
+    async fn what_is_not_a_response_is_fatal() {
         let start = "cannot unmarshal RunFunctionResponse from *v1.RunFunctionRequest: proto:\u{a0}";
         for (input, expected) in [
             (json!({}), format!("{start}syntax error (line 1:1): unexpected token ")),

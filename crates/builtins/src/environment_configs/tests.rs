@@ -83,9 +83,9 @@ async fn selectors_find_by_labels() {
     let many = json!({"environmentConfigs": [
         {"type": "Selector", "selector": {"mode": "Multiple", "matchLabels": tier("over"), "maxMatch": 1}}]});
     assert_eq!(environment(many).await["region"], "us");
-    let nobody =
+    let unmatched =
         json!([{"key": "tier", "valueFromFieldPath": "spec.none", "fromFieldPathPolicy": "Optional"}]);
-    let unasked = json!({"environmentConfigs": [named("two"), {"type": "Selector", "selector": {"matchLabels": nobody}}]});
+    let unasked = json!({"environmentConfigs": [named("two"), {"type": "Selector", "selector": {"matchLabels": unmatched}}]});
     assert_eq!(environment(unasked).await["n"], 2);
 }
 

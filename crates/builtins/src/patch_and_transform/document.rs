@@ -217,7 +217,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_are_told_apart() {
+    fn integers_and_floats_are_distinguished() {
         let value = json!({"n": 5, "f": 1.5, "l": [1e18]});
         assert_eq!(to_json(&to_go(&value, Numbers::Integers)), Ok(value.clone()));
         let mut floats = value.clone();

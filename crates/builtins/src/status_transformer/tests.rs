@@ -48,7 +48,7 @@ async fn matchers_match_and_capture() {
         (json!({"resources": [{"name": "n"}], "conditions": [zone]}), Some("eu down")),
         (json!({"resources": [{"name": "."}], "conditions": [zone]}), None),
         (json!({"type": any, "resources": [{"name": "."}], "conditions": [zone]}), Some("eu down")),
-        // What captured nothing is no template.
+        // What captured nothing is not a template.
         (json!({"type": any, "resources": [{"name": "."}], "conditions": [ready, zone]}), Some("eu down")),
         (
             json!({"type": any, "resources": [{"name": "two"}], "conditions": [ready, zone]}),

@@ -19,18 +19,18 @@ fn call(function: &GoTemplating, request: RunFunctionRequest) -> RunFunctionResp
 }
 
 /// A message in JSON, with integral numbers as integers: they are the same on the wire.
-fn shown(response: &RunFunctionResponse) -> Value {
-    settled(serde_json::to_value(response).expect("JSON"))
+fn to_json(response: &RunFunctionResponse) -> Value {
+    with_integers(serde_json::to_value(response).expect("JSON"))
 }
 
-fn settled(value: Value) -> Value {
+fn with_integers(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
             Some(float) if float.fract() == 0.0 && float.abs() < 9.2e18 => json!(float as i64),
             _ => Value::Number(number),
         },
-        Value::Array(items) => items.into_iter().map(settled).collect(),
-        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, settled(value))).collect(),
+        Value::Array(items) => items.into_iter().map(with_integers).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, with_integers(value))).collect(),
         other => other,
     }
 }

@@ -5,14 +5,14 @@ use transom_builtins::GoTemplating;
 use transom_function::testing::RequestBuilder;
 use transom_function::{Ready, RunFunctionRequest};
 
-use super::{call, inline, shown};
+use super::{call, inline, to_json};
 
 /// What a template prints, read back from a composed resource it is put into.
 fn printed(template: &str, build: impl Fn(RequestBuilder) -> RequestBuilder) -> Value {
     let manifest = format!(
         "apiVersion: v1\nkind: T\nmetadata:\n  annotations:\n    {{{{ setResourceNameAnnotation \"t\" }}}}\nout: {{{{ define \"out\" }}}}{template}{{{{ end }}}}{{{{ include \"out\" . | quote }}}}\n"
     );
-    let response = shown(&call(&GoTemplating::default(), build(inline(&manifest)).build()));
+    let response = to_json(&call(&GoTemplating::default(), build(inline(&manifest)).build()));
     match response["results"][0]["message"].as_str() {
         Some(problem) => json!({ "error": problem.lines().next() }),
         None => response["desired"]["resources"]["t"]["resource"]["out"].clone(),
@@ -307,7 +307,7 @@ fn every_kind_of_document() {
     ];
     let request =
         inline(&template.concat()).context("env", json!({"a": {"x": 1, "z": {"k": 1}}, "l": [2, 3]})).build();
-    let response = shown(&call(&GoTemplating::default(), request));
+    let response = to_json(&call(&GoTemplating::default(), request));
     assert_eq!(response["results"], json!(null), "{response}");
     assert_eq!(
         response["desired"],
@@ -426,7 +426,7 @@ fn annotations_name_resources_and_say_whether_they_are_ready() {
         .get_mut("other")
         .expect("other")
         .set_ready(Ready::True);
-    let response = shown(&call(&GoTemplating::default(), request));
+    let response = to_json(&call(&GoTemplating::default(), request));
     let made = json!({"apiVersion": "v1", "kind": "T", "metadata": {"annotations": {"kept": "x"}}});
     assert_eq!(
         response["desired"]["resources"],
@@ -462,7 +462,7 @@ status: {object: {c: 3, d: {}}}
     let desired = json!({"status": {"list": [7, 8], "object": {"a": 1, "d": {"e": 4}}, "kept": true}});
     request.desired.as_mut().expect("a state").composite =
         Some(transom_function::Resource::new(desired).expect("a resource").with_ready(Ready::False));
-    let response = shown(&call(&GoTemplating::default(), request));
+    let response = to_json(&call(&GoTemplating::default(), request));
     assert_eq!(
         response["desired"]["composite"],
         json!({
@@ -474,7 +474,7 @@ status: {object: {c: 3, d: {}}}
     );
     // With a name it is a composed resource like any other.
     let named = "apiVersion: example.org/v1\nkind: XR\nmetadata: {annotations: {gotemplating.fn.crossplane.io/composition-resource-name: named}}\n";
-    let response = shown(&call(&GoTemplating::default(), inline(named).build()));
+    let response = to_json(&call(&GoTemplating::default(), inline(named).build()));
     assert_eq!(response["desired"]["resources"]["named"]["resource"]["kind"], "XR");
     assert_eq!(response["desired"]["composite"], json!({"resource": {}}));
 }
@@ -489,11 +489,11 @@ fn required_resources_go_to_later_steps() {
         .insert("k".to_owned(), b"v".to_vec());
     let key = "apiextensions.crossplane.io/extra-resources";
     let new = json!({"items": [{"resource": {"kind": "N"}, "connection_details": {"k": "dg=="}}]});
-    let fresh = shown(&call(&GoTemplating::default(), request.clone()));
+    let fresh = to_json(&call(&GoTemplating::default(), request.clone()));
     assert_eq!(fresh["context"][key], json!({"new": new, "none": {}}));
     request.context =
         Some(transom_function::Struct::try_from(json!({(key): {"kept": 1, "new": 2}})).expect("a struct"));
-    let merged = shown(&call(&GoTemplating::default(), request));
+    let merged = to_json(&call(&GoTemplating::default(), request));
     assert_eq!(merged["context"][key], json!({"new": new, "none": {}, "kept": 1, "old": {}}));
 }
 
@@ -509,7 +509,7 @@ fn time_to_live() {
             fields["ttl"] = input;
         }
         let request = RequestBuilder::new(xr).input(fields).build();
-        shown(&call(&GoTemplating::default(), request))["meta"]["ttl"].clone()
+        to_json(&call(&GoTemplating::default(), request))["meta"]["ttl"].clone()
     };
     assert_eq!(ttl(Value::Null, None), "60s");
     assert_eq!(ttl("20m".into(), None), "1200s");
@@ -556,7 +556,7 @@ json: {
 y\"
 }
 ";
-    let response = shown(&call(&GoTemplating::default(), inline(template).build()));
+    let response = to_json(&call(&GoTemplating::default(), inline(template).build()));
     let resource = &response["desired"]["resources"]["t"]["resource"];
     let expected =
         json!([true, 511, 8, 1000, 1000, "2001-01-01", "no", "1:30", null, 12_345_678_901_234_568_i64]);

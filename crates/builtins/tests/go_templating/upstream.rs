@@ -26,7 +26,7 @@ fn tables(folder: &str) -> Vec<(String, Value)> {
 }
 
 fn expected(response: &Value) -> Value {
-    super::shown(&RunFunctionResponse::deserialize(response).expect("a response"))
+    super::to_json(&RunFunctionResponse::deserialize(response).expect("a response"))
 }
 
 /// Cuts what we add to a message.
@@ -43,7 +43,7 @@ fn first_lines(mut response: Value) -> Value {
 
 fn differs(function: &GoTemplating, request: &Value, response: &Value) -> Option<String> {
     let request = RunFunctionRequest::deserialize(request).expect("a request");
-    let ours = first_lines(super::shown(&super::call(function, request)));
+    let ours = first_lines(super::to_json(&super::call(function, request)));
     let theirs = first_lines(expected(response));
     (ours != theirs).then(|| format!("theirs {theirs}\nours   {ours}"))
 }

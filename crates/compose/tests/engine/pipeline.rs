@@ -267,7 +267,7 @@ async fn severities_are_numbered_as_in_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_ttl_that_is_no_time_to_hold_is_ignored_and_reported() {
+async fn an_invalid_ttl_is_ignored_and_reported() {
     let longest = 315_576_000_000;
     for (seconds, nanos, holds) in [
         (longest, 999_999_999, true),

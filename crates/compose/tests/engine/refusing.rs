@@ -117,7 +117,7 @@ async fn what_has_no_effect_is_reported_with_its_step() {
 }
 
 #[tokio::test]
-async fn a_composite_resource_that_is_returned_as_it_is_is_no_wish() {
+async fn a_composite_resource_that_is_returned_unchanged_causes_no_warning() {
     let copying = |request: &RunFunctionRequest| -> RunFunctionResponse {
         let mut response = request.copy_response();
         let mut copy = request.observed_composite().clone();

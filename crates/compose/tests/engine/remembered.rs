@@ -275,7 +275,7 @@ async fn what_is_no_longer_allowed_is_neither_read_nor_given_nor_remembered() {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_about_what_is_remembered_whoever_remembers_it() {
+async fn what_is_remembered_is_refused_once_nothing_may_be_required() {
     // The very step that required it, in a control plane that meanwhile allows nothing.
     let mut case = case();
     again(&mut case, steady(Field::Resources)).await.1.unwrap();

@@ -131,7 +131,7 @@ async fn warnings_and_events_for_a_missing_claim_are_not_errors() {
     );
     let before = plane.until_idle().await;
     let after = plane.after(Duration::from_millis(1500)).await;
-    assert_eq!(after, before, "a warning is no reason to try again");
+    assert_eq!(after, before, "a warning does not cause a retry");
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn a_function_that_cannot_compose_makes_its_pipeline_invalid() {
     plane.patch(FUNCTION, "sizer", json!({"spec": {"package": "example.org/sizer:v2"}})).await;
     let invalid = plane.until(REVISION, &name, |o| status_of(o, "ValidPipeline") == "False").await;
     assert_eq!(reason_of(&invalid, "ValidPipeline"), "MissingCapabilities");
-    assert_eq!(status_of(&invalid, "Synced"), "True", "that is no error of the revision's controller");
+    assert_eq!(status_of(&invalid, "Synced"), "True", "that is not an error of the revision's controller");
     plane.apply(&xr("one", "small")).await;
     plane.until(XR, "one", |o| message_of(o, "Synced").contains(&name)).await;
     plane.patch(FUNCTION, "sizer", json!({"spec": {"package": "example.org/sizer:v3"}})).await;

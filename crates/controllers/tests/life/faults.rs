@@ -187,7 +187,7 @@ async fn what_belongs_to_others_is_not_touched() {
 }
 
 #[tokio::test]
-async fn resources_that_are_no_longer_wanted_go_and_those_let_go_stay() {
+async fn resources_that_are_no_longer_desired_are_deleted_and_those_without_a_controller_stay() {
     let plane = Plane::new().await;
     counted(&plane, "counted", "config").await;
     things(&plane, &["counted"]).await;
@@ -244,7 +244,7 @@ async fn a_fatal_result_half_way_changes_nothing() {
             response.meta.as_mut().unwrap().ttl = None;
             if request.observed_composite().get_str("spec.size")? == "0" {
                 response.condition("Picky", transom_function::Status::ConditionTrue, "Zero");
-                response.fatal("zero is no size");
+                response.fatal("zero is not a size");
             }
             Ok(response)
         })
@@ -259,7 +259,7 @@ async fn a_fatal_result_half_way_changes_nothing() {
     let failed = plane.until(XR, "one", |o| status_of(o, "Synced") == "False").await;
     assert_eq!(
         message_of(&failed, "Synced"),
-        "cannot compose resources: pipeline step \"picky\" returned a fatal result: zero is no size"
+        "cannot compose resources: pipeline step \"picky\" returned a fatal result: zero is not a size"
     );
     assert_eq!(reason_of(&failed, "Picky"), "Zero", "conditions of the fatal answer are kept");
     assert_eq!(failed["status"]["size"], "map-2", "nothing of the first step is");

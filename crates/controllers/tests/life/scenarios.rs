@@ -85,7 +85,7 @@ impl Line {
         let on_the_binary: Vec<&str> =
             self.tests.iter().copied().filter(|test| test.starts_with(ON_THE_BINARY)).collect();
         match self.reason {
-            Some(reason) if reason.len() < 10 => faults.push("that is no reason".to_owned()),
+            Some(reason) if reason.len() < 10 => faults.push("the reason is too short".to_owned()),
             Some(_) if !on_the_binary.is_empty() => faults.push("it is tested on the binary".to_owned()),
             None if on_the_binary.is_empty() => {
                 faults.push("no test on the binary, and no reason".to_owned());

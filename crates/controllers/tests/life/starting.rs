@@ -39,7 +39,7 @@ async fn controllers_are_not_ready_while_a_kind_cannot_be_seen() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_before_anybody_watches_it_comes_back() {
+async fn what_is_deleted_before_it_is_watched_comes_back() {
     let mut plane = with_things("Cluster", false).await;
     plane.apply(&xr("one", "small")).await;
     let map = composed_name(&plane.until_true(XR, "one", "Ready").await);

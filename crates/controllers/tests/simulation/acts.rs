@@ -74,7 +74,7 @@ impl Life {
     }
 
     pub(super) fn kill_controllers(&mut self) -> Result<(), String> {
-        self.tell("the controllers are killed");
+        self.print_act("the controllers are killed");
         self.plane.wire.cut();
         self.plane.wire.crash.notify_one();
         Ok(())
@@ -106,7 +106,7 @@ impl Life {
 
     pub(super) async fn apply_root(&mut self, key: &Key, spec: Spec) -> Result<(), String> {
         self.until_not_deleting(key).await?;
-        self.tell(&format!("apply {} {spec:?}", show(key)));
+        self.print_act(&format!("apply {} {spec:?}", show(key)));
         let mut object = at(key);
         object["spec"] = spec.fields();
         if spec.secret {
@@ -165,7 +165,7 @@ impl Life {
             self.set_paused(&key, false).await;
         }
         let propagation = *self.rng.pick(&[None, Some("Foreground"), Some("Background")]);
-        self.tell(&format!("delete {} {propagation:?}", show(&key)));
+        self.print_act(&format!("delete {} {propagation:?}", show(&key)));
         self.model.roots.remove(&key);
         // Until it is gone it may still follow its Composition, and the user expects nothing of it.
         self.plane.wire.ledger().wishes.remove(&key);
@@ -183,7 +183,7 @@ impl Life {
     async fn write_composition(&mut self) -> Result<(), String> {
         let sort = *self.rng.pick(&Sort::ALL);
         let version = self.rng.below(4);
-        self.tell(&format!("{sort:?} is composed by version {version}"));
+        self.print_act(&format!("{sort:?} is composed by version {version}"));
         self.model.versions.insert(sort, version);
         self.plane.apply(&platform::composition(sort, version)).await;
         Ok(())
@@ -193,13 +193,13 @@ impl Life {
         let name = *self.rng.pick(&CONFIGS);
         let key = Key::new("configmaps", HOME, name);
         if self.model.configs.contains_key(name) && self.rng.permille(300) {
-            self.tell(&format!("delete {name}"));
+            self.print_act(&format!("delete {name}"));
             self.model.configs.remove(name);
             self.delete(&key, None).await;
             return Ok(());
         }
         let value = self.rng.below(1000);
-        self.tell(&format!("{name} is {value}"));
+        self.print_act(&format!("{name} is {value}"));
         self.model.configs.insert(name, value);
         let mut object = at(&key);
         object["data"] = json!({"value": value.to_string()});
@@ -221,7 +221,7 @@ impl Life {
         let key = self.rng.pick(&composed).clone();
         let patch = match self.rng.below(4) {
             0 => {
-                self.tell(&format!("delete composed {}", show(&key)));
+                self.print_act(&format!("delete composed {}", show(&key)));
                 self.delete(&key, None).await;
                 return Ok(());
             }
@@ -231,7 +231,7 @@ impl Life {
             }
             _ => json!({"spec": {"value": "meddled"}}),
         };
-        self.tell(&format!("meddle with {}: {patch}", show(&key)));
+        self.print_act(&format!("meddle with {}: {patch}", show(&key)));
         self.patch(&key, &patch).await;
         Ok(())
     }
@@ -249,7 +249,7 @@ impl Life {
     }
 
     async fn set_paused(&mut self, key: &Key, paused: bool) {
-        self.tell(&format!("{} {}", if paused { "pause" } else { "go on with" }, show(key)));
+        self.print_act(&format!("{} {}", if paused { "pause" } else { "go on with" }, show(key)));
         let value = if paused { Value::from("true") } else { Value::Null };
         self.patch(key, &json!({"metadata": {"annotations": {"crossplane.io/paused": value}}})).await;
         if let Some(wanted) = self.model.roots.get_mut(key) {
@@ -262,7 +262,7 @@ impl Life {
         let taken: Vec<Key> = self.model.foreign.keys().cloned().collect();
         if !taken.is_empty() && self.rng.permille(600) {
             let key = self.rng.pick(&taken).clone();
-            self.tell(&format!("delete foreign {}", show(&key)));
+            self.print_act(&format!("delete foreign {}", show(&key)));
             self.model.foreign.remove(&key);
             self.delete(&key, None).await;
             return Ok(());
@@ -270,7 +270,7 @@ impl Life {
         let roots: Vec<Key> = places().into_iter().filter(|k| &*k.resource != CLAIMS).collect();
         let key = foreign::place(self.rng.pick(&roots));
         if let Some(revision) = foreign::occupy(&self.plane.user, &key).await {
-            self.tell(&format!("{} is foreign", show(&key)));
+            self.print_act(&format!("{} is foreign", show(&key)));
             self.model.foreign.insert(key, revision);
         }
         Ok(())
@@ -293,11 +293,11 @@ impl Life {
         }
         let key = self.rng.pick(&claimed).clone();
         if self.rng.permille(500) {
-            self.tell(&format!("delete claimed {}", show(&key)));
+            self.print_act(&format!("delete claimed {}", show(&key)));
             self.delete(&key, None).await;
         } else {
             let patch = json!({"spec": {"value": "meddled"}});
-            self.tell(&format!("meddle with claimed {}: {patch}", show(&key)));
+            self.print_act(&format!("meddle with claimed {}: {patch}", show(&key)));
             self.patch(&key, &patch).await;
         }
         Ok(())

@@ -48,24 +48,24 @@ fn a_thousand_that_are_ready_write_nothing_in_ten_minutes() {
             plane.apply(&object).await;
             model.roots.insert(key, Wanted { spec, paused: false });
         }
-        let settled = || {
+        let compare_with_model = || {
             let mut ledger = plane.wire.ledger();
             ledger.follow();
             assert_eq!(ledger.violation, None);
             model.compare(&ledger)
         };
         for _ in 0..100 {
-            if settled().is_ok() {
+            if compare_with_model().is_ok() {
                 break;
             }
             sleep(Duration::from_secs(5)).await;
         }
-        settled().unwrap();
+        compare_with_model().unwrap();
         // What lost a race may still be tried again.
         sleep(Duration::from_secs(70)).await;
         let before = plane.wire.counts();
         sleep(Duration::from_secs(600)).await;
         assert_eq!(plane.wire.counts(), before, "{:#?}", plane.wire.trace());
-        settled().unwrap();
+        compare_with_model().unwrap();
     });
 }

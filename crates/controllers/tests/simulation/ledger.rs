@@ -193,7 +193,7 @@ impl Ledger {
     }
 
     /// Something composed is only deleted if its owner goes, the user deletes it, or there was a time of late when it
-    /// was not wanted. That a function failed is no reason.
+    /// was not wanted. A function that failed does not excuse it.
     fn may_go(&self, key: &Key, object: &Thing) -> Result<(), String> {
         if self.released.contains(key) {
             return Ok(());

@@ -46,7 +46,12 @@ pub(super) struct Failure {
 }
 
 /// Lives so many schedules, and says if asked what requests were made on the way.
-pub(super) fn live(theme: Theme, seed: u64, schedules: u64, tell: bool) -> Result<Vec<String>, Box<Failure>> {
+pub(super) fn live(
+    theme: Theme,
+    seed: u64,
+    schedules: u64,
+    print: bool,
+) -> Result<Vec<String>, Box<Failure>> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
@@ -54,7 +59,7 @@ pub(super) fn live(theme: Theme, seed: u64, schedules: u64, tell: bool) -> Resul
         let plane = Plane::new(&mut rng, HISTORY).await;
         let (model, script) = (Model::default(), VecDeque::new());
         let mut life = Life { theme, plane, model, rng, script, schedule: 0 };
-        if tell {
+        if print {
             life.plane.wire.keep_log();
         }
         for schedule in 0..schedules {
@@ -70,7 +75,7 @@ pub(super) fn live(theme: Theme, seed: u64, schedules: u64, tell: bool) -> Resul
 }
 
 impl Life {
-    pub(super) fn tell(&mut self, act: &str) {
+    pub(super) fn print_act(&mut self, act: &str) {
         if self.script.len() == SCRIPT {
             self.script.pop_front();
         }
@@ -142,10 +147,10 @@ impl Life {
         }
         tokio::time::sleep_until(until).await;
         if self.theme == Theme::Functions {
-            self.settle_functions().await?;
+            self.until_functions_as_modelled().await?;
             self.touch_undecided().await?;
         }
-        self.settle().await?;
+        self.until_as_modelled().await?;
         if last || self.rng.permille(10) {
             self.hush().await?;
         }
@@ -153,7 +158,7 @@ impl Life {
     }
 
     /// Without further faults everything is soon as the model requires, and then no controller does anything.
-    async fn settle(&mut self) -> Result<(), String> {
+    async fn until_as_modelled(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + RECOVERY;
         let mut step = Duration::from_millis(200);
         loop {

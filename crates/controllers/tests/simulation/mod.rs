@@ -92,7 +92,7 @@ const FUNCTIONS_SCHEDULES: u64 = 80;
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name)
         .ok()
-        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
 fn report(failure: &Failure) -> String {

@@ -154,7 +154,7 @@ impl Model {
         spec: &Spec,
         accounted: &mut BTreeSet<Key>,
     ) -> Outcome {
-        let Some(sort) = sort_of(&key.resource) else { return differ(key, "is no composite resource") };
+        let Some(sort) = sort_of(&key.resource) else { return differ(key, "is not a composite resource") };
         let mut first = Ok(());
         for end in self.functions.ends(&ledger.functions, sort, self.version_of(sort)) {
             let outcome = match end {
@@ -178,7 +178,7 @@ impl Model {
         (spec, version): (&Spec, u64),
         accounted: &mut BTreeSet<Key>,
     ) -> Outcome {
-        let Some(sort) = sort_of(&key.resource) else { return differ(key, "is no composite resource") };
+        let Some(sort) = sort_of(&key.resource) else { return differ(key, "is not a composite resource") };
         for (field, value) in spec.fields().as_object().into_iter().flatten() {
             ensure(xr.value["spec"][field] == *value, key, format!("has another {field}"))?;
         }

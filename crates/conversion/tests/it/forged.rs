@@ -39,7 +39,7 @@ fn forged_fields_do_not_come_back() {
     let honest = stored(&converter, &spec, "{}");
     assert_eq!(honest["spec"], spec);
     for forged in [
-        // The wrong type, outside of an enum, a list that is no set.
+        // The wrong type, outside of an enum, a list that is not a set.
         json!([["spec", "class"], 7]),
         json!([["spec", "class"], "huge"]),
         json!([["spec", "class"], {"a": 1}]),

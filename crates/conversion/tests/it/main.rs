@@ -275,7 +275,7 @@ fn losses_are_found() {
     );
     assert!(found.contains("v1 to v2 to v1: spec.a was"), "{found}");
     assert!(!found.contains("v2 to v1 to v2"), "{found}");
-    // Texts that are no numbers, and numbers with leading zeros.
+    // Texts that are not numbers, and numbers with leading zeros.
     let parsed = both("self.spec.?a.optMap(n, string(n))", "self.spec.?b.optMap(s, int(s))");
     let found = check(json!({"a": int}), json!({"b": text}), parsed.clone());
     assert!(found.contains("v2 to v1: the expression for spec.a fails"), "{found}");

@@ -13,7 +13,7 @@ use regex::Regex;
 pub use constraint::Constraint;
 pub use strict::StrictVersion;
 
-/// Why a text is no version or constraint, worded as the Go package words it.
+/// Why a text is not a version or constraint, worded as the Go package words it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SemverError(String);

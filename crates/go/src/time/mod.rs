@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 
 pub use parse::parse;
 
-/// Why a text is no time or duration, worded as Go words it.
+/// Why a text is not a time or duration, worded as Go words it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseError(String);

@@ -44,7 +44,7 @@ fn table_is_consistent() {
 }
 
 fn assert_list_map(name: &str, ty: &Ty, keys: &[&str]) {
-    let Shape::List(inner) = &ty.shape else { panic!("{name} is no list") };
+    let Shape::List(inner) = &ty.shape else { panic!("{name} is not a list") };
     let Shape::Struct(index) = inner.shape else { panic!("{name} has no struct items") };
     assert!(!keys.is_empty(), "{name} has no keys");
     for key in keys {

@@ -92,14 +92,14 @@ fn parse_small(text: &str, pieces: &Pieces<'_>, exponent: i32, format: Format) -
     let number = format!("{}{}", pieces.whole, pieces.fraction);
     let unsigned: i64 = number.parse().ok()?;
     let value = unsigned.checked_mul(multiplier)?;
-    let as_good_as_canonical = match format {
+    let canonical_but_for_zeros = match format {
         Format::BinarySi => exponent % 10 == 0 && unsigned & 7 != 0,
         _ => scale % 3 == 0 && !number.ends_with("000") && !number.starts_with('0'),
     };
     Some(Quantity {
         amount: Amount::Small { value: if pieces.negative { -value } else { value }, exponent: scale },
         format,
-        text: (as_good_as_canonical || text == "0").then(|| text.into()),
+        text: (canonical_but_for_zeros || text == "0").then(|| text.into()),
     })
 }
 

@@ -235,7 +235,7 @@ fn quantities_at_the_edges() {
     assert_eq!(q("300m").as_f64().to_bits(), 0.3_f64.to_bits());
     assert_eq!(q("1e309").as_f64(), f64::INFINITY);
     assert!(q("0e400").as_f64().is_nan());
-    // Factors that leave no whole number make a big decimal, which is no integer.
+    // Factors that leave no whole number make a big decimal, which is not an integer.
     assert_eq!((q("10").times(5).as_i64(), q("0.5").times(3).times(0).as_i64()), (Some(50), None));
 }
 

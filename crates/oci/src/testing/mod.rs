@@ -206,7 +206,7 @@ async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<Mutex<Sta
     }
 }
 
-/// Options with short waits between attempts. A busy machine is no reason to give up.
+/// Options with short waits between attempts. They do not give up because a machine is busy.
 pub fn options() -> RemoteOptions {
     RemoteOptions {
         system_roots: false,

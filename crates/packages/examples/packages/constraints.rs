@@ -81,7 +81,7 @@ fn clause(rng: &mut Rng) -> String {
 }
 
 fn space(rng: &mut Rng) -> &'static str {
-    // The last one is no space to Go's expressions.
+    // The last one is not a space to Go's expressions.
     let known = if rng.permille(10) { SPACES.len() } else { SPACES.len() - 1 };
     SPACES[rng.index(known)]
 }

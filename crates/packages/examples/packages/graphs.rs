@@ -105,7 +105,7 @@ fn digest(rng: &mut Rng) -> String {
     format!("sha256:{}", rng.pick(&["1", "2"]).repeat(64))
 }
 
-/// What a dependency asks for; digests and texts that are no constraint are rare.
+/// What a dependency asks for; digests and texts that are not constraints are rare.
 pub(crate) fn constraint(rng: &mut Rng) -> String {
     if rng.permille(60) {
         return digest(rng);

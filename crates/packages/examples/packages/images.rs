@@ -44,7 +44,7 @@ pub(crate) fn case(rng: &mut Rng) -> Case {
     let read: Result<Vec<ImageConfig>, _> = configs.iter().cloned().map(serde_json::from_value).collect();
     let answer = match (read, Reference::parse(image)) {
         (Ok(read), Ok(reference)) => match plan(&read, &reference) {
-            Ok(plan) => shown(&plan).to_string(),
+            Ok(plan) => plan_to_json(&plan).to_string(),
             Err(ImageConfigError::NoRewritePrefix { .. }) => "error: rewrite prefix is missing".to_owned(),
             Err(ImageConfigError::InvalidRewrite { .. }) => "error: cannot parse".to_owned(),
             Err(ImageConfigError::NoCosign { .. }) => {
@@ -94,7 +94,7 @@ fn prefix(rng: &mut Rng, image: &str) -> String {
     (*rng.pick(&PREFIXES)).to_owned()
 }
 
-fn shown(plan: &ImagePlan) -> Value {
+fn plan_to_json(plan: &ImagePlan) -> Value {
     let by = |reason: &str| {
         let applied = plan.applied.iter().find(|applied| applied.reason == reason);
         applied.map_or("", |applied| applied.name.as_str()).to_owned()

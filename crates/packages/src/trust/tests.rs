@@ -85,8 +85,8 @@ fn the_first_authority_that_accepts_the_image_decides() {
     );
     assert!(error.reasons[2].contains("were not looked for"), "{error}");
     assert!(error.to_string().contains("ImageConfig \"signed\""), "{error}");
-    let nobody = decide(&policy([]), &[good()], &image()).unwrap_err();
-    assert!(nobody.to_string().contains("without authorities"));
+    let untrusted = decide(&policy([]), &[good()], &image()).unwrap_err();
+    assert!(untrusted.to_string().contains("without authorities"));
     let refused = (0..9).map(|n| format!("reason {n}")).collect();
     let error = decide(&authorities, &[Evidence::Found { verified: vec![], refused }], &image()).unwrap_err();
     assert!(error.to_string().contains("reason 4, and 4 more"), "{error}");
@@ -139,7 +139,7 @@ fn one_of_the_attestations_must_be_there() {
     assert!(verdict(wants(&[""]), vec![attested(&statement(&image(), ""))]).is_err());
     let other = vec![attested(&statement(&Digest::of(b"other"), slsa))];
     assert!(verdict(wants(&[slsa]), other).unwrap_err().contains("about another image"));
-    // A signature is no attestation.
+    // A signature is not an attestation.
     assert!(verdict(wants(&[slsa]), vec![signature(&image())]).is_err());
     assert!(verdict(wants(&[slsa]), vec![]).unwrap_err().contains("no attestation"));
 }

@@ -361,7 +361,7 @@ impl<E: External> Run<'_, E> {
                     Ok(update) => self.updated(update, observed).await,
                 }
             }
-            _ => self.settle(action, observed).await,
+            _ => self.carry_out(action, observed).await,
         }
     }
 
@@ -463,7 +463,7 @@ impl<E: External> Run<'_, E> {
         Ok(self.poll(observed.again_after))
     }
 
-    async fn settle(&mut self, action: Action, observed: Observation<E::Parameters>) -> Result<Next> {
+    async fn carry_out(&mut self, action: Action, observed: Observation<E::Parameters>) -> Result<Next> {
         let condition = match action {
             // What differs cannot be changed, or may not.
             Action::Keep if !observed.difference.is_empty() => {

@@ -35,7 +35,7 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 }
 
 /// An observed object as the status of its Object shows it. The data of Secrets is replaced where that is asked for.
-pub(super) fn shown(live: &Value, sanitized: bool) -> Value {
+pub(super) fn observed_manifest(live: &Value, sanitized: bool) -> Value {
     let mut shown = live.clone();
     let is_secret = meta::api_version(live) == "v1" && meta::kind(live) == "Secret";
     if sanitized && is_secret {
@@ -111,9 +111,9 @@ mod tests {
             "apiVersion": "v1", "kind": "Secret", "data": {"password": "c2VzYW1l"},
             "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "c2VzYW1l"}},
         });
-        assert_eq!(shown(&secret, false), secret);
-        assert!(!shown(&secret, true).to_string().contains("c2VzYW1l"));
+        assert_eq!(observed_manifest(&secret, false), secret);
+        assert!(!observed_manifest(&secret, true).to_string().contains("c2VzYW1l"));
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
-        assert_eq!(shown(&map, true), map);
+        assert_eq!(observed_manifest(&map, true), map);
     }
 }

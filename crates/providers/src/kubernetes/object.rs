@@ -110,9 +110,9 @@ async fn difference(target: &Target, live: &Value, observed: &Observed, manager:
     Ok(comparison::difference(&owned, &desired))
 }
 
-fn shown(resource: &Of<'_>, live: &Value) -> Value {
+fn observed_manifest(resource: &Of<'_>, live: &Value) -> Value {
     let sanitized = resource.config.and_then(|config| meta::annotation(config, SANITIZE_ANNOTATION));
-    manifest::shown(live, sanitized == Some("true"))
+    manifest::observed_manifest(live, sanitized == Some("true"))
 }
 
 fn readiness_of(resource: &Of<'_>, live: &Value, up_to_date: bool) -> Option<Condition> {
@@ -201,7 +201,7 @@ impl External for Objects {
             difference,
             connection,
             conditions: ready.into_iter().collect(),
-            at_provider: Some(json!({"manifest": shown(resource, &live)})),
+            at_provider: Some(json!({"manifest": observed_manifest(resource, &live)})),
             again_after: (!is_ready && !deleting).then_some(UNREADY_POLL_INTERVAL),
             ..Observation::up_to_date()
         })
@@ -221,7 +221,7 @@ impl External for Objects {
         }
         let live = Self::apply(session, resource).await.context("cannot apply object")?;
         let ready = readiness_of(resource, &live, true);
-        let at_provider = Map::from_iter([("manifest".to_owned(), shown(resource, &live))]);
+        let at_provider = Map::from_iter([("manifest".to_owned(), observed_manifest(resource, &live))]);
         Ok(Update { at_provider, conditions: ready.into_iter().collect(), ..Update::default() })
     }
 

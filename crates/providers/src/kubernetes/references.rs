@@ -57,7 +57,7 @@ fn cluster<'a, P>(resource: &Resource<'a, P>, gvk: &GroupVersionKind, namespace:
 /// The namespace of what is referred to: for a namespaced kind without one, that of the Object; for others none, whatever the
 /// reference says.
 async fn namespace<P>(resource: &Resource<'_, P>, reference: &Reference) -> Result<String> {
-    // Which kinds are served is no secret.
+    // Which kinds are served is not a secret.
     let namespace = match resource.identity.kind(&reference.gvk).await?.namespaced {
         true if reference.namespace.is_empty() => meta::namespace(resource.object),
         true => &reference.namespace,

@@ -158,7 +158,7 @@ impl Session {
         let outcome = async {
             let connection = self.connection().await?;
             let rows = connection.client.query(sql, values).await.map_err(Problem::Server);
-            self.settle(connection, rows)
+            self.return_connection(connection, rows)
         };
         match outcome.await {
             Ok(rows) => Ok(Answer::Rows(rows)),
@@ -174,7 +174,7 @@ impl Session {
         let outcome = async {
             let connection = self.connection().await?;
             let done = connection.client.batch_execute(sql).await.map_err(Problem::Server);
-            self.settle(connection, done)
+            self.return_connection(connection, done)
         };
         outcome.await.map_err(|problem: Problem| problem.error(attempted))
     }
@@ -191,12 +191,16 @@ impl Session {
                 transaction.commit().await
             };
             let done = done.await.map_err(Problem::Server);
-            self.settle(connection, done)
+            self.return_connection(connection, done)
         };
         outcome.await.map_err(|problem: Problem| problem.error(attempted))
     }
 
-    fn settle<T>(&self, connection: Connection, outcome: Result<T, Problem>) -> Result<T, Problem> {
+    fn return_connection<T>(
+        &self,
+        connection: Connection,
+        outcome: Result<T, Problem>,
+    ) -> Result<T, Problem> {
         let broken = matches!(&outcome, Err(Problem::Server(e)) if e.as_db_error().is_none());
         if broken {
             // The server restarted, or cannot be reached: the others are of no use either.

@@ -185,7 +185,7 @@ async fn manifests_that_cannot_be_applied_are_explained() {
     stand
         .until_it_says(OBJECT, "unknown", "no matches for kind \"Unknown\" in version \"example.org/v1\"")
         .await;
-    // A conflict is no failure of the managed resource, and lasts.
+    // A conflict is not a failure of the managed resource, and lasts.
     stand.create(MAP, "default/stale", &json!({"data": {"a": "0"}})).await;
     let mut stale = map("stale", &json!({"a": "1"}));
     stale["metadata"]["resourceVersion"] = "1".into();

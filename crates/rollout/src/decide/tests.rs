@@ -90,7 +90,7 @@ impl Model {
             }
             model.xrs.insert(key, xr);
         }
-        model.settle();
+        model.reconcile_until_stable();
         model
     }
 
@@ -99,7 +99,7 @@ impl Model {
         OLD
     }
 
-    fn settle(&mut self) -> bool {
+    fn reconcile_until_stable(&mut self) -> bool {
         let mut any = false;
         loop {
             let before = (self.xrs.clone(), self.claims.clone());
@@ -228,7 +228,7 @@ fn run(model: &mut Model, record: &mut Record, rng: &mut Rng, interruptions: u64
         let objects: Vec<Objects<'_>> = record.begun().iter().map(|target| model.objects(target)).collect();
         let action = decide(record, &objects);
         let action = match action {
-            Action::Wait { first, .. } if !model.settle() => too_slow(record, first),
+            Action::Wait { first, .. } if !model.reconcile_until_stable() => too_slow(record, first),
             other => other,
         };
         match action {
@@ -241,7 +241,7 @@ fn run(model: &mut Model, record: &mut Record, rng: &mut Rng, interruptions: u64
                 }
                 writes.iter().for_each(|write| model.write(write));
                 if rng.permille(500) {
-                    model.settle();
+                    model.reconcile_until_stable();
                 }
             }
             Action::Wait { .. } => {}
@@ -256,7 +256,7 @@ fn run(model: &mut Model, record: &mut Record, rng: &mut Rng, interruptions: u64
             assert_eq!(Choice::of(objects.xr.unwrap(), record.layout), target.before, "before its wave");
         }
     }
-    model.settle();
+    model.reconcile_until_stable();
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_wave_that_fails_stops_or_rolls_back_all() {
         // What was wrong is repaired, and the rollout continues.
         model.failing.clear();
         model.unready.clear();
-        model.settle();
+        model.reconcile_until_stable();
         record.phase = Phase::Progressing;
         run(&mut model, &mut record, &mut rng, 300);
         assert_eq!(record.phase, Phase::Done, "seed {seed}");

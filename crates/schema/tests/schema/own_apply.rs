@@ -155,7 +155,7 @@ fn conflicts_are_refused_unless_forced() {
 }
 
 #[test]
-fn sharing_a_value_is_no_conflict() {
+fn sharing_a_value_is_not_a_conflict() {
     let server = Server::new();
     let c = config(&json!({"replicas": 1}));
     let live = stored(server.apply(None, &c, "a", false).unwrap());
@@ -288,7 +288,7 @@ fn kubectl_is_forgiven_for_what_it_applied_on_its_own_side() {
 }
 
 #[test]
-fn timestamps_alone_are_no_change() {
+fn timestamps_alone_do_not_count_as_a_change() {
     let server = Server::new();
     let live = stored(server.apply(None, &config(&json!({"replicas": 1})), "a", false).unwrap());
     let mut new = live.clone();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use transom_container::Limits;
 use transom_container::{Engine, EngineChoice, EngineError};
 #[cfg(target_os = "linux")]
-use transom_machine::{ContainerOptions, Place};
+use transom_machine::{ContainerOptions, HostResources};
 use transom_object::quantity::Quantity;
 #[cfg(target_os = "linux")]
 use transom_xfn::{Enforcement, Programs};
@@ -65,7 +65,7 @@ impl ContainerArgs {
 
     /// What runs the programs of images, once for every call.
     #[cfg(target_os = "linux")]
-    pub(crate) fn programs(&self, place: Place) -> Arc<Programs> {
+    pub(crate) fn programs(&self, place: HostResources) -> Arc<Programs> {
         let enforcement = match self.accept_unenforced_limits {
             true => Enforcement::Accepted,
             false => Enforcement::Required,

@@ -12,7 +12,7 @@ pub(crate) use args::ContainerArgs;
 
 use std::sync::Arc;
 use transom_deploy::ClusterRuntime;
-use transom_machine::Place;
+use transom_machine::HostResources;
 #[cfg(target_os = "linux")]
 use transom_machine::{PackageRuntime, PlaneAccess, ProviderContainers};
 use transom_runner::{
@@ -38,7 +38,12 @@ pub(crate) struct FunctionRuntimes {
 
 impl FunctionRuntimes {
     #[cfg(target_os = "linux")]
-    pub(crate) fn new(args: &ContainerArgs, place: Place, local: LocalRuntime, options: Options) -> Self {
+    pub(crate) fn new(
+        args: &ContainerArgs,
+        place: HostResources,
+        local: LocalRuntime,
+        options: Options,
+    ) -> Self {
         match args.engine() {
             Ok(engine) => {
                 tracing::debug!(%engine, "runs functions from their packages");
@@ -62,7 +67,7 @@ impl FunctionRuntimes {
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn new(args: &ContainerArgs, _: Place, local: LocalRuntime, _: Options) -> Self {
+    pub(crate) fn new(args: &ContainerArgs, _: HostResources, local: LocalRuntime, _: Options) -> Self {
         let problem = args.engine().err().map(|problem| problem.to_string()).unwrap_or_default();
         Self { without_providers: problem.clone(), ..Self::local(local.without_packages(problem)) }
     }

@@ -13,7 +13,7 @@ use transom_compose::{FunctionRunner, StepRef};
 use transom_console::Failure;
 use transom_function::client::FunctionClient;
 use transom_function::{RunFunctionRequest, RunFunctionResponse, answer};
-use transom_machine::{DockerCredentials, Place};
+use transom_machine::{DockerCredentials, HostResources};
 use transom_object::error_chain::chain;
 use transom_runner::{FORCED_RUNTIME_ANNOTATION, Router};
 use transom_xapi::Function;
@@ -85,7 +85,7 @@ impl Called {
     ) -> Result<Self, Failure> {
         let dir = origin::containers_folder(None)?;
         // Nothing is under way when all requests are answered.
-        let place = Place { dir, images, credentials: Arc::new(credentials), grace: Duration::ZERO };
+        let place = HostResources { dir, images, credentials: Arc::new(credentials), grace: Duration::ZERO };
         let runtimes = Runtimes::of_packages(containers, place);
         let mut function = Function::default();
         NAME.clone_into(&mut function.metadata.name);

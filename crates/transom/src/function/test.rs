@@ -84,7 +84,7 @@ async fn print_response(
     timeout: Duration,
 ) -> Result<ExitCode, Failure> {
     let response = call(called, request, timeout).await.map_err(Failure::new)?;
-    transom_console::print(shown(&response)?.as_bytes())
+    transom_console::print(to_yaml(&response)?.as_bytes())
 }
 
 async fn compare_all(
@@ -135,7 +135,7 @@ fn compare(
     }
     let path = folder.join(&case.response);
     let expected: RunFunctionResponse = read(&path, "RunFunctionResponse")?;
-    let difference = cases::diff(&shown(&expected)?, &shown(response)?);
+    let difference = cases::diff(&to_yaml(&expected)?, &to_yaml(response)?);
     Ok(if difference.is_empty() { Ok(()) } else { Err(difference) })
 }
 
@@ -175,7 +175,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path, what: &str) -> Result<T, Fa
 }
 
 /// A response as YAML. Fields that are present and empty mean the same as absent ones: SDKs differ in that.
-fn shown(response: &RunFunctionResponse) -> Result<String, Failure> {
+fn to_yaml(response: &RunFunctionResponse) -> Result<String, Failure> {
     value_of(response).map(|value| yaml::write(&value))
 }
 

@@ -21,7 +21,7 @@ use transom_engine::Mirror;
 use transom_engine::{Clock, Cluster};
 #[cfg(target_os = "linux")]
 use transom_machine::PlaneAccess;
-use transom_machine::{Place, SecretCredentials};
+use transom_machine::{HostResources, SecretCredentials};
 use transom_object::time::Timestamp;
 use transom_oci::ImageSource;
 
@@ -197,7 +197,7 @@ fn functions(
 ) -> Result<Functions, Failure> {
     let ServerAccess { client, from_machine } = server;
     let credentials = SecretCredentials { client: client.clone(), namespace: args.namespace.clone() };
-    let place = Place {
+    let place = HostResources {
         dir: location.containers_dir(),
         images,
         credentials: Arc::new(credentials),

@@ -18,7 +18,7 @@ use transom_xapi::function::repository_name;
 use super::args::ControllerArgs;
 use crate::containers::FunctionRuntimes;
 use transom_console::Failure;
-use transom_machine::Place;
+use transom_machine::HostResources;
 #[cfg(target_os = "linux")]
 use transom_machine::PlaneAccess;
 
@@ -61,7 +61,7 @@ impl Functions {
     pub(super) fn new(
         templates: &Path,
         args: &ControllerArgs,
-        place: Place,
+        place: HostResources,
         account: Account,
         cluster: Option<(Cluster, Clock)>,
     ) -> Result<Self, Failure> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transom_builtins::{Builtins, Settings};
 use transom_console::Failure;
-use transom_machine::{DockerCredentials, Place};
+use transom_machine::{DockerCredentials, HostResources};
 use transom_object::{meta, suggest};
 use transom_runner::{
     DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, FirstVersionFunctions,
@@ -81,7 +81,7 @@ impl Runtimes {
             return Ok(Self { runtimes: FunctionRuntimes::local(local), options, inline: None });
         }
         let (registry, config) = origin::remote_for_images()?;
-        let place = Place {
+        let place = HostResources {
             dir: origin::containers_folder(render.cache_dir.as_deref())?,
             images: Arc::new(registry),
             credentials: Arc::new(DockerCredentials(config)),
@@ -94,7 +94,7 @@ impl Runtimes {
     }
 
     /// What runs one package for `transom function test`.
-    pub(crate) fn of_packages(containers: &ContainerArgs, place: Place) -> Self {
+    pub(crate) fn of_packages(containers: &ContainerArgs, place: HostResources) -> Self {
         let options = Options::default();
         let local = LocalRuntime::new(transom_builtins::find, options);
         Self { runtimes: FunctionRuntimes::new(containers, place, local, options), options, inline: None }
@@ -114,12 +114,12 @@ impl Runtimes {
 }
 
 #[cfg(target_os = "linux")]
-fn inline(containers: &ContainerArgs, place: &Place) -> Option<Arc<dyn InlineRunner>> {
+fn inline(containers: &ContainerArgs, place: &HostResources) -> Option<Arc<dyn InlineRunner>> {
     Some(Arc::new(transom_xfn::InlineFunctions::new(containers.programs(place.clone()))))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn inline(_: &ContainerArgs, _: &Place) -> Option<Arc<dyn InlineRunner>> {
+fn inline(_: &ContainerArgs, _: &HostResources) -> Option<Arc<dyn InlineRunner>> {
     None
 }
 

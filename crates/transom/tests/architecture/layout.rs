@@ -48,7 +48,7 @@ fn public_items_are_documented() {
 }
 
 /// The shortest text that can say what a crate or a module with parts is for, and what it guarantees. In characters.
-const SHORTEST_HEAD: usize = 100;
+const MIN_HEAD_CHARACTERS: usize = 100;
 /// One of these says what a crate leaves to others.
 const BOUNDARIES: &[&str] = &["must not know", "knows no", "Knows no", "Pure", "pure"];
 
@@ -75,7 +75,7 @@ fn lacking(path: &Path, source: &str) -> Option<&'static str> {
     let head = head(source);
     let sentences: Vec<&str> = head.iter().copied().filter(|line| !line.starts_with('|')).collect();
     let sentences = sentences.join(" ");
-    if head.join(" ").chars().count() < SHORTEST_HEAD || !sentences.ends_with(['.', ':']) {
+    if head.join(" ").chars().count() < MIN_HEAD_CHARACTERS || !sentences.ends_with(['.', ':']) {
         Some("say in sentences what it is for, and what it guarantees")
     } else if name == "lib.rs" && !BOUNDARIES.iter().any(|words| sentences.contains(words)) {
         Some("say what it must not know")

@@ -84,7 +84,7 @@ impl Definition {
     }
 
     /// Compares with what a restarted server says and serves.
-    pub(crate) async fn settle(&mut self, client: &Client) -> Result<(), Gone> {
+    pub(crate) async fn compare_after_restart(&mut self, client: &Client) -> Result<(), Gone> {
         let in_flight = std::mem::take(&mut self.in_flight);
         let (acknowledged, found) = (self.state, self.find(client).await?);
         let possible = match (acknowledged, found) {

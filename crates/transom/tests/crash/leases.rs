@@ -36,7 +36,7 @@ impl Lease {
     }
 
     /// Compares with what a restarted server says, when everything up to `durable` was said to be durable.
-    pub(crate) async fn settle(&mut self, client: &Client, durable: u64) -> Result<(), Gone> {
+    pub(crate) async fn compare_after_restart(&mut self, client: &Client, durable: u64) -> Result<(), Gone> {
         let reply = client.get(&format!("{LEASES}/crash")).await?;
         let found = match reply.status {
             404 => 0,

@@ -146,7 +146,7 @@ impl Ledger {
 
     /// Compares with what a restarted server says. A step that was cut off may have happened or not; anything
     /// else is a loss.
-    pub(crate) fn settle(&mut self, reply: &Reply) {
+    pub(crate) fn compare_after_restart(&mut self, reply: &Reply) {
         let found = match reply.status {
             404 => State::Absent,
             200 => match Self::read(&reply.json()) {

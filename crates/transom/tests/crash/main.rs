@@ -134,12 +134,12 @@ impl World {
         let highest = self.highest.fetch_max(revision, Ordering::Relaxed);
         assert!(revision >= highest, "the store went back from revision {highest} to {revision}");
         for ledger in self.writers.iter_mut().flatten() {
-            ledger.settle(&client.get(&ledger.path()).await?);
+            ledger.compare_after_restart(&client.get(&ledger.path()).await?);
         }
         for definition in &mut self.definitions {
-            definition.settle(client).await?;
+            definition.compare_after_restart(client).await?;
         }
-        self.lease.settle(client, self.durable.load(Ordering::Relaxed)).await
+        self.lease.compare_after_restart(client, self.durable.load(Ordering::Relaxed)).await
     }
 
     /// Waits until the watches have caught up; then they have shown what happened, each change once, in order.

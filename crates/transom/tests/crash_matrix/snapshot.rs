@@ -136,7 +136,7 @@ impl Roles {
         for (name, alias) in &self.aliases {
             words = words.replace(name.as_str(), alias);
         }
-        let mut object: Value = serde_json::from_str(&words).expect("names are no syntax");
+        let mut object: Value = serde_json::from_str(&words).expect("names contain no syntax");
         order(&mut object);
         object.to_string()
     }

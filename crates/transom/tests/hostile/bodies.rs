@@ -129,9 +129,9 @@ async fn bodies_in_no_encoding_are_refused() {
             br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":1e400}}"#,
         ),
         ("objects for strings", JSON, br#"{"apiVersion":{},"kind":[],"metadata":"x"}"#),
-        ("metadata that is no object", JSON, br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":[1]}"#),
+        ("metadata that is not an object", JSON, br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":[1]}"#),
         (
-            "labels that are no map",
+            "labels that are not a map",
             JSON,
             br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","labels":[["a"]]}}"#,
         ),

@@ -62,7 +62,7 @@ impl Target {
         reply
     }
 
-    /// Sends a body and expects an answer that is no failure of the server, in reasonable time.
+    /// Sends a body and expects an answer that is not a failure of the server, in reasonable time.
     async fn try_send(&self, what: &str, method: http::Method, path: &str, ty: &str, body: Vec<u8>) -> Reply {
         let started = Instant::now();
         let request = self.client.request(method, path).header("content-type", ty);

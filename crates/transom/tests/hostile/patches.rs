@@ -97,7 +97,7 @@ async fn json_patches_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn strategic_directives_that_make_no_sense_are_no_failure_of_the_server() {
+async fn strategic_directives_that_make_no_sense_do_not_fail_the_server() {
     let target = Target::start().await;
     let path = format!("{CONFIG_MAPS}/bystander");
     for patch in [
@@ -122,7 +122,7 @@ async fn strategic_directives_that_make_no_sense_are_no_failure_of_the_server() 
 }
 
 #[tokio::test]
-async fn applies_and_updates_with_foreign_ownership_are_no_failure_of_the_server() {
+async fn applies_and_updates_with_foreign_ownership_do_not_fail_the_server() {
     let target = Target::start().await;
     let path = format!("{CONFIG_MAPS}/bystander");
     let deep = |levels: usize| format!("{}{{}}{}", r#"{"f:a":"#.repeat(levels), "}".repeat(levels));

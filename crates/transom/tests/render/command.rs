@@ -194,7 +194,7 @@ fn templates_of_the_first_version_are_rendered() {
     assert_eq!(printed[1]["metadata"]["annotations"]["crossplane.io/composition-resource-name"], "0");
 }
 
-/// Results go to stdout, and a reader that has seen enough is no failure.
+/// Results go to stdout, and a reader that has seen enough is not a failure.
 #[test]
 fn results_of_other_commands_go_to_stdout() {
     let files = Files::new();

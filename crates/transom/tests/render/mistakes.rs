@@ -285,11 +285,11 @@ fn functions_that_cannot_run_are_pointed_at() {
     let endpoint = ["xr.yaml", COMPOSITION, "functions.yaml", "-a", "transom.io/endpoint=elsewhere"];
     let address = "\"elsewhere\" is not an address of a function; write it like localhost:9443: it needs a host and a port";
     says(&files, &endpoint, 1, &[address, "functions.yaml:"]);
-    let nobody = [
+    let unreachable = [
         &["xr.yaml", COMPOSITION, "functions.yaml", "-a", "render.crossplane.io/runtime=Development"][..],
         &["-a", "render.crossplane.io/runtime-development-target=localhost:1", "--timeout", "500ms"],
     ];
-    says(&files, &nobody.concat(), 1, &["localhost:1", "step \"compose\"", "composition.yaml:11:5"]);
+    says(&files, &unreachable.concat(), 1, &["localhost:1", "step \"compose\"", "composition.yaml:11:5"]);
 }
 
 const ANSWERED: &str = "apiVersion: apiextensions.crossplane.io/v1

@@ -18,14 +18,14 @@ const PROGRAM: &str = "sleep 1000 & while read -r line; do :; done; echo 'desire
 const ANSWER: &str = "desired: {}\n";
 
 /// A registry with the image, and the directory that all runs share.
-struct Place {
+struct Setup {
     registry: Registry,
     dir: TempDir,
     /// The names of their sessions begin with these.
     pids: BTreeSet<u32>,
 }
 
-impl Place {
+impl Setup {
     async fn new() -> Self {
         let registry = Registry::start().await;
         let config = json!({"config": {"Entrypoint": ["/bin/sh", "-c", PROGRAM]}}).to_string();
@@ -118,11 +118,11 @@ impl Place {
     }
 }
 
-fn as_it_is(_: &mut Place) {}
+fn as_it_is(_: &mut Setup) {}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_at_any_step_of_a_run_leaves_nothing() {
-    let mut place = Place::new().await;
+    let mut place = Setup::new().await;
     let steps = place.kill_at_every_step("run", as_it_is).await;
     let all = [
         "its directory is made",
@@ -143,8 +143,8 @@ async fn a_process_that_is_killed_at_any_step_of_a_run_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_while_it_unpacks_an_image_leaves_nothing() {
-    let mut place = Place::new().await;
-    let without_image = |place: &mut Place| {
+    let mut place = Setup::new().await;
+    let without_image = |place: &mut Setup| {
         let _ = std::fs::remove_dir_all(place.dir.path().join("containers/images"));
     };
     let steps = place.kill_at_every_step("pull", without_image).await;
@@ -162,8 +162,8 @@ async fn a_process_that_is_killed_while_it_unpacks_an_image_leaves_nothing() {
 /// The removal of what a killed process left is killed itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_while_it_removes_what_another_left_leaves_nothing() {
-    let mut place = Place::new().await;
-    let kill_another = |place: &mut Place| {
+    let mut place = Setup::new().await;
+    let kill_another = |place: &mut Setup| {
         let output = place.run(Some("run:4"));
         assert_eq!(output.status.signal(), Some(9), "{}", String::from_utf8_lossy(&output.stderr));
     };
@@ -180,7 +180,7 @@ async fn a_process_that_is_killed_while_it_removes_what_another_left_leaves_noth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_of_which_anything_is_killed_at_any_step_leaves_nothing() {
-    let mut place = Place::new().await;
+    let mut place = Setup::new().await;
     for (stage, least) in [("outer", 4), ("init", 5), ("enter", 8)] {
         let steps = place.kill_at_every_step(stage, as_it_is).await;
         assert!(steps.len() >= least, "{stage}: {steps:?}");

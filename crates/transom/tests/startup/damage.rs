@@ -152,7 +152,7 @@ async fn the_command_that_the_refusal_names_works_as_it_stands() {
 }
 
 #[tokio::test]
-async fn a_tail_that_a_crash_cut_short_is_let_go() {
+async fn a_tail_that_a_crash_cut_short_is_dropped() {
     let home = filled(true).await;
     let path = segment(&home);
     let bytes = std::fs::read(&path).unwrap();

@@ -86,7 +86,7 @@ async fn a_kubeconfig_is_written_only_when_it_changes() {
     assert_eq!(std::fs::read(&file).unwrap(), first);
     assert_eq!(plane.client().await.get("/api/v1/namespaces").await.unwrap().status, 200);
     drop(plane);
-    // Another address, a file that others may read, and one that is no kubeconfig are written anew.
+    // Another address, a file that others may read, and one that is not a kubeconfig are written anew.
     drop(Plane::start(&home));
     let elsewhere = std::fs::read(&file).unwrap();
     assert_ne!(elsewhere, first);

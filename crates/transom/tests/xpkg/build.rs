@@ -81,7 +81,7 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn examples_beside_the_package_are_no_objects_of_it() {
+fn examples_beside_the_package_are_not_objects_of_it() {
     let folder = Folder::new();
     folder.write("p/crossplane.yaml", META).write("p/examples/e.yaml", "kind: App\n");
     let layers = |arguments: &[&str]| {

@@ -20,7 +20,7 @@ fn on_terminal(folder: &Folder, arguments: &[&str], stderr: Option<File>) -> (Op
 }
 
 /// What a command shows that succeeds, with both outputs on a terminal.
-fn shown(folder: &Folder, arguments: &[&str]) -> String {
+fn terminal_output(folder: &Folder, arguments: &[&str]) -> String {
     let (code, written) = on_terminal(folder, arguments, None);
     assert_eq!(code, Some(0), "{arguments:?}: {written}");
     written
@@ -42,7 +42,7 @@ async fn a_terminal_shows_transfers_and_keeps_only_results() {
     let folder = Folder::new();
     folder.build("p", &[("crossplane.yaml", META), ("d.yaml", &definition(&["size"]))]);
     let reference = format!("{}/acme/package:v1.0.0", server.host);
-    let written = shown(&folder, &["push", &reference, "-f", "p.xpkg"]);
+    let written = terminal_output(&folder, &["push", &reference, "-f", "p.xpkg"]);
     assert_eq!(transfers(&written, "pushing"), 2, "a layer and the configuration: {written:?}");
     let left = screen(&written);
     let starts = ["pushed   sha256:", "pushed   sha256:", "manifest sha256:", "sha256:"];
@@ -56,7 +56,7 @@ async fn a_terminal_shows_transfers_and_keeps_only_results() {
         (&["get-crds", &reference, "-o", "crds"], &["wrote crds/", "Total 1 CRDs written to crds"]),
     ];
     for (arguments, starts) in pulls {
-        let written = shown(&folder, arguments);
+        let written = terminal_output(&folder, arguments);
         assert!(transfers(&written, "pulling") > 0, "{arguments:?}: {written:?}");
         let left = screen(&written);
         assert!(left.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{left:#?}");
@@ -97,7 +97,7 @@ async fn an_installation_that_is_waited_for_shows_what_it_waits_for() {
     let kubeconfig = home.data().join("kubeconfig").display().to_string();
     let package = format!("{FUNCTION}:v0.4.0");
     let install = ["install", "function", &package, "--kubeconfig", &kubeconfig];
-    let written = shown(&folder, &[&install[..], &["one", "--wait", "30s"]].concat());
+    let written = terminal_output(&folder, &[&install[..], &["one", "--wait", "30s"]].concat());
     assert_eq!(screen(&written), ["function/one created"]);
     // One that is activated by hand is never healthy by itself.
     let (code, written) =

@@ -44,7 +44,7 @@ pub enum WebhookCallError {
     /// The request was not sent, or the response was not received.
     #[error(transparent)]
     Exchange(BoxError),
-    /// The server answered with a status that is no success.
+    /// The server answered with a status that does not mean success.
     #[error("the server answered {status}{}{text}", if .text.is_empty() { "" } else { ": " })]
     Refused {
         /// The status.

@@ -110,7 +110,7 @@ impl Inner {
                 Ok(added) if added.is_empty() => {}
                 Ok(added) => charge.amounts.push((name.clone(), added)),
                 Err(status) => {
-                    self.settle_charge(namespace, charge, false).await;
+                    self.finish_charge(namespace, charge, false).await;
                     return Err(status);
                 }
             }
@@ -119,7 +119,7 @@ impl Inner {
     }
 
     /// Ends a charge: what a write that was not stored was charged with is given back.
-    pub(crate) async fn settle_charge(&self, namespace: &str, charge: Charge<'_>, stored: bool) {
+    pub(crate) async fn finish_charge(&self, namespace: &str, charge: Charge<'_>, stored: bool) {
         for (name, added) in charge.amounts.iter().filter(|_| !stored) {
             loop {
                 let Some(entry) = self.store.get(&Key::new(QUOTAS, namespace, name.as_str())) else { break };

@@ -53,7 +53,7 @@ async fn signing_by(signer: Arc<dyn CertificateSigner>, options: Options) -> (Cl
 }
 
 /// The request, once upkeep has nothing left to do.
-async fn settled(client: &Client, name: &str) -> Value {
+async fn after_upkeep(client: &Client, name: &str) -> Value {
     while client.server.upkeep_idle_at().is_none() {
         tokio::task::yield_now().await;
     }
@@ -72,11 +72,14 @@ async fn approved_requests_for_clients_are_signed_and_no_others() {
     for (name, signer) in [("other", OTHERS), ("denied", CLIENTS), ("waiting", CLIENTS)] {
         admin.post(REQUESTS, &request(name, signer)).await.expect(201);
     }
-    assert!(settled(&admin, "a").await["status"].get("certificate").is_none(), "not before it is approved");
+    assert!(
+        after_upkeep(&admin, "a").await["status"].get("certificate").is_none(),
+        "not before it is approved"
+    );
     decide(&admin, "denied", "Denied").await.expect(200);
     decide(&admin, "other", "Approved").await.expect(200);
     decide(&admin, "a", "Approved").await.expect(200);
-    let signed = settled(&admin, "a").await;
+    let signed = after_upkeep(&admin, "a").await;
     assert!(signed["status"]["certificate"].is_string(), "{signed}");
     let managers: Vec<&str> = signed["metadata"]["managedFields"]
         .as_array()
@@ -86,7 +89,7 @@ async fn approved_requests_for_clients_are_signed_and_no_others() {
         .collect();
     assert!(managers.contains(&"kube-controller-manager"), "{managers:?}");
     for name in ["other", "denied", "waiting"] {
-        assert!(settled(&admin, name).await["status"].get("certificate").is_none(), "{name}");
+        assert!(after_upkeep(&admin, name).await["status"].get("certificate").is_none(), "{name}");
     }
     let orders = signer.0.lock().unwrap();
     assert_eq!(orders.len(), 1);
@@ -137,7 +140,7 @@ async fn what_cannot_be_signed_fails_for_good() {
         }
         admin.post(REQUESTS, &wrong).await.expect(201);
         decide(&admin, name, "Approved").await.expect(200);
-        let failed = settled(&admin, name).await;
+        let failed = after_upkeep(&admin, name).await;
         let condition = &failed["status"]["conditions"][1];
         assert_eq!(
             (&condition["type"], &condition["status"], &condition["reason"], &condition["message"]),
@@ -165,7 +168,7 @@ async fn a_failure_of_the_signer_is_recorded_unless_it_may_pass() {
         let (admin, _) = signing_by(Arc::new(signer), Options::default()).await;
         admin.post(REQUESTS, &request("a", CLIENTS)).await.expect(201);
         decide(&admin, "a", "Approved").await.expect(200);
-        settled(&admin, "a").await["status"].clone()
+        after_upkeep(&admin, "a").await["status"].clone()
     };
     let failed = asked(CertificateSignerError::Request("a name is not ASCII".into())).await;
     assert!(failed.get("certificate").is_none(), "{failed}");
@@ -191,7 +194,7 @@ async fn old_requests_are_removed() {
     decide(&admin, "issued", "Approved").await.expect(200);
     decide(&admin, "denied", "Denied").await.expect(200);
     decide(&admin, "approved", "Approved").await.expect(200);
-    settled(&admin, "issued").await;
+    after_upkeep(&admin, "issued").await;
     let left = async |seconds: i64, expected: &[&str]| {
         *now.lock().unwrap() = 1_000_000_000 + seconds;
         // Longer than the interval of cleaning, in the time of the test.

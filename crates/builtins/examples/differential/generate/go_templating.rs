@@ -21,12 +21,13 @@ static REAL: LazyLock<Vec<Value>> = LazyLock::new(|| {
         files.iter().filter_map(|file| serde_json::from_slice::<Value>(&std::fs::read(file).ok()?).ok());
     let cases = tables.flat_map(|table| table["cases"].as_array().cloned().unwrap_or_default());
     let requests = cases.map(|case| case["request"].clone()).chain(corpus::REQUESTS.iter().cloned());
-    let inline = |request: &Value| request["input"]["inline"]["template"].as_str().is_some_and(settled);
+    let inline =
+        |request: &Value| request["input"]["inline"]["template"].as_str().is_some_and(is_reproducible);
     requests.chain(own(&root.join("fuzz/corpus/templates"))).filter(inline).collect()
 });
 
 /// Whether a template says the same in every call, and in every version of the original.
-fn settled(template: &str) -> bool {
+fn is_reproducible(template: &str) -> bool {
     ![
         "now ",
         "(now",

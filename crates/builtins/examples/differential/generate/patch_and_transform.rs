@@ -77,14 +77,15 @@ fn context(dice: &mut Dice) -> Value {
 fn input(dice: &mut Dice, count: usize) -> Value {
     let mut input = json!({"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources"});
     if dice.percent(40) {
-        let sets = (0..2).map(|i| json!({"name": format!("set-{i}"), "patches": patches(dice, Place::Set)}));
+        let sets =
+            (0..2).map(|i| json!({"name": format!("set-{i}"), "patches": patches(dice, PatchOwner::Set)}));
         input["patchSets"] = sets.collect();
     }
     let sets = input["patchSets"].is_array();
     let templates: Vec<Value> = (0..count).map(|i| template(dice, NAMES[i], sets)).collect();
     input["resources"] = templates.into();
     if dice.percent(35) {
-        input["environment"] = json!({"patches": patches(dice, Place::Environment)});
+        input["environment"] = json!({"patches": patches(dice, PatchOwner::Environment)});
     }
     if dice.percent(20) {
         let mut to = json!({});
@@ -95,7 +96,7 @@ fn input(dice: &mut Dice, count: usize) -> Value {
             to["namespace"] = json!("vault");
         }
         if dice.percent(50) {
-            to["patches"] = patches(dice, Place::Secret);
+            to["patches"] = patches(dice, PatchOwner::Secret);
         }
         input["writeConnectionSecretToRef"] = to;
     }
@@ -108,7 +109,7 @@ fn template(dice: &mut Dice, name: &str, sets: bool) -> Value {
         template["base"] = base(dice);
     }
     if dice.percent(90) {
-        let mut all = patches(dice, Place::Resource);
+        let mut all = patches(dice, PatchOwner::Resource);
         if sets
             && dice.percent(50)
             && let Some(all) = all.as_array_mut()
@@ -151,19 +152,19 @@ fn base(dice: &mut Dice) -> Value {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum PatchOwner {
     Resource,
     Set,
     Environment,
     Secret,
 }
 
-fn patches(dice: &mut Dice, place: Place) -> Value {
-    let most = if place == Place::Resource { 5 } else { 3 };
+fn patches(dice: &mut Dice, place: PatchOwner) -> Value {
+    let most = if place == PatchOwner::Resource { 5 } else { 3 };
     (0..1 + dice.below(most)).map(|_| patch(dice, place)).collect()
 }
 
-fn patch(dice: &mut Dice, place: Place) -> Value {
+fn patch(dice: &mut Dice, place: PatchOwner) -> Value {
     let everywhere = [
         "FromCompositeFieldPath",
         "FromCompositeFieldPath",
@@ -187,9 +188,9 @@ fn patch(dice: &mut Dice, place: Place) -> Value {
         "ToEnvironmentFieldPath",
     ];
     let kind = match place {
-        Place::Resource | Place::Set => dice.pick(&everywhere),
-        Place::Environment => dice.pick(&environment),
-        Place::Secret => {
+        PatchOwner::Resource | PatchOwner::Set => dice.pick(&everywhere),
+        PatchOwner::Environment => dice.pick(&environment),
+        PatchOwner::Secret => {
             dice.pick(&["FromCompositeFieldPath", "FromCompositeFieldPath", "CombineFromComposite", ""])
         }
     };
@@ -273,7 +274,7 @@ fn source(dice: &mut Dice, kind: &str) -> (String, Kind) {
     (format!("{below}.{field}"), found)
 }
 
-fn target(dice: &mut Dice, kind: &str, place: Place) -> String {
+fn target(dice: &mut Dice, kind: &str, place: PatchOwner) -> String {
     const SPECIAL: [&str; 12] = [
         "metadata.labels[example.org/x]",
         "metadata.annotations.note",
@@ -305,7 +306,7 @@ fn target(dice: &mut Dice, kind: &str, place: Place) -> String {
         "a[b",
         "spec.forProvider.region[*]",
     ];
-    if place == Place::Secret {
+    if place == PatchOwner::Secret {
         return dice.pick(&["name", "namespace", "name", "namespace", "other", "name.x"]).to_owned();
     }
     if dice.below(150) == 0 {

@@ -33,13 +33,13 @@ fn answer(text: &str) -> String {
     let bounds = program.estimated_cost();
     let (result, cost) = program.eval_metered(&Bindings::new(), PER_CALL_LIMIT);
     let outcome = match result {
-        Ok(value) => format!("{cost} {}", shown(&value)),
+        Ok(value) => format!("{cost} {}", formatted(&value)),
         Err(error) => format!("error: {error}"),
     };
     format!("[{}..{}] {outcome}", bounds.min, bounds.max)
 }
 
-fn shown(value: &Value<'_>) -> String {
+fn formatted(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(b) => b.to_string(),
@@ -55,7 +55,7 @@ fn shown(value: &Value<'_>) -> String {
         Value::Duration(nanos) => format!("duration {nanos}"),
         Value::Timestamp(t) => format!("timestamp {t}"),
         Value::Optional(None) => "none".to_owned(),
-        Value::Optional(Some(value)) => format!("some {}", shown(value)),
+        Value::Optional(Some(value)) => format!("some {}", formatted(value)),
         Value::Opaque(opaque) => match &**opaque {
             Opaque::Quantity(q) => format!("quantity {}", q.canonical()),
             Opaque::Ip(ip) => format!("ip {ip}"),

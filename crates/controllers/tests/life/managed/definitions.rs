@@ -169,7 +169,7 @@ async fn a_crd_of_something_else_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_crd_that_belongs_to_nobody_is_adopted() {
+async fn a_crd_without_a_controller_is_adopted() {
     adopts(false).await;
 }
 

@@ -89,7 +89,7 @@ async fn what_is_missing_is_named_with_all_that_want_it() {
 }
 
 #[tokio::test]
-async fn two_packages_of_one_source_fail_and_nobody_else_does() {
+async fn two_packages_of_one_source_fail_and_no_others() {
     let plane = Plane::new().await;
     push(&plane, "a", "v1.0.0", &[]);
     push(&plane, "a", "v1.1.0", &[("r.io/acme/nothing", "v1.0.0")]);

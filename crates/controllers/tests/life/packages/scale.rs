@@ -66,7 +66,7 @@ async fn one_more_package_costs_the_same_however_many_there_are() {
 }
 
 #[tokio::test]
-async fn a_source_that_failed_is_left_alone_for_a_while_whoever_else_is_installed() {
+async fn a_source_that_failed_is_left_alone_for_a_while_when_other_packages_are_installed() {
     let plane = Plane::new().await;
     let depends = depends_on(&[("r.io/acme/late", ">=v1.0.0")]);
     let push = |name: &str, spec: &str| {

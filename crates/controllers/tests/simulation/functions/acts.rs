@@ -40,7 +40,7 @@ impl Life {
         let version = self.draw_version();
         let manual = self.rng.permille(150);
         let wanted = WantedFunction { version, channel, active_limit, history_limit, manual };
-        self.tell(&format!("install {wanted:?}"));
+        self.print_act(&format!("install {wanted:?}"));
         let policy = if manual { "Manual" } else { "Automatic" };
         let labels = channel.map_or_else(|| json!({}), |channel| json!({CHANNEL: channel}));
         let object = json!({
@@ -69,7 +69,7 @@ impl Life {
         let version = self.draw_version();
         let ill = [Health::Starting, Health::Silent, Health::Broken];
         let health = if self.rng.permille(550) { Health::Well } else { *self.rng.pick(&ill) };
-        self.tell(&format!("v{version} is {health:?}"));
+        self.print_act(&format!("v{version} is {health:?}"));
         self.plane.wire.ledger().functions.ill |= health != Health::Well;
         self.model.functions.health.insert(version, health);
         self.plane.makers.set_health(version, health);
@@ -89,7 +89,7 @@ impl Life {
             }
             _ => Choice::Image(self.draw_version()),
         };
-        self.tell(&format!("{sort:?} is composed by version {version}, {choice:?}"));
+        self.print_act(&format!("{sort:?} is composed by version {version}, {choice:?}"));
         self.model.versions.insert(sort, version);
         self.model.functions.choices.insert(sort, choice);
         self.plane.apply(&composition(sort, version, choice)).await;
@@ -102,14 +102,14 @@ impl Life {
             return Ok(());
         }
         // The controllers may still do what they decided under the automatic policy.
-        self.settle_functions().await?;
+        self.until_functions_as_modelled().await?;
         let all: Vec<(Key, Thing)> = {
             let ledger = self.plane.wire.ledger();
             ledger.functions.revisions().map(|(key, revision)| (key.clone(), revision.clone())).collect()
         };
         let (key, revision) = self.rng.pick(&all).clone();
         let (name, active) = (&*key.object.name, !is_active(&revision));
-        self.tell(&format!("{name} is to be active: {active}"));
+        self.print_act(&format!("{name} is to be active: {active}"));
         self.plane.wire.ledger().functions.released.insert(name.to_owned());
         let object = json!({
             "apiVersion": "pkg.crossplane.io/v1", "kind": "FunctionRevision", "metadata": {"name": name},
@@ -141,7 +141,7 @@ impl Life {
     }
 
     /// Waits until revisions are as they must be.
-    pub(crate) async fn settle_functions(&mut self) -> Result<(), String> {
+    pub(crate) async fn until_functions_as_modelled(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + RECOVERY;
         loop {
             self.follow()?;

@@ -48,7 +48,7 @@ impl Life {
             history_limit: *self.rng.pick(&[1, 1, 2]),
             paused,
         };
-        self.tell(&format!("install {} {wanted:?}", show(&key)));
+        self.print_act(&format!("install {} {wanted:?}", show(&key)));
         let policy = if wanted.always { "Always" } else { "IfNotPresent" };
         let object = json!({
             "apiVersion": "pkg.crossplane.io/v1", "kind": "Configuration",
@@ -68,7 +68,7 @@ impl Life {
         let Some(name) = self.draw_package() else { return Ok(()) };
         let key = key_of(name);
         let propagation = *self.rng.pick(&[None, Some("Foreground"), Some("Background")]);
-        self.tell(&format!("remove {} {propagation:?}", show(&key)));
+        self.print_act(&format!("remove {} {propagation:?}", show(&key)));
         self.model.packages.wanted.remove(name);
         self.delete_released(&key, propagation).await;
         Ok(())
@@ -91,7 +91,7 @@ impl Life {
         wanted.paused = !wanted.paused;
         let value = if wanted.paused { Value::from("true") } else { Value::Null };
         let key = key_of(name);
-        self.tell(&format!("{} paused: {value}", show(&key)));
+        self.print_act(&format!("{} paused: {value}", show(&key)));
         let object = json!({
             "apiVersion": "pkg.crossplane.io/v1", "kind": "Configuration", "metadata": {"name": &*key.object.name},
         });
@@ -102,7 +102,7 @@ impl Life {
 
     fn move_tag(&mut self) -> Result<(), String> {
         let edge = self.rng.below(EDGES);
-        self.tell(&format!("the tag that moves leads to {edge}"));
+        self.print_act(&format!("the tag that moves leads to {edge}"));
         self.model.packages.edge = edge;
         self.plane.registry.move_edge(edge);
         Ok(())
@@ -121,7 +121,7 @@ impl Life {
             return Ok(());
         }
         let key = self.rng.pick(&brought).clone();
-        self.tell(&format!("delete {}", show(&key)));
+        self.print_act(&format!("delete {}", show(&key)));
         self.delete_released(&key, None).await;
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Life {
             return Ok(());
         }
         let removed = kept.remove(self.rng.index(kept.len()));
-        self.tell(&format!("take {} out of the Lock", removed["name"]));
+        self.print_act(&format!("take {} out of the Lock", removed["name"]));
         let object =
             json!({"apiVersion": "pkg.crossplane.io/v1beta1", "kind": "Lock", "metadata": {"name": "lock"}});
         self.plane.user.merge_patch(&object, &json!({"packages": kept}), "kubectl-edit").await.unwrap();

@@ -202,7 +202,7 @@ async fn cases_84_85_86_absent_sorted_and_all() {
     secrets(&user).await;
     user.apply(&object("Thing", "one", "")).await;
     let xr = user.until_ready(THING, "one").await;
-    assert_eq!(reason_of(&xr, "Synced"), "ReconcileSuccess", "what is absent is no error");
+    assert_eq!(reason_of(&xr, "Synced"), "ReconcileSuccess", "what is absent is not an error");
     let given = looked_at(&user, &calls, "one").await.remove(0);
     assert_eq!(given.required("absent"), Some(&[][..]), "it was looked up");
     assert_eq!(given.required("nobody"), Some(&[][..]));

@@ -171,7 +171,7 @@ async fn open_schemas(user: &User) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_62_what_is_no_object_is_an_error() {
+async fn case_62_what_is_not_an_object_is_an_error() {
     let mut user = User::new().await;
     // Neither users nor controllers can change a composite resource with numbers, so it is not repaired either.
     let rule = "x-kubernetes-validations: [{rule: \"!has(oldSelf.numbers)\"}]";

@@ -33,7 +33,7 @@ async fn until_well(user: &User, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_25_what_is_gone_is_no_error() {
+async fn case_25_what_is_gone_is_not_an_error() {
     let user = User::new().await;
     user.apply(&definition("Thing", "Cluster", "")).await;
     user.apply(&composition("things", "Thing", &json!({}), &[one_map("Thing", "x")])).await;

@@ -84,7 +84,7 @@ async fn map_of(user: &User, name: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn case_29_warnings_alone_are_no_errors() {
+async fn case_29_warnings_alone_are_not_errors() {
     let user = User::new().await;
     let calls = things(&user, &definition("Thing", "Cluster", "")).await;
     user.apply(&thing("one", "", "worried")).await;
@@ -112,7 +112,7 @@ async fn case_30_without_watches_what_is_unready_is_tried_again() {
     user.apply(&thing("one", "", "slow")).await;
     let unready = user.until(THING, "one", |o| reason_of(o, "Ready") == "Creating").await;
     assert_eq!(message_of(&unready, "Ready"), "Unready resources: map");
-    assert_eq!(status_of(&unready, "Synced"), "True", "that is no error");
+    assert_eq!(status_of(&unready, "Synced"), "True", "that is not an error");
     user.until_idle().await;
     let settled = calls.count("one");
     calls.until("one", settled + 2).await;

@@ -99,7 +99,7 @@ spec:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn case_07_every_refused_write_is_reported_and_repeated() {
-    // A thing with more than two parts, or a status that is no text, is refused by the server.
+    // A thing with more than two parts, or a status that is not a text, is refused by the server.
     let few = "size(self.spec.crossplane.resourceRefs) < 3";
     let rule = format!(
         "openAPIV3Schema:\n        x-kubernetes-validations:\n        - {{rule: '!has(self.spec.crossplane) || !has(self.spec.crossplane.resourceRefs) || {few}', message: too many}}"

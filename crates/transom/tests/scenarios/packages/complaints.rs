@@ -43,7 +43,7 @@ fn every_vector_and_every_complaint_has_a_test_or_a_reason() {
     for number in &all {
         let entry = listed.get(number).unwrap_or_else(|| panic!("{number} is not listed"));
         match entry.strip_prefix("no: ") {
-            Some(reason) => assert!(reason.len() > 20, "{number}: that is no reason"),
+            Some(reason) => assert!(reason.len() > 20, "{number}: the reason is too short"),
             None => {
                 for test in entry.split(' ') {
                     assert!(is_test_of(number, test), "{number}: there is no such test: {test}");

@@ -310,7 +310,7 @@ async fn a_caller_without_rights_installs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_waits_for_a_registry_that_is_no_longer_asked() {
+async fn no_run_waits_for_a_registry_that_is_no_longer_asked() {
     let registry = Registry::start().await;
     let user = User::of_packages(&[]).await;
     let good = registry.push_simple("good/a:v1.0.0", &[]);

@@ -5,7 +5,7 @@ use super::*;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i3423_an_unresolvable_dependency_holds_up_nobody_else() {
+async fn i3423_an_unresolvable_dependency_delays_no_other_package() {
     let registry = Registry::start().await;
     let user = User::of_packages(&[]).await;
     registry.push_simple("acme/shared:v1.0.0", &[]);
@@ -60,7 +60,7 @@ async fn v6_i7454_i5988_i5564_two_packages_of_one_source_are_their_own_problem()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i6676_entries_of_the_lock_without_names_harm_nobody() {
+async fn i6676_entries_of_the_lock_without_names_affect_no_package() {
     let registry = Registry::start().await;
     let user = User::of_packages(&[]).await;
     registry.push_simple("acme/a:v1.0.0", &["configuration acme/b >=v1.0.0"]);

@@ -62,7 +62,7 @@ async fn an_interrupted_command_lets_others_continue_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_without_rights_is_told_so() {
+async fn a_user_without_rights_gets_an_error_that_names_them() {
     let platform = Platform::new(1).await;
     let path = platform.user.home.data().join("kubeconfig");
     let text = std::fs::read_to_string(&path).unwrap();
