@@ -63,11 +63,7 @@ fn with_context<T>(
     let api_version = resource.api_version();
     let schema = |version: &str| resource.schemas.get(version).cloned();
     let convert = |value: &Value, version: &str| {
-        resource.schemas.contains_key(version).then(|| {
-            let mut converted = value.clone();
-            converted["apiVersion"] = version.into();
-            converted
-        })
+        resource.schemas.contains_key(version).then(|| resource.strategy.in_version(value, version))
     };
     let reset_fields = |_version: &str| resource.strategy.reset_fields(subresource);
     run(&own::Context {

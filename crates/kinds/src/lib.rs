@@ -15,6 +15,7 @@
 //! | `schema` | [`schema()`]: the schema tree for server-side apply and strategic merge patch |
 //! | `defaults` | [`default`]: what kube-apiserver fills in |
 //! | [`validate`](mod@validate) | what kube-apiserver refuses |
+//! | [`autoscaler`] | HorizontalPodAutoscalers in their two versions |
 //! | [`pkcs10`] | the request in a CertificateSigningRequest, and its signature |
 //! | [`openapi`] | the published schemas; descriptions are loaded only for them |
 //! | [`printer`] | the columns and cells of `kubectl get` |
@@ -23,6 +24,7 @@
 
 #![warn(missing_docs)]
 
+pub mod autoscaler;
 mod defaults;
 pub mod openapi;
 pub mod pkcs10;

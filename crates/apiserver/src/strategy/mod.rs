@@ -43,6 +43,13 @@ pub(crate) trait Strategy: Send + Sync {
     /// The stored form → what this version serves.
     fn read(&self, value: &mut Value) -> Result<(), String>;
 
+    /// The same object in another version that is served, as field ownership compares them.
+    fn in_version(&self, value: &Value, api_version: &str) -> Value {
+        let mut converted = value.clone();
+        converted["apiVersion"] = api_version.into();
+        converted
+    }
+
     /// The version objects are stored in.
     fn storage_version(&self) -> &str;
 

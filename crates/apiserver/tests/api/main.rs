@@ -6,8 +6,10 @@
 mod admission;
 mod auditing;
 mod authorization;
+mod autoscalers;
 mod certificates;
 mod client;
+mod costs;
 mod create;
 mod delete;
 mod health;

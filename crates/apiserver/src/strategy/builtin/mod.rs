@@ -4,6 +4,7 @@
 //! Their fields, defaults and validation are data of `transom_kinds`; only what needs the server, such as addresses of Services,
 //! is written here.
 
+mod autoscaler;
 mod stored;
 mod table;
 mod unserved;
@@ -64,10 +65,17 @@ fn resource(facts: &Facts) -> Resource {
             label_selector: Some(owned(&["spec", "selector"])),
         }),
         store_key: store_key.into(),
-        verbatim_after: if facts.group == "events.k8s.io" { u64::MAX } else { 0 },
+        verbatim_after: if facts.group == "events.k8s.io" || autoscaler::is_old(facts) {
+            u64::MAX
+        } else {
+            0
+        },
         definition: None,
         definition_since: 0,
-        schemas: Arc::new(BTreeMap::from([(api_version, schema.clone())])),
+        schemas: Arc::new(match facts.kind {
+            autoscaler::KIND => autoscaler::schemas(),
+            _ => BTreeMap::from([(api_version, schema.clone())]),
+        }),
         strategy: Box::new(Builtin {
             blank: blank(&gvk, type_name),
             facts: *facts,
@@ -156,17 +164,30 @@ impl Strategy for Builtin {
         if self.is_new_event() {
             events::from_core(value);
         }
+        if autoscaler::is_old(&self.facts) {
+            *value = transom_kinds::autoscaler::to_v1(value);
+        }
         self.normalize(value).map(drop)
     }
 
+    fn in_version(&self, value: &Value, api_version: &str) -> Value {
+        if self.facts.kind == autoscaler::KIND {
+            return autoscaler::in_version(value, api_version);
+        }
+        value.clone()
+    }
+
     fn storage_version(&self) -> &str {
-        self.facts.version
+        if autoscaler::is_old(&self.facts) { "v2" } else { self.facts.version }
     }
 
     fn convert_to_storage<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
         let mut stored = Cow::Borrowed(value);
         if self.is_new_event() {
             events::to_core(stored.to_mut());
+        }
+        if autoscaler::is_old(&self.facts) {
+            stored = Cow::Owned(autoscaler::to_stored(value));
         }
         stored
     }
@@ -183,6 +204,7 @@ impl Strategy for Builtin {
                 let name = new["metadata"]["name"].clone();
                 new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
             }
+            autoscaler::KIND => autoscaler::keep_status(new, &self.blank),
             "Pod" => new["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
             "Role" | "ClusterRole" => forget_empty_rules(new),
             "Job" => {
@@ -204,6 +226,9 @@ impl Strategy for Builtin {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: Subresource) {
+        if autoscaler::is_old(&self.facts) {
+            return autoscaler::prepare_update(new, old, subresource);
+        }
         match subresource {
             Subresource::Main | Subresource::Scale | Subresource::Token => {
                 if self.has_status() {
@@ -273,6 +298,7 @@ impl Strategy for Builtin {
             _ => {}
         }
         let mut errors = match subresource {
+            _ if autoscaler::is_old(&self.facts) => autoscaler::validate(new, old, subresource),
             _ if self.is_signing_request() => certificates::validate(new, old, subresource),
             Subresource::Status => transom_kinds::validate_status(new, &self.gvk),
             _ => transom_kinds::validate(new, old, &self.gvk),
@@ -377,6 +403,9 @@ impl Strategy for Builtin {
     }
 
     fn cells(&self, value: &Value, now: i64) -> Vec<Value> {
+        if autoscaler::is_old(&self.facts) {
+            return autoscaler::cells(value, now);
+        }
         transom_kinds::printer::cells(&self.gvk, value, now)
     }
 }

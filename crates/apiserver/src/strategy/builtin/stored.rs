@@ -35,6 +35,19 @@ const FLOW: Facts = Facts {
     ..COUNTED
 };
 
+/// As it is stored; v1 shows the same objects.
+pub(super) const AUTOSCALER: Facts = Facts {
+    group: "autoscaling",
+    version: "v2",
+    kind: "HorizontalPodAutoscaler",
+    plural: "horizontalpodautoscalers",
+    short: &["hpa"],
+    categories: &["all"],
+    subresources: STATUS,
+    without_effect: NO_PODS,
+    ..KIND
+};
+
 pub(super) const STORED: &[Facts] = &[
     Facts { kind: "LimitRange", plural: "limitranges", short: &["limits"], create_on_update: true, ..KIND },
     Facts {
@@ -126,17 +139,8 @@ pub(super) const STORED: &[Facts] = &[
         without_effect: NO_PODS,
         ..COUNTED
     },
-    Facts {
-        group: "autoscaling",
-        version: "v2",
-        kind: "HorizontalPodAutoscaler",
-        plural: "horizontalpodautoscalers",
-        short: &["hpa"],
-        categories: &["all"],
-        subresources: STATUS,
-        without_effect: NO_PODS,
-        ..KIND
-    },
+    Facts { version: "v1", ..AUTOSCALER },
+    AUTOSCALER,
     Facts { kind: "CSIDriver", plural: "csidrivers", ..STORAGE },
     Facts { kind: "CSINode", plural: "csinodes", ..STORAGE },
     Facts {
