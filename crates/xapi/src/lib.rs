@@ -19,6 +19,7 @@ pub mod constants;
 pub mod crds;
 pub mod definition;
 pub mod derive;
+pub mod first_design;
 pub mod function;
 pub mod image_config;
 pub mod inline;
