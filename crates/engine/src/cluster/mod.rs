@@ -302,17 +302,22 @@ impl Cluster {
 
     /// Changes an object by a JSON merge patch.
     pub async fn merge_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
-        self.patch(object, MERGE_PATCH, patch, manager, "").await
+        self.patch(object, MERGE_PATCH, patch, manager, "", Persist::Yes).await
+    }
+
+    /// Has the server check a JSON merge patch without storing it. Returns the object as it would be stored.
+    pub async fn try_merge_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
+        self.patch(object, MERGE_PATCH, patch, manager, "", Persist::No).await
     }
 
     /// Changes the status of an object by a JSON merge patch.
     pub async fn merge_patch_status(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
-        self.patch(object, MERGE_PATCH, patch, manager, "/status").await
+        self.patch(object, MERGE_PATCH, patch, manager, "/status", Persist::Yes).await
     }
 
     /// Changes an object by a JSON patch.
     pub async fn json_patch(&self, object: &Value, patch: &Value, manager: &str) -> Result<Value> {
-        self.patch(object, JSON_PATCH, patch, manager, "").await
+        self.patch(object, JSON_PATCH, patch, manager, "", Persist::Yes).await
     }
 
     async fn patch(
@@ -322,11 +327,12 @@ impl Cluster {
         patch: &Value,
         manager: &str,
         subresource: &str,
+        persist: Persist,
     ) -> Result<Value> {
         let kind = self.kind(&gvk_of(object)?).await?;
         let path = kind.object(meta::namespace(object), meta::name(object)) + subresource;
-        let path = Query::default().with("fieldManager", manager).on(path);
-        self.written(Persist::Yes, self.send("PATCH", path, form, encode(patch)).await)
+        let query = Query::default().with("fieldManager", manager).with("dryRun", persist.dry_run());
+        self.written(persist, self.send("PATCH", query.on(path), form, encode(patch)).await)
     }
 
     /// Deletes an object. It is not an error if the object does not exist.

@@ -16,6 +16,8 @@ use transom_xapi::constants::{group, kind};
 const FIELD_MANAGER: &str = "transom-xpkg";
 /// How often a package is looked at while it is waited for.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a change is sent that the server refuses because of other writes to the object.
+const UPDATE_ATTEMPTS: u32 = 5;
 
 /// Install a package in a control plane
 #[derive(Args)]
@@ -305,26 +307,32 @@ pub(crate) async fn update(options: Update) -> Result<ExitCode, Failure> {
         Some((name, version)) => options.target.open_version(name, version).await?,
         None => options.target.open().await?,
     };
-    let Some(object) = installed.get().await? else {
-        return Err(Failure::new(format!("{} is not installed", installed.title()))
-            .remedy("install it with `transom xpkg install`, or give the name that it has"));
-    };
-    let stored = match options.how.dry_run {
-        true => {
-            let mut changed = object;
-            changed["spec"]["package"] = installed.package.clone().into();
-            installed.within(installed.cluster.try_update(&changed, FIELD_MANAGER)).await?
-        }
-        false => {
-            // Of the object, only what names it: the patch must not fail because another field changed.
-            let named = json!({
-                "apiVersion": kind::PKG_V1, "kind": installed.gvk.kind,
-                "metadata": {"name": meta::name(&object)},
-            });
-            let patch = json!({"spec": {"package": installed.package}});
-            installed.within(installed.cluster.merge_patch(&named, &patch, FIELD_MANAGER)).await?
-        }
-    };
-    let stored = stored.map_err(|e| installed.failed(&e))?;
+    let stored = set_package(&installed, options.how.dry_run).await?;
     installed.print(&stored, "updated", &options.how)
+}
+
+/// Sets the image of an installed package, whatever other clients change of the object at the same time. A patch has no
+/// precondition, yet a server may refuse one that came in the middle of other writes.
+async fn set_package(installed: &Installed, dry_run: bool) -> Result<Value, Failure> {
+    let mut attempt = 1;
+    loop {
+        let Some(object) = installed.get().await? else {
+            return Err(Failure::new(format!("{} is not installed", installed.title()))
+                .remedy("install it with `transom xpkg install`, or give the name that it has"));
+        };
+        // Of the object, only what names it: the patch must not fail because another field changed.
+        let named = json!({
+            "apiVersion": kind::PKG_V1, "kind": installed.gvk.kind, "metadata": {"name": meta::name(&object)},
+        });
+        let patch = json!({"spec": {"package": installed.package}});
+        let cluster = &installed.cluster;
+        let stored = match dry_run {
+            true => installed.within(cluster.try_merge_patch(&named, &patch, FIELD_MANAGER)).await?,
+            false => installed.within(cluster.merge_patch(&named, &patch, FIELD_MANAGER)).await?,
+        };
+        match stored {
+            Err(error) if error.is_conflict() && attempt < UPDATE_ATTEMPTS => attempt += 1,
+            stored => return stored.map_err(|e| installed.failed(&e)),
+        }
+    }
 }

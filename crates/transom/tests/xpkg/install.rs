@@ -1,6 +1,11 @@
 //! Installing in a control plane.
 
 use super::Folder;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use transom_testkit::process::{Home, Plane, wait_until};
 
 pub(super) const FUNCTION: &str = "xpkg.crossplane.io/crossplane-contrib/function-auto-ready";
@@ -85,4 +90,88 @@ async fn what_cannot_be_installed_is_explained() {
     drop(plane);
     let gone = folder.error(&[&["update", "function", "a.b/c:v1"], &with[..]].concat(), 1);
     assert!(gone.contains("check that the server of the kubeconfig runs"), "{gone}");
+}
+
+/// A request: its first line. The body is read and not looked at.
+fn request_line(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    reader.read_line(&mut first).expect("a request");
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a header");
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).expect("a body");
+    first
+}
+
+/// A server with one Function, which other clients change before the first writes of every command. Returns the path of a
+/// kubeconfig, and the number of writes that it was sent.
+fn busy_server(folder: &Folder, conflicts: u32) -> (String, Arc<AtomicU32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let server = format!("http://{}", listener.local_addr().expect("an address"));
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "c", "user": {}}],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    });
+    folder.write("busy", &kubeconfig.to_string());
+    let writes = Arc::new(AtomicU32::new(0));
+    let counted = writes.clone();
+    std::thread::spawn(move || {
+        let kinds = json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "pkg.crossplane.io/v1",
+            "resources": [{"name": "functions", "singularName": "", "namespaced": false, "kind": "Function",
+                           "verbs": ["get", "patch", "update"]}],
+        });
+        let object = json!({
+            "apiVersion": "pkg.crossplane.io/v1", "kind": "Function",
+            "metadata": {"name": "f", "resourceVersion": "1"}, "spec": {"package": "a.b/f:v1"},
+        });
+        let conflict = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "Conflict",
+            "message": "the object has been modified",
+        });
+        for mut stream in listener.incoming().flatten() {
+            let line = request_line(&stream);
+            let (status, body): (&str, &Value) = if line.starts_with("GET /apis/pkg.crossplane.io/v1 ") {
+                ("200 OK", &kinds)
+            } else if line.starts_with("GET ") || counted.fetch_add(1, Ordering::SeqCst) >= conflicts {
+                ("200 OK", &object)
+            } else {
+                ("409 Conflict", &conflict)
+            };
+            let body = body.to_string();
+            let head = format!("content-type: application/json\r\ncontent-length: {}", body.len());
+            let _ = write!(stream, "HTTP/1.1 {status}\r\n{head}\r\nconnection: close\r\n\r\n{body}");
+        }
+    });
+    (folder.path("busy").display().to_string(), writes)
+}
+
+#[test]
+fn an_update_is_repeated_while_other_clients_change_the_object() {
+    for more in [&[][..], &["--dry-run"]] {
+        let folder = Folder::new();
+        let run = |kubeconfig: &str| {
+            let update = ["update", "function", "a.b/f:v2", "f", "--kubeconfig", kubeconfig];
+            folder.run(&[&update[..], more].concat())
+        };
+        let (kubeconfig, writes) = busy_server(&folder, 2);
+        let output = run(&kubeconfig);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(writes.load(Ordering::SeqCst), 3);
+        // Not indefinitely.
+        let (kubeconfig, writes) = busy_server(&folder, u32::MAX);
+        let output = run(&kubeconfig);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains("has been modified"), "{said}");
+        assert_eq!(writes.load(Ordering::SeqCst), 5);
+    }
 }
