@@ -1,21 +1,24 @@
 //! `transom xpkg batch`: the packages of a family of providers, which share a base image and differ in their CRDs and
 //! their program.
 
+use super::ResultFormat;
 use super::files::{self, FileText, Selection};
 use super::origin::{self, Trust};
 use super::push;
 use super::stream::{self, Stream};
 use clap::Args;
 use futures_util::StreamExt;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use transom_console::Failure;
 use transom_gotemplate::{Functions, Limits, Options, Template};
 use transom_object::yaml;
+use transom_oci::credentials::DockerConfig;
+use transom_oci::remote::RemoteRegistry;
 use transom_oci::tarball::{self, ImageFile, TarImage, Tarball};
-use transom_packages::{Reference, stream::render};
+use transom_packages::{Digest, Reference, stream::render};
 
 /// Where the program of a provider is in its image.
 const PROGRAM: &str = "/usr/local/bin/provider";
@@ -118,6 +121,9 @@ pub(crate) struct Batch {
     build_only: bool,
 
     #[command(flatten)]
+    result: ResultFormat,
+
+    #[command(flatten)]
     trust: Trust,
 }
 
@@ -132,40 +138,15 @@ pub(crate) async fn run(options: Batch) -> Result<ExitCode, Failure> {
     let family = Family::read(&options).await?;
     let (registry, config) = origin::remote(&options.trust)?;
     let services = options.smaller_providers.iter();
-    let made = futures_util::stream::iter(services.map(async |service| {
-        let files = family.build(service)?;
-        if options.build_only {
-            return Ok(String::new());
-        }
-        let reference = family.target(service)?;
-        let with = origin::credentials(&config, &reference).await?;
-        let mut images =
-            files.iter().map(|path| push::load(path, &BTreeMap::new())).collect::<Result<Vec<_>, _>>()?;
-        // A base image that does not say what it is for is for the platform that it was given for.
-        for ((_, config), platform) in images.iter_mut().zip(&options.platform) {
-            if let (true, Some((os, arch))) = (config.architecture.is_empty(), platform.split_once('_')) {
-                (config.os, config.architecture) = (os.to_owned(), arch.to_owned());
-            }
-        }
-        let mut attempt = 0;
-        let digest = loop {
-            match push::upload(&registry, &reference, &images, &BTreeMap::new(), &with).await {
-                Err(error) if attempt < options.push_retry => {
-                    attempt += 1;
-                    super::progress::clear();
-                    anstream::eprintln!("{error}; attempt {} of {}", attempt + 1, options.push_retry + 1);
-                }
-                result => break result.map_err(|e| origin::explain(&e))?,
-            }
-        };
-        Ok(format!("{reference} {digest}\n"))
-    }));
+    let made = futures_util::stream::iter(services.map(|service| family.make(service, &registry, &config)));
     let at_a_time =
         if options.concurrency == 0 { options.smaller_providers.len() } else { options.concurrency };
-    let made: Vec<Result<String, Failure>> = made.buffered(at_a_time.max(1)).collect().await;
-    let (lines, failures): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
-    let lines: String = lines.into_iter().flatten().collect();
-    transom_console::print(lines.as_bytes())?;
+    let made: Vec<Result<Value, Failure>> = made.buffered(at_a_time.max(1)).collect().await;
+    let (done, failures): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
+    let done: Vec<Value> = done.into_iter().flatten().collect();
+    let line = |one: &Value| Some(format!("{} {}\n", one["package"].as_str()?, one["digest"].as_str()?));
+    let lines: String = done.iter().filter_map(line).collect();
+    options.result.print(&json!({"packages": done}), &lines)?;
     Failure::all(failures.into_iter().filter_map(Result::err))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -230,6 +211,62 @@ impl<'a> Family<'a> {
         origin::reference(&format.replacen("%s", &name, 1))
     }
 
+    /// Builds the packages of a member, and pushes them unless that is not wanted. Returns what was made.
+    async fn make(
+        &self,
+        service: &str,
+        registry: &RemoteRegistry,
+        config: &DockerConfig,
+    ) -> Result<Value, Failure> {
+        let files = self.build(service)?;
+        let stored = files.iter().filter(|_| self.is_stored(service));
+        let stored: Vec<String> = stored.map(|path| path.display().to_string()).collect();
+        let mut made = json!({"name": self.repository(service), "files": stored});
+        if self.options.build_only {
+            return Ok(made);
+        }
+        let reference = self.target(service)?;
+        let digest = self.push(&reference, &files, registry, config).await?;
+        made["package"] = reference.to_string().into();
+        made["digest"] = digest.as_str().into();
+        Ok(made)
+    }
+
+    /// Pushes the packages of a member, one for each platform.
+    async fn push(
+        &self,
+        reference: &Reference,
+        files: &[PathBuf],
+        registry: &RemoteRegistry,
+        config: &DockerConfig,
+    ) -> Result<Digest, Failure> {
+        let with = origin::credentials(config, reference).await?;
+        let mut images =
+            files.iter().map(|path| push::load(path, &BTreeMap::new())).collect::<Result<Vec<_>, _>>()?;
+        // A base image that does not say what it is for is for the platform that it was given for.
+        for ((_, config), platform) in images.iter_mut().zip(&self.options.platform) {
+            if let (true, Some((os, arch))) = (config.architecture.is_empty(), platform.split_once('_')) {
+                (config.os, config.architecture) = (os.to_owned(), arch.to_owned());
+            }
+        }
+        let retries = self.options.push_retry;
+        let mut attempt = 0;
+        loop {
+            match push::upload(registry, reference, &images, &BTreeMap::new(), &with).await {
+                Err(error) if attempt < retries => {
+                    attempt += 1;
+                    super::progress::clear();
+                    anstream::eprintln!("{error}; attempt {} of {}", attempt + 1, retries + 1);
+                }
+                result => return result.map_err(|e| origin::explain(&e)),
+            }
+        }
+    }
+
+    fn is_stored(&self, service: &str) -> bool {
+        self.options.store_packages.iter().any(|stored| stored == service)
+    }
+
     /// Builds the packages of a member, one for each platform, and returns their files.
     fn build(&self, service: &str) -> Result<Vec<PathBuf>, Failure> {
         let package = self.stream(service)?.parse()?;
@@ -254,7 +291,7 @@ impl<'a> Family<'a> {
             };
             let image = tarball::build_with(image, &content, &self.scratch.0);
             let image = image.map_err(|e| origin::explain(&e))?;
-            let is_stored = self.options.store_packages.iter().any(|stored| stored == service);
+            let is_stored = self.is_stored(service);
             let root = if is_stored { &self.options.output_dir } else { &self.scratch.0 };
             let name = format!("{}-{service}-{version}.xpkg", self.options.provider_name);
             let path = root.join(platform).join(name);

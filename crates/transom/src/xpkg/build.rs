@@ -1,9 +1,11 @@
 //! `transom xpkg build`: makes a package of the files in a folder.
 
+use super::ResultFormat;
 use super::files::{self, Selection};
 use super::origin;
 use super::stream::Stream;
 use clap::Args;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,6 +55,9 @@ pub(crate) struct Build {
     #[arg(long, value_name = "FILE")]
     embed_runtime_image_tarball: Option<PathBuf>,
 
+    #[command(flatten)]
+    result: ResultFormat,
+
     /// Where the file is written if it is not named, instead of the package root.
     #[arg(skip)]
     output_folder: Option<PathBuf>,
@@ -69,6 +74,7 @@ impl Build {
             name: None,
             embed_runtime_image: None,
             embed_runtime_image_tarball: None,
+            result: ResultFormat::TEXT,
             output_folder: Some(output_folder),
         }
     }
@@ -126,8 +132,11 @@ pub(crate) fn assemble(
         origin::explain(&e).remedy("the folder must exist and be writable; -o names another file")
     })?;
     let digest = pushed_digest(&path)?;
-    anstream::eprintln!("{} {}, digest {digest}", read.package.kind.kind(), read.package.meta.name);
-    transom_console::print(format!("{}\n", path.display()).as_bytes())
+    let (kind, name) = (read.package.kind.kind(), &read.package.meta.name);
+    anstream::eprintln!("{kind} {name}, digest {digest}");
+    let path = path.display().to_string();
+    let result = json!({"path": path, "kind": kind, "name": name, "digest": digest.as_str()});
+    options.result.print(&result, &format!("{path}\n"))
 }
 
 /// What the files hold.

@@ -1,8 +1,10 @@
 //! `transom xpkg bundle`: packages and all that they depend on, in one file.
 
+use super::ResultFormat;
 use super::origin::{self, Opened, Origin};
 use crate::plane::is_builtin;
 use clap::Args;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,6 +44,9 @@ pub(crate) struct Bundle {
     without_builtins: bool,
 
     #[command(flatten)]
+    result: ResultFormat,
+
+    #[command(flatten)]
     origin: Origin,
 }
 
@@ -59,6 +64,7 @@ pub(crate) async fn run(options: Bundle) -> Result<ExitCode, Failure> {
     let chosen = resolution.chosen();
     let failed = |e| opened.explain(&e);
     let mut writer = BundleWriter::create(&options.output).await.map_err(failed)?;
+    let mut packages = Vec::new();
     for (reference, is_root) in chosen {
         let with = opened.credentials(&reference).await?;
         let digest = writer.add(opened.images(), &reference, &with).await.map_err(failed)?;
@@ -71,9 +77,13 @@ pub(crate) async fn run(options: Bundle) -> Result<ExitCode, Failure> {
         let name = if reference.tag.is_some() { tagged } else { reference };
         super::progress::clear();
         anstream::eprintln!("{name} {digest}, signatures and attestations: {signatures}");
+        packages.push(json!({
+            "package": name.to_string(), "digest": digest.as_str(), "signatures": signatures, "requested": is_root,
+        }));
     }
     writer.finish().await.map_err(failed)?;
-    transom_console::print(format!("{}\n", options.output.display()).as_bytes())
+    let path = options.output.display().to_string();
+    options.result.print(&json!({"path": path, "packages": packages}), &format!("{path}\n"))
 }
 
 /// A package of the bundle: its reference with its digest, and what it depends on.

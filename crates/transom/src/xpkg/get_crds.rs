@@ -1,5 +1,6 @@
 //! `transom xpkg get-crds`: the CRDs that packages bring, as files.
 
+use super::ResultFormat;
 use super::bundle::{Resolution, is_left_out};
 use super::files::{self, Selection};
 use super::origin::{self, Named, Opened, Origin};
@@ -72,6 +73,9 @@ pub(crate) struct GetCrds {
     without_builtins: bool,
 
     #[command(flatten)]
+    result: ResultFormat,
+
+    #[command(flatten)]
     origin: Origin,
 }
 
@@ -96,14 +100,17 @@ pub(crate) async fn run(options: GetCrds) -> Result<ExitCode, Failure> {
         }
         false => (collected.crds.values().map(|crd| file(crd, options.flat)).collect::<Vec<_>>(), "CRDs"),
     };
-    let mut printed = String::new();
+    let (mut printed, mut paths) = (String::new(), Vec::new());
     for (name, text) in &files {
         let path = options.output_dir.join(name);
         write(&path, text)?;
         printed.push_str(&format!("wrote {}\n", path.display()));
+        paths.push(path.display().to_string());
     }
     printed.push_str(&format!("Total {} {kind} written to {}\n", files.len(), options.output_dir.display()));
-    transom_console::print(printed.as_bytes())
+    options
+        .result
+        .print(&json!({"directory": options.output_dir.display().to_string(), "files": paths}), &printed)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -34,8 +34,9 @@ mod stream;
 mod verify;
 
 use clap::{Args, Subcommand};
+use serde_json::Value;
 use std::process::ExitCode;
-use transom_console::Failure;
+use transom_console::{Failure, Format};
 
 /// Build, push, inspect and install packages.
 #[derive(Args)]
@@ -69,6 +70,23 @@ enum Command {
     GetCrds(get_crds::GetCrds),
     Init(init::Init),
     Batch(Box<batch::Batch>),
+}
+
+/// The flag of commands whose `-o` names what they write, as in the original.
+#[derive(Args)]
+struct ResultFormat {
+    /// How the result is printed: as text, or with more of it for programs
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+impl ResultFormat {
+    const TEXT: Self = Self { format: Format::Text };
+
+    /// Prints a result; `text` is what people read.
+    fn print(&self, result: &Value, text: &str) -> Result<ExitCode, Failure> {
+        transom_console::print(self.format.write(result, |_| text.to_owned()).as_bytes())
+    }
 }
 
 pub(crate) fn run(xpkg: Xpkg) -> Result<ExitCode, Failure> {

@@ -1,7 +1,7 @@
 //! Families of providers.
 
 use super::{Folder, META};
-use serde_json::Value;
+use serde_json::{Value, json};
 use transom_oci::testing::{Fault, Rule, Server};
 
 const TEMPLATE: &str = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: {{ .Name }}\n  \
@@ -66,6 +66,11 @@ async fn a_family_is_built_and_pushed() {
             if member == "db" { &["package", "examples", "runtime"] } else { &["package", "runtime"] };
         assert!(contents.ends_with(own), "{contents:?}");
     }
+    let again = folder.ok(&batch(&format, &["--template-var", "channel=stable", "--format", "yaml"]));
+    for line in lines {
+        let (reference, digest) = line.split_once(' ').unwrap();
+        assert!(again.contains(reference) && again.contains(digest), "{again}");
+    }
 }
 
 #[test]
@@ -78,6 +83,15 @@ fn packages_are_stored_and_mistakes_explained() {
         assert!(folder.path(&format!("out/{platform}/provider-acme-net-v1.0.0.xpkg")).exists());
         assert!(!folder.path(&format!("out/{platform}/provider-acme-db-v1.0.0.xpkg")).exists());
     }
+    let shown = folder.ok(&batch(format, &[&stored[..], &["--format", "json"]].concat()));
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let files = ["linux_amd64", "linux_arm64"].map(|p| format!("out/{p}/provider-acme-net-v1.0.0.xpkg"));
+    let [db, net] = [json!([]), json!(files)];
+    let expected = [
+        json!({"name": "provider-acme-db", "files": db}),
+        json!({"name": "provider-acme-net", "files": net}),
+    ];
+    assert_eq!(shown, json!({"packages": expected}));
     let names = std::fs::read_dir(folder.path("out")).unwrap().flatten().map(|item| item.file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with('.')), "nothing else remains");
     folder.write("vars.yaml", "db: {channel: fast}\nnet: {channel: slow}\n");

@@ -1,7 +1,7 @@
 //! Bundles: a package with all that it depends on, read without a network.
 
-use super::{Folder, meta};
-use serde_json::Value;
+use super::{Folder, definition, meta};
+use serde_json::{Value, json};
 use transom_oci::testing::Server;
 
 /// A package: repository, tag, and what it depends on in the same registry.
@@ -106,4 +106,34 @@ async fn functions_that_are_built_in_can_be_left_out() {
     drop(server);
     let listed = folder.ok(&["inspect", &format!("{host}/team/base:v1.0.0"), "--packages", "all.tar"]);
     assert!(listed.contains("sha256:"), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_are_printed_for_programs() {
+    let server = Server::start().await;
+    let folder = Folder::new();
+    let json = |arguments: &[&str]| -> Value {
+        let printed = folder.ok(&[arguments, &["--format", "json"]].concat());
+        serde_json::from_str(&printed).unwrap_or_else(|e| panic!("{e}: {printed}"))
+    };
+    folder.write("p/crossplane.yaml", &meta("p", &[])).write("p/d.yaml", &definition(&["size"]));
+    let built = json(&["build", "-f", "p", "-o", "p.xpkg"]);
+    let reference = format!("{}/team/p:v1.0.0", server.host);
+    let digest = folder.ok(&["push", &reference, "-f", "p.xpkg"]);
+    let expected = json!({"path": "p.xpkg", "kind": "Configuration", "name": "p", "digest": digest.as_str()});
+    assert_eq!(built, expected);
+    let bundled = json(&["bundle", &reference, "-o", "all.tar"]);
+    let package = json!({"package": reference, "digest": digest, "signatures": 0, "requested": true});
+    assert_eq!(bundled, json!({"path": "all.tar", "packages": [package]}));
+    for from in [&[reference.as_str()][..], &["--from-xpkg", "p.xpkg"]] {
+        let extracted = json(&[&["extract"], from, &["-o", "p.gz"]].concat());
+        assert_eq!(extracted, json!({"path": "p.gz", "digest": digest}), "{from:?}");
+    }
+    let crds = json(&["get-crds", "p.xpkg", "-o", "crds"]);
+    assert_eq!(crds, json!({"directory": "crds", "files": ["crds/example.org/v1/app.yaml"]}));
+    let yaml = folder.ok(&["build", "-f", "p", "-o", "p.xpkg", "--format", "yaml"]);
+    assert!(yaml.contains("path: p.xpkg\n"), "{yaml}");
+    let both = folder.error(&["extract", "--from-xpkg", "p.xpkg", "-o", "-", "--format", "json"], 1);
+    assert!(both.contains("leave out --format"), "{both}");
+    folder.error(&["build", "-f", "p", "--format", "table"], 80);
 }
