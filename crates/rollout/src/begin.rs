@@ -1,5 +1,6 @@
 //! `transom rollout plan` and `start`: from what the user wants to a plan, and from a plan to a record.
 
+use crate::host::FunctionHostArgs;
 use crate::plan::{self, Planned};
 use crate::preview::Previewer;
 use crate::record::{Phase, Record};
@@ -61,9 +62,12 @@ Examples:
   transom rollout plan apps --to 3 --from 2 -l region=eu     from one revision to another, in one region
   transom rollout plan apps --waves ring=canary,50%,100%     the first wave by a label
   transom rollout plan apps --full -o json                   for programs")]
-pub struct Plan {
+pub struct Plan<A: Args> {
     #[command(flatten)]
     scope: Scope,
+
+    #[command(flatten)]
+    functions: A,
 
     #[command(flatten)]
     at: At,
@@ -78,9 +82,12 @@ Examples:
   transom rollout start apps                                          to the newest revision, in four waves
   transom rollout start apps --to apps-1a2b3c4 --waves 5,100% --yes   without asking
   transom rollout start apps --rollback-on-failure --timeout 2m       all back, if a wave is not ready in time")]
-pub struct Start {
+pub struct Start<A: Args> {
     #[command(flatten)]
     scope: Scope,
+
+    #[command(flatten)]
+    functions: A,
 
     /// How long each wave may take to become ready
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
@@ -128,18 +135,20 @@ impl Scope {
 
 impl Intent {
     /// Adds what each move would change.
-    async fn preview(self, cluster: &Cluster) -> Result<Planned, Failure> {
+    async fn preview(self, cluster: &Cluster, functions: &impl FunctionHostArgs) -> Result<Planned, Failure> {
         let Self { platform, to, selected } = self;
         let revision = platform.destination(&to)?;
-        let previewer = Previewer::new(cluster, revision, platform.layout).await?;
+        let previewer = Previewer::new(cluster, revision, platform.layout, functions).await?;
         let previews = stream::iter(&selected.targets)
             .map(|(_, instance)| previewer.preview(instance))
             .buffered(MAX_PARALLEL_PREVIEWS);
-        let previews = previews.try_collect().await?;
+        let previews = previews.try_collect().await;
+        previewer.stop().await;
+        let previews = previews?;
         Ok(Planned { platform, to, selected, previews })
     }
 
-    fn record(self, options: &Start) -> Record {
+    fn record<A: Args>(self, options: &Start<A>) -> Record {
         let Self { platform, to, selected } = self;
         Record {
             composition: platform.composition.metadata.name,
@@ -161,16 +170,17 @@ impl Intent {
     }
 }
 
-pub(crate) async fn plan(options: Plan) -> Result<ExitCode, Failure> {
+pub(crate) async fn plan<A: FunctionHostArgs>(options: Plan<A>) -> Result<ExitCode, Failure> {
     let cluster = options.at.control_plane.open().await?;
-    let planned = options.scope.survey(&cluster).await?.preview(&cluster).await?;
+    let planned = options.scope.survey(&cluster).await?;
+    let planned = planned.preview(&cluster, &options.functions).await?;
     let value = plan::value(&planned);
     let full = options.scope.full;
     transom_console::print(options.at.output.write(&value, |value| plan::text(value, full)).as_bytes())?;
     Ok(if planned.fails() { ExitCode::from(STOPPED) } else { ExitCode::SUCCESS })
 }
 
-pub(crate) async fn start(options: Start) -> Result<ExitCode, Failure> {
+pub(crate) async fn start<A: FunctionHostArgs>(options: Start<A>) -> Result<ExitCode, Failure> {
     let storage = options.at.open().await?;
     let earlier = storage.find(&options.scope.composition).await?;
     if let Some(earlier) = &earlier {
@@ -219,14 +229,18 @@ fn nothing_to_move(intent: &Intent, output: &Format) -> Result<ExitCode, Failure
 }
 
 /// Prints the plan and asks for confirmation. Without a terminal, `--yes` must have been given.
-async fn confirmed(intent: Intent, options: &Start, cluster: &Cluster) -> Result<Intent, Failure> {
+async fn confirmed<A: FunctionHostArgs>(
+    intent: Intent,
+    options: &Start<A>,
+    cluster: &Cluster,
+) -> Result<Intent, Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::new(
             "a rollout is started only after its plan was confirmed, and stdin is not a terminal",
         )
         .remedy("add --yes, and see `transom rollout plan` for what it does"));
     }
-    let planned = intent.preview(cluster).await?;
+    let planned = intent.preview(cluster, &options.functions).await?;
     anstream::eprint!("{}", plan::text(&plan::value(&planned), options.scope.full));
     anstream::eprint!("\nStart? [y/N] ");
     let _ = std::io::stderr().flush();

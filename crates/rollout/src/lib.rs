@@ -29,6 +29,7 @@ mod choice;
 mod crash_injection;
 mod decide;
 mod drive;
+mod host;
 mod pin;
 mod plan;
 mod preview;
@@ -38,6 +39,8 @@ mod storage;
 mod survey;
 mod waves;
 mod writing;
+
+pub use host::{FunctionHost, FunctionHostArgs};
 
 use clap::{Args, Subcommand};
 use drive::{Drive, Ending};
@@ -66,9 +69,9 @@ Examples:
   transom rollout resume apps                    continue after an interruption or a failed wave
   transom rollout rollback apps                  give all of them back what they had")]
 #[expect(missing_docs, reason = "the help of a command is the documentation of its flags")]
-pub enum Rollout {
-    Plan(Box<begin::Plan>),
-    Start(Box<begin::Start>),
+pub enum Rollout<A: Args> {
+    Plan(Box<begin::Plan<A>>),
+    Start(Box<begin::Start<A>>),
     Status(Status),
     Resume(Resume),
     Pause(Pause),
@@ -202,11 +205,11 @@ pub struct Delete {
 }
 
 /// Runs a command to its end. The exit code says how it ended, see [`Rollout`].
-pub fn run(command: Rollout) -> Result<ExitCode, Failure> {
+pub fn run<A: FunctionHostArgs>(command: Rollout<A>) -> Result<ExitCode, Failure> {
     block_on(dispatch(command))
 }
 
-async fn dispatch(command: Rollout) -> Result<ExitCode, Failure> {
+async fn dispatch<A: FunctionHostArgs>(command: Rollout<A>) -> Result<ExitCode, Failure> {
     match command {
         Rollout::Plan(options) => Box::pin(begin::plan(*options)).await,
         Rollout::Start(options) => Box::pin(begin::start(*options)).await,

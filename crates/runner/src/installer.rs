@@ -7,13 +7,18 @@
 
 use crate::revision::{RevisionId, RevisionSpec};
 use crate::router::{Callable, Router};
-use crate::runtime::{Changed, FunctionRuntime, RuntimeState};
+use crate::runtime::{Changed, FunctionRuntime, Reason, RuntimeState};
 use crate::source::{Resolver, Source};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Mutex as Turn;
+use tokio::time::Instant;
 use transom_xapi::Function;
 use transom_xapi::function::FunctionRevision;
+
+/// How often it is looked whether a program that starts can be called.
+const START_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Installs and removes revisions of functions. Calls for one function take turns.
 #[derive(Clone)]
@@ -58,6 +63,28 @@ impl Installer {
         self.router.set(revision, callable);
         self.release_superseded(&revision.id.function).await;
         state
+    }
+
+    /// Makes a revision callable, and waits while its package is pulled and then its program starts, which may take as long
+    /// as `starting`. A function at an endpoint is not waited for: it may just be starting, and calls report it otherwise.
+    pub async fn install_and_wait(&self, revision: &RevisionSpec, starting: Duration) -> RuntimeState {
+        let is_package = matches!(revision.source, Source::Package { .. });
+        let mut pulled = None;
+        loop {
+            let state = self.install(revision).await;
+            let RuntimeState::Pending { problem, .. } = &state else { return state };
+            let waits = match problem.reason {
+                Reason::Pulling => true,
+                Reason::Starting | Reason::NotServing => {
+                    pulled.get_or_insert_with(Instant::now).elapsed() < starting
+                }
+                _ => false,
+            };
+            if !is_package || !waits {
+                return state;
+            }
+            tokio::time::sleep(START_INTERVAL).await;
+        }
     }
 
     /// Ends a revision whose function goes on: it is called until an active one is ready.

@@ -8,6 +8,7 @@ use crate::install::{Install, Uninstall};
 use crate::moving::{Adopt, Export, Import};
 use crate::provider::ProviderCommand;
 use crate::render::Render;
+use crate::rollout::PlanArgs;
 use crate::up::Up;
 use crate::user::User;
 use crate::xfn::Xfn;
@@ -59,7 +60,7 @@ pub(crate) enum Command {
     Xfn(Xfn),
     Xpkg(Xpkg),
     #[command(subcommand)]
-    Rollout(Box<Rollout>),
+    Rollout(Box<Rollout<PlanArgs>>),
     #[command(subcommand)]
     User(Box<User>),
     #[command(subcommand)]

@@ -14,6 +14,7 @@ mod moving;
 mod plane;
 mod provider;
 mod render;
+mod rollout;
 mod up;
 mod user;
 mod xfn;

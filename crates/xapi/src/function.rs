@@ -132,8 +132,8 @@ impl RevisionTraits {
     }
 }
 
-/// Whether an active revision may answer for a step.
-fn may_answer(step: &PipelineStep, revision: &FunctionRevision) -> bool {
+/// Whether a revision is active and may answer for a step.
+pub fn may_answer(step: &PipelineStep, revision: &FunctionRevision) -> bool {
     if step.inline.is_some() {
         return false;
     }

@@ -1,8 +1,9 @@
 //! What a move would change in a composite resource: the engine composes it with the new revision, from the objects as they
 //! are, and the server checks every result by a dry run. Nothing is written.
 //!
-//! Functions that are built in run in this process, those with an endpoint are called there. If one cannot be called from
-//! here, what would change is not known, and that is what the plan says.
+//! Functions that are built in run in this process, those with an endpoint are called there, and those from packages and
+//! inline ones run on this machine as long as the preview takes. If one cannot be called from here, what would change is not
+//! known, and that is what the plan says.
 
 mod fields;
 mod functions;
@@ -11,6 +12,7 @@ mod world;
 pub(super) use fields::Field;
 
 use crate::choice::Choice;
+use crate::host::FunctionHostArgs;
 use crate::survey::Instance;
 use crate::writing::explain;
 use functions::Functions;
@@ -108,15 +110,21 @@ impl<'a> Previewer<'a> {
         cluster: &'a Cluster,
         revision: &'a CompositionRevision,
         layout: Layout,
+        args: &impl FunctionHostArgs,
     ) -> Result<Self, Failure> {
         let spec = &revision.spec.composition;
-        let functions = Functions::install(cluster, spec).await?;
+        let functions = Functions::install(cluster, spec, args).await?;
         let uncallable = OnceLock::new();
         if let Some(why) = functions.problems.first() {
             uncallable.get_or_init(|| why.clone());
         }
         let wanted = Choice::pinned(&revision.metadata.name);
         Ok(Self { cluster, spec, layout, wanted, functions, uncallable })
+    }
+
+    /// Stops the functions that were started for this.
+    pub(super) async fn stop(&self) {
+        self.functions.stop().await;
     }
 
     /// What a move would change in a composite resource.

@@ -21,17 +21,14 @@ use transom_machine::{DockerCredentials, HostResources};
 use transom_object::{meta, suggest};
 use transom_runner::{
     DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, FirstVersionFunctions,
-    InlineRunner, Installer, LocalRuntime, Options, Problem, RUNTIME_ANNOTATION, Reason, Resolver,
-    RevisionSpec, Router, RuntimeState, Source,
+    FunctionRuntime, InlineRunner, Installer, LocalRuntime, Options, Problem, RUNTIME_ANNOTATION, Reason,
+    Resolver, RevisionSpec, Router, RuntimeState, Source,
 };
 use transom_xapi::function::{Function, ImageId, WantedRevision, repository_name};
 use transom_xapi::{Composition, PipelineStep};
 
 /// How long a call waits for a function in development to start.
 const WAIT_FOR_START: Duration = Duration::from_secs(3);
-
-/// How often it is looked whether a function that runs from its package can be called.
-const START_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reads Functions, and sets annotations on all of them.
 pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<Manifest>, Failure> {
@@ -78,19 +75,42 @@ impl Runtimes {
             function.is_ok_and(|function| matches!(resolver.resolve(&function), Source::Package { .. }))
         };
         if !has_inline_functions && !functions.iter().any(is_package) {
-            return Ok(Self { runtimes: FunctionRuntimes::local(local), options, inline: None });
+            return Ok(Self::local(local, options));
         }
+        Self::with_packages(&render.containers, render.cache_dir.as_deref(), local, options)
+    }
+
+    /// What runs packages and inline functions as well, with images in a directory for caches.
+    pub(crate) fn with_packages(
+        containers: &ContainerArgs,
+        cache_dir: Option<&Path>,
+        local: LocalRuntime,
+        options: Options,
+    ) -> Result<Self, Failure> {
         let (registry, config) = origin::remote_for_images()?;
         let place = HostResources {
-            dir: origin::containers_folder(render.cache_dir.as_deref())?,
+            dir: origin::containers_folder(cache_dir)?,
             images: Arc::new(registry),
             credentials: Arc::new(DockerCredentials(config)),
             // Nothing is under way when all is rendered.
             grace: Duration::ZERO,
         };
-        let inline = inline(&render.containers, &place);
-        let runtimes = FunctionRuntimes::new(&render.containers, place, local, options);
+        let inline = inline(containers, &place);
+        let runtimes = FunctionRuntimes::new(containers, place, local, options);
         Ok(Self { runtimes, options, inline })
+    }
+
+    /// Without containers.
+    pub(crate) fn local(local: LocalRuntime, options: Options) -> Self {
+        Self { runtimes: FunctionRuntimes::local(local), options, inline: None }
+    }
+
+    pub(crate) fn runtime(&self) -> Arc<dyn FunctionRuntime> {
+        self.runtimes.runtime()
+    }
+
+    pub(crate) fn inline(&self) -> Option<Arc<dyn InlineRunner>> {
+        self.inline.clone()
     }
 
     /// What runs one package for `transom function test`.
@@ -214,17 +234,11 @@ impl Runtime {
     async fn install(&mut self, function: &Function) -> Result<(), Problem> {
         let revision = RevisionSpec::sole(function, &self.resolver);
         let is_package = matches!(revision.source, Source::Package { .. });
-        loop {
-            match self.installer.install(&revision).await {
-                RuntimeState::Failed(problem) => return Err(problem),
-                RuntimeState::Pending { problem, .. } if is_package => match problem.reason {
-                    Reason::Pulling | Reason::Starting | Reason::NotServing => {
-                        tokio::time::sleep(START_INTERVAL).await;
-                    }
-                    _ => return Err(problem),
-                },
-                RuntimeState::Pending { .. } | RuntimeState::Ready(_) => break,
-            }
+        // The time limit of the whole command ends waiting.
+        match self.installer.install_and_wait(&revision, Duration::MAX).await {
+            RuntimeState::Failed(problem) => return Err(problem),
+            RuntimeState::Pending { problem, .. } if is_package => return Err(problem),
+            RuntimeState::Pending { .. } | RuntimeState::Ready(_) => {}
         }
         if let Source::Builtin(name) = revision.source {
             self.built_in.insert(function.metadata.name.clone(), name);
