@@ -90,14 +90,16 @@ impl Reads {
 /// A world that notes what is read of another.
 pub(crate) struct Recorder<'a> {
     world: &'a dyn World,
+    /// Whether the world watches what is read.
+    watches: bool,
     /// Outside of the recorder, so that they are not lost if the engine is stopped.
     reads: &'a Mutex<Reads>,
 }
 
 impl<'a> Recorder<'a> {
     /// Adds to what was read before.
-    pub(crate) fn new(world: &'a dyn World, reads: &'a Mutex<Reads>) -> Self {
-        Self { world, reads }
+    pub(crate) fn new(world: &'a dyn World, watches: bool, reads: &'a Mutex<Reads>) -> Self {
+        Self { world, watches, reads }
     }
 
     fn lock(&self) -> MutexGuard<'_, Reads> {
@@ -116,6 +118,7 @@ impl World for Recorder<'_> {
         let (within, named) = (namespace.to_owned(), name.to_owned());
         let lookup = Lookup::Named { kind: kind.clone(), namespace: within, name: named };
         self.lock().found(lookup.clone(), None);
+        self.depends_on(&lookup);
         let object = match self.world.get(kind, namespace, name).await {
             // What was composed went with its kind; a kind that a function asks for is more likely misspelled.
             Err(WorldError::UnknownKind(_)) if self.lock().is_composed(kind, namespace, name) => None,
@@ -134,6 +137,7 @@ impl World for Recorder<'_> {
         let within = namespace.map(str::to_owned);
         let lookup = Lookup::Labelled { kind: kind.clone(), namespace: within, labels: labels.clone() };
         self.lock().found(lookup.clone(), None);
+        self.depends_on(&lookup);
         let objects = self.world.list(kind, namespace, labels).await?;
         self.lock().found(lookup, &objects);
         Ok(objects)
@@ -150,7 +154,9 @@ impl World for Recorder<'_> {
     ) -> Result<Option<BTreeMap<String, Vec<u8>>>, WorldError> {
         let kind = GroupVersionKind::new("", "v1", "Secret");
         let (within, named) = (namespace.to_owned(), name.to_owned());
-        self.lock().otherwise.insert(Lookup::Named { kind, namespace: within, name: named });
+        let lookup = Lookup::Named { kind, namespace: within, name: named };
+        self.depends_on(&lookup);
+        self.lock().otherwise.insert(lookup);
         self.world.secret(namespace, name).await
     }
 
@@ -165,6 +171,12 @@ impl World for Recorder<'_> {
         name: &str,
     ) -> Result<Option<Value>, WorldError> {
         self.world.owner(kind, namespace, name).await
+    }
+
+    fn depends_on(&self, lookup: &Lookup) {
+        if self.watches {
+            self.world.depends_on(lookup);
+        }
     }
 
     fn relies_on(&self, object: &Value) {

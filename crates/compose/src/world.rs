@@ -1,5 +1,6 @@
 //! What the engine may read. A Kubernetes client, files and a map in memory are worlds.
 
+use crate::lookup::Lookup;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -120,6 +121,10 @@ pub trait World: Send + Sync {
         let kind = GroupVersionKind::new("", "v1", "ServiceAccount");
         Ok(self.get(&kind, &account.namespace, &account.name).await?.is_some())
     }
+
+    /// The outcome depends on what this lookup finds, so a change of that is a reason to reconcile again. It is looked up
+    /// after this returns. Without watches the outcome depends on nothing: everything is looked up again at intervals.
+    fn depends_on(&self, _lookup: &Lookup) {}
 
     /// A decision is about to be based on this version of an object, which a write returned.
     fn relies_on(&self, _object: &Value) {}

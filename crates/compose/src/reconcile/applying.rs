@@ -25,8 +25,7 @@ impl Reconcile<'_> {
     pub(super) fn apply(&mut self, decision: Decision) -> Todo {
         let dependencies = self.written(&decision);
         self.reads().depend_on(&dependencies);
-        let watched = self.setup.polling.realtime.then_some(Step::Depend(dependencies));
-        let mut steps: Vec<Step> = watched.into_iter().collect();
+        let mut steps: Vec<Step> = Vec::from_iter(self.watch(Step::Depend(dependencies)));
         if self.unsaved && self.saves_first(&decision) {
             steps.push(self.save());
         }

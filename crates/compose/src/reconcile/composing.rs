@@ -46,7 +46,7 @@ impl Reconcile<'_> {
         };
         let (xr, composition) = (&self.xr.object, chosen.spec());
         self.reads().forget_revisions();
-        let recorder = Recorder::new(world, &self.reads);
+        let recorder = Recorder::new(world, self.setup.watches(), &self.reads);
         self.relied_on.iter().for_each(|object| recorder.relies_on(object));
         let mut fresh = None;
         let observation = match &self.observation {

@@ -129,8 +129,8 @@ impl Reconcile<'_> {
         }
         let is_published = published.is_ok();
         steps.extend(self.write_status());
-        if is_published && self.setup.polling.realtime {
-            steps.push(Step::Follow(self.reads().all()));
+        if is_published {
+            steps.extend(self.watch(Step::Follow(self.reads().all())));
         }
         let conclusion = Conclusion { applied, report, published };
         self.execute(Phase::Concluding(Box::new(conclusion)), steps, moment)

@@ -101,9 +101,7 @@ impl Reconcile<'_> {
         self.record_watched();
         // What was read led to the failure: a change of it is a reason to try again, and nothing else is. That does not
         // depend on whether the status can be written.
-        if self.setup.polling.realtime {
-            steps.push(Step::Follow(self.reads().all()));
-        }
+        steps.extend(self.watch(Step::Follow(self.reads().all())));
         steps.extend(self.replace_status());
         self.result = Some(Err(failing.failure));
         self.end_ignoring_failures(Next::Failed(error), steps, moment)

@@ -84,6 +84,11 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
+    /// Whether changes of what a composite resource depends on are watched.
+    fn watches(&self) -> bool {
+        self.polling.realtime
+    }
+
     fn options(&self) -> Options {
         let offline = self.mode == Mode::Offline;
         Options {
@@ -282,6 +287,11 @@ impl<'a> Reconcile<'a> {
 
     fn events(&self, events: Vec<Event>) -> Vec<Step> {
         Step::events(&self.xr.object, self.xr.claim_ref(), events)
+    }
+
+    /// The step that watches what the composite resource depends on, if anything is watched.
+    fn watch(&self, step: Step) -> Option<Step> {
+        self.setup.watches().then_some(step)
     }
 
     fn reads(&self) -> MutexGuard<'_, Reads> {

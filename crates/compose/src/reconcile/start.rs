@@ -145,6 +145,9 @@ impl<'a> Reconcile<'a> {
     /// Fails if the service account to compose under does not exist: API servers let a client act as any name.
     async fn check_account(&self, world: &dyn World) -> Result<(), String> {
         let Some(account) = &self.setup.account else { return Ok(()) };
+        if self.setup.watches() {
+            world.depends_on(&account_lookup(account));
+        }
         match world.account_exists(account).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(format!(
@@ -160,9 +163,8 @@ impl<'a> Reconcile<'a> {
 
     /// A change of the account is a reason to compose again.
     fn depend_on_account(&mut self) {
-        if let Some(AccountReference { namespace, name }) = self.setup.account.clone() {
-            let kind = GroupVersionKind::new("", "v1", "ServiceAccount");
-            self.reads().depend_on(&BTreeSet::from([Lookup::Named { kind, namespace, name }]));
+        if let Some(account) = &self.setup.account {
+            self.reads().depend_on(&BTreeSet::from([account_lookup(account)]));
         }
     }
 
@@ -186,4 +188,9 @@ impl<'a> Reconcile<'a> {
             None => Todo::Done(Next::Backoff),
         }
     }
+}
+
+fn account_lookup(account: &AccountReference) -> Lookup {
+    let AccountReference { namespace, name } = account.clone();
+    Lookup::Named { kind: GroupVersionKind::new("", "v1", "ServiceAccount"), namespace, name }
 }

@@ -14,3 +14,4 @@ mod resources;
 mod script;
 mod tables;
 mod unwanted;
+mod watching;

@@ -49,13 +49,13 @@ fn wanting(names: &'static [&'static str]) -> Script {
     })
 }
 
-type Refuse = fn(&Step) -> Option<RefusalKind>;
+pub(crate) type Refuse = fn(&Step) -> Option<RefusalKind>;
 
 /// An executor that does nothing, and keeps what it was asked to do.
-struct Recorded {
+pub(crate) struct Recorded {
     refuse: Refuse,
     version: u64,
-    steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
 }
 
 impl Recorded {
@@ -139,19 +139,32 @@ impl Recorded {
 
 async fn reconcile(xr: Value, script: &Script, world: &dyn World, refuse: Refuse) -> (Recorded, Next) {
     let (composition, nesting) = (composition(), Nesting::default());
-    let setup = Setup {
+    reconcile_as(&setup(&composition, &nesting), xr, script, world, refuse).await
+}
+
+pub(crate) fn setup<'a>(composition: &'a Composition, nesting: &'a Nesting) -> Setup<'a> {
+    Setup {
         mode: Mode::ControlPlane,
         layout: Layout::Modern,
-        selection: Selection::Given(&composition),
+        selection: Selection::Given(composition),
         connection_secret_keys: &[],
         context: Map::new(),
         extra_resources: true,
         polling: Polling::default(),
-        nesting: &nesting,
+        nesting,
         account: None,
-    };
+    }
+}
+
+pub(crate) async fn reconcile_as(
+    setup: &Setup<'_>,
+    xr: Value,
+    script: &Script,
+    world: &dyn World,
+    refuse: Refuse,
+) -> (Recorded, Next) {
     let mut recorded = Recorded { refuse, version: 1, steps: Vec::new() };
-    let (mut reconcile, mut todo) = Reconcile::start(&setup, xr, Requirements::new(), &moment());
+    let (mut reconcile, mut todo) = Reconcile::start(setup, xr, Requirements::new(), &moment());
     loop {
         todo = match todo {
             Todo::Prepare => reconcile.prepare(world, &moment()).await,
@@ -194,7 +207,7 @@ async fn what_was_applied_is_looked_at_once_more_before_the_status_is_written() 
     assert_eq!(conditions, ["True", "True", "True"], "Responsive, Synced and Ready");
 }
 
-fn with_old() -> (Value, Objects) {
+pub(crate) fn with_old() -> (Value, Objects) {
     let mut xr = xr();
     xr["metadata"]["labels"] = json!({"crossplane.io/composite": "thing"});
     xr["spec"]["crossplane"] = json!({

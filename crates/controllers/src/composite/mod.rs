@@ -38,7 +38,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use transom_compose::Requirements;
 use transom_engine::{
-    Cluster, Controller, Dependency, Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
+    Cluster, Controller, Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
 };
 use transom_object::GroupVersionKind;
 use transom_xapi::AccountReference;
@@ -117,13 +117,6 @@ impl Composites {
             self.required().remove(key);
         } else {
             self.required().insert(key.clone(), requirements.clone());
-        }
-    }
-
-    /// Watches what a composite resource reads while it is composed, before anything is decided.
-    fn watch_read(&self, key: &Key, dependency: Dependency) {
-        if self.plane.options.realtime {
-            self.following.add(key, dependency);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The world that functions may read: the API, as one composite resource sees it.
 //!
-//! Whatever is read is noted twice: as a dependency, before the read, so that a change to it causes a reconcile; and in
-//! the [`RunLog`](transom_engine::RunLog), so that this very version does not.
+//! Whatever is read is noted in the [`RunLog`](transom_engine::RunLog), so that this very version causes no reconcile. That
+//! later ones do is what `depends_on` is for, which the state machine calls before each read that is to be watched.
 
 use super::Run;
 use crate::catalog::kinds;
@@ -96,9 +96,7 @@ impl World for LiveWorld<'_> {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, WorldError> {
-        let Run { composites, key, log, composed, .. } = self.0;
-        let (within, named) = (namespace.to_owned(), name.to_owned());
-        composites.watch_read(key, Dependency::Named { gvk: kind.clone(), namespace: within, name: named });
+        let Run { log, composed, .. } = self.0;
         let read = composed.get(kind, namespace, name).await;
         let object = read.map_err(cannot_read(kind, namespace))?;
         object.iter().for_each(|object| log.read(object));
@@ -111,9 +109,7 @@ impl World for LiveWorld<'_> {
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Result<Vec<Value>, WorldError> {
-        let Run { composites, key, log, composed, .. } = self.0;
-        let (gvk, within) = (kind.clone(), namespace.map(str::to_owned));
-        composites.watch_read(key, Dependency::Selected { gvk, namespace: within, labels: labels.clone() });
+        let Run { log, composed, .. } = self.0;
         let cannot_read = cannot_read(kind, namespace.unwrap_or_default());
         let objects = match self.select(kind, namespace, labels).await.map_err(&cannot_read)? {
             Some(objects) => objects,
@@ -157,14 +153,16 @@ impl World for LiveWorld<'_> {
     }
 
     async fn account_exists(&self, account: &AccountReference) -> Result<bool, WorldError> {
-        let Run { composites, key, log, .. } = self.0;
-        let AccountReference { namespace, name } = account.clone();
+        let Run { composites, log, .. } = self.0;
         let kind = kinds::service_account();
-        composites.watch_read(key, Dependency::Named { gvk: kind.clone(), namespace, name });
         let read = composites.plane.cluster.get(&kind, &account.namespace, &account.name).await;
         let object = read.map_err(cannot_read(&kind, &account.namespace))?;
         object.iter().for_each(|object| log.read(object));
         Ok(object.is_some())
+    }
+
+    fn depends_on(&self, lookup: &Lookup) {
+        self.0.composites.following.add(self.0.key, dependency(lookup));
     }
 
     fn relies_on(&self, object: &Value) {
