@@ -35,7 +35,7 @@ pub(crate) fn config(plan: &Plan) -> Value {
 fn rlimits(plan: &Plan) -> Vec<Value> {
     let limits = &plan.spec.limits;
     let mut all = vec![("RLIMIT_NOFILE", plan.open_files_max()), ("RLIMIT_CORE", 0)];
-    if !plan.cgroups && plan.own_cgroups().is_empty() {
+    if plan.own_cgroups().is_empty() {
         all.extend([("RLIMIT_NPROC", limits.processes), ("RLIMIT_DATA", limits.memory_bytes)]);
     }
     all.into_iter().map(|(kind, most)| json!({"type": kind, "hard": most, "soft": most})).collect()
@@ -79,22 +79,13 @@ fn linux(plan: &Plan) -> Value {
         "maskedPaths": masked,
         "readonlyPaths": READ_ONLY_PATHS,
     });
-    let no_devices = json!([{"allow": false, "access": "rwm"}]);
     if !plan.own_cgroups().is_empty() {
         // Below the one that has the limits.
         linux["cgroupsPath"] = format!("/{}/{}/{RUN}", crate::workspace::CGROUP_PARENT, plan.id).into();
         let quota = cpu_quota(&plan.spec.limits);
-        linux["resources"] =
-            json!({"devices": no_devices, "cpu": {"quota": quota, "period": CPU_PERIOD_MICROS}});
-    }
-    if plan.cgroups {
-        let limits = &plan.spec.limits;
-        linux["cgroupsPath"] = format!("/{}/{}", crate::workspace::CGROUP_PARENT, plan.id).into();
         linux["resources"] = json!({
-            "memory": {"limit": limits.memory_bytes},
-            "cpu": {"quota": limits.cpu_millis * CPU_PERIOD_MICROS / 1000, "period": CPU_PERIOD_MICROS},
-            "pids": {"limit": limits.processes},
-            "devices": no_devices,
+            "devices": [{"allow": false, "access": "rwm"}],
+            "cpu": {"quota": quota, "period": CPU_PERIOD_MICROS},
         });
     }
     linux
@@ -104,6 +95,8 @@ fn linux(plan: &Plan) -> Value {
 mod tests {
     use super::*;
     use crate::spec::{ContainerSpec, Limits, Mount, Network, Once};
+
+    const CGROUP: &str = "/sys/fs/cgroup/transom/id";
 
     fn plan(cgroups: bool) -> Plan {
         let spec = ContainerSpec {
@@ -122,17 +115,16 @@ mod tests {
             id: "id".into(),
             user_namespace: false,
             user: 2000,
-            cgroups,
             oci_runtime: None,
             folder: "/run/id".into(),
-            counted_by: Vec::new(),
+            counted_by: if cgroups { vec![CGROUP.into()] } else { Vec::new() },
             once: None,
         }
     }
 
     #[test]
     fn a_container_that_runs_once_is_restricted_further() {
-        let once = Once { cgroups: vec!["/sys/fs/cgroup/transom/id".into()] };
+        let once = Once { cgroups: vec![CGROUP.into()] };
         let config = config(&Plan { once: Some(once), ..plan(false) });
         assert_eq!(config["linux"]["seccomp"]["defaultAction"], "SCMP_ACT_ERRNO");
         assert_eq!(config["linux"]["cgroupsPath"], "/transom/id/run");
@@ -149,10 +141,10 @@ mod tests {
         assert_eq!(config["process"]["args"], json!(["/function", "--insecure"]));
         assert_eq!(config["process"]["capabilities"]["bounding"], json!([]));
         let resources = &config["linux"]["resources"];
-        assert_eq!(resources["memory"]["limit"], 1 << 20);
+        // Memory and processes are limited by the cgroup above.
         assert_eq!(resources["cpu"], json!({"quota": 50_000, "period": 100_000}));
-        assert_eq!(resources["pids"]["limit"], 7);
-        assert_eq!(config["linux"]["cgroupsPath"], "/transom/id");
+        assert_eq!(resources["devices"], json!([{"allow": false, "access": "rwm"}]));
+        assert_eq!(config["linux"]["cgroupsPath"], "/transom/id/run");
         let masked = config["linux"]["maskedPaths"].as_array().unwrap();
         assert!(
             masked.contains(&json!("/proc/kcore")) && masked.contains(&json!("/sys/firmware")),

@@ -8,7 +8,7 @@ use crate::logs::LogFile;
 use crate::remarks::{Remark, Remarks};
 use crate::shim;
 use crate::spec::{ContainerSpec, Plan};
-use crate::workspace::{Workspace, may_use_cgroups, remove_cgroups};
+use crate::workspace::{Workspace, remove_cgroups};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::thread::CapabilitySet;
 use std::io;
@@ -127,7 +127,7 @@ impl Drop for Container {
     }
 }
 
-/// Decides how a container runs here.
+/// Decides how a container runs here, where no cgroups limit it.
 pub(crate) fn plan(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) -> io::Result<Plan> {
     let folder = workspace.new_folder("container")?;
     let number = workspace.next_number();
@@ -138,19 +138,13 @@ pub(crate) fn plan(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec)
         Engine::Oci(program) => Some(program.clone()),
         Engine::Chroot => None,
     };
-    let cgroups = is_root && oci_runtime.is_some() && may_use_cgroups();
-    let user = match (is_root, cgroups) {
-        (false, _) => 0,
-        (true, true) => USER_ID,
-        (true, false) => FIRST_COUNTED_USER + u32::try_from(number % (1 << 24)).unwrap_or_default(),
-    };
+    let counted = FIRST_COUNTED_USER + u32::try_from(number % (1 << 24)).unwrap_or_default();
     let id = workspace.container_id(number);
     Ok(Plan {
         spec: spec.clone(),
         id,
         user_namespace: !is_root,
-        user,
-        cgroups,
+        user: if is_root { counted } else { 0 },
         oci_runtime,
         folder,
         counted_by: Vec::new(),
@@ -171,7 +165,6 @@ fn plan_limited(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) ->
     match made {
         Ok(cgroups) => {
             plan.counted_by = cgroups;
-            plan.cgroups = false;
             plan.user = USER_ID;
         }
         Err(problem) => {
@@ -227,7 +220,7 @@ impl Running {
         let (last, ()) = tokio::join!(running, copying);
         self.remarks.ended(reached(plan.own_cgroups(), self.out_of_memory.as_ref()));
         let removed = tokio::task::spawn_blocking(move || {
-            if plan.cgroups || !plan.own_cgroups().is_empty() {
+            if !plan.own_cgroups().is_empty() {
                 remove_cgroups(&plan.id);
             }
             std::fs::remove_dir_all(&plan.folder)

@@ -3,7 +3,7 @@
 //! Every run ends within its time, with all that it started: everything it writes is read as it comes
 //! and bounded, and at the end the kernel kills its namespace. A run whose caller gives up ends as well.
 
-use crate::cgroup::{Hierarchies, OutOfMemory, Reached, reached};
+use crate::cgroup::{Hierarchies, OutOfMemory, Reached, reached, reached_so_far};
 use crate::container::{USER_ID, plan, spawn, write_plan};
 use crate::control::{Control, Report, Request, send};
 use crate::engine::Engine;
@@ -172,8 +172,6 @@ fn plan_once(workspace: &Workspace, settings: &OnceSettings) -> Result<Plan, Onc
         // Its processes are counted by its cgroup.
         plan.user = if plan.user_namespace { 0 } else { USER_ID };
     }
-    // The limits are on cgroups of its own.
-    plan.cgroups = false;
     plan.once = Some(once);
     Ok(plan)
 }
@@ -260,19 +258,22 @@ impl Running {
                 () = over.notified() => false,
                 () = cancelled.notified() => false,
             };
+            // The cgroup below, which an OCI runtime makes, may be gone when the container has ended.
+            let was_throttled = is_late && reached_so_far(plan.own_cgroups()).0.processors;
             control.kill();
-            is_late
+            (is_late, was_throttled)
         };
         // Writing ends with the program at the latest: nothing else has the other end of its input.
         let work = async { tokio::join!(reading, ending, feed(stdin, &input)) };
         tokio::pin!(work);
-        let (((stdout, stderr), last, ()), is_late) = tokio::select! {
-            done = &mut work => (done, false),
+        let (((stdout, stderr), last, ()), (is_late, was_throttled)) = tokio::select! {
+            done = &mut work => (done, (false, false)),
             // What was read so far is the result; the rest ends soon.
-            is_late = limiting => (work.await, is_late),
+            limited = limiting => (work.await, limited),
         };
         reached_step("its output is read");
-        let reached = clear(plan, out_of_memory).await;
+        let mut reached = clear(plan, out_of_memory).await;
+        reached.processors |= was_throttled;
         drop(workspace);
         outcome(&settings, last, is_late, stdout, &stderr, reached)
     }

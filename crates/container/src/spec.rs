@@ -101,13 +101,12 @@ pub(crate) struct Plan {
     pub(crate) user_namespace: bool,
     /// The user and group that the program runs as. In a user namespace, 0 stands for the user of this process.
     pub(crate) user: u32,
-    /// Whether the OCI runtime limits the container by cgroups. Otherwise its processes are limited, each by itself.
-    pub(crate) cgroups: bool,
     /// The OCI runtime that runs the container; without one, it runs in namespaces.
     pub(crate) oci_runtime: Option<PathBuf>,
     /// The directory with this plan, and with the bundle for an OCI runtime.
     pub(crate) folder: PathBuf,
-    /// The cgroups that limit a container that does not run once, made by this process.
+    /// The cgroups that limit a container that does not run once, made by this process. None where they cannot be used: its
+    /// processes are limited, each by itself.
     #[serde(default)]
     pub(crate) counted_by: Vec<PathBuf>,
     /// For a container that runs once and is attached to pipes.

@@ -212,7 +212,7 @@ fn remove_cgroups_of(session: &str) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let all = cgroup_mounts(&mounts).into_iter();
     let entries =
-        all.flat_map(|mount| fs::read_dir(mount.root.join(CGROUP_PARENT)).into_iter().flatten().flatten());
+        all.flat_map(|mount| fs::read_dir(mount.join(CGROUP_PARENT)).into_iter().flatten().flatten());
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let ids: BTreeSet<String> = names.filter(|name| name.starts_with(&prefix)).collect();
     ids.iter().for_each(|id| remove_cgroups(id));
@@ -226,7 +226,7 @@ fn reached_step(step: &str) {
 /// Removes the cgroups of a container that has ended. Blocks.
 pub(crate) fn remove_cgroups(id: &str) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    for root in cgroup_mounts(&mounts).iter().map(|mount| &mount.root) {
+    for root in cgroup_mounts(&mounts) {
         let parent = root.join(CGROUP_PARENT);
         let cgroup = parent.join(id);
         // What an OCI runtime made in it, which it removes unless it is killed.
@@ -248,7 +248,7 @@ pub(crate) fn remove_cgroups(id: &str) {
 fn remove_cgroup_parents() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     for mount in cgroup_mounts(&mounts) {
-        let _ = fs::remove_dir(mount.root.join(CGROUP_PARENT));
+        let _ = fs::remove_dir(mount.join(CGROUP_PARENT));
     }
 }
 
@@ -260,31 +260,13 @@ fn remove_children(cgroup: &Path) {
     }
 }
 
-/// Whether this process may make cgroups: root may, unless they are mounted for reading only, as in most containers.
-pub(crate) fn may_use_cgroups() -> bool {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mounts = cgroup_mounts(&mounts);
-    !mounts.is_empty() && mounts.iter().all(|mount| mount.is_writable)
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct CgroupMount {
-    root: PathBuf,
-    is_writable: bool,
-}
-
-/// The file systems of cgroups, of both versions, in the text of `mountinfo`.
-fn cgroup_mounts(mountinfo: &str) -> Vec<CgroupMount> {
+/// Where the file systems of cgroups, of both versions, are mounted, in the text of `mountinfo`.
+fn cgroup_mounts(mountinfo: &str) -> Vec<PathBuf> {
     let mount = |line: &str| {
         let (left, right) = line.split_once(" - ")?;
         let kind = right.split(' ').next()?;
-        if !["cgroup", "cgroup2"].contains(&kind) {
-            return None;
-        }
-        let mut fields = left.split(' ').skip(4);
-        let (root, options) = (fields.next()?, fields.next()?);
-        let is_writable = options.split(',').any(|option| option == "rw");
-        Some(CgroupMount { root: root.into(), is_writable })
+        let is_one = ["cgroup", "cgroup2"].contains(&kind);
+        left.split(' ').nth(4).filter(|_| is_one).map(PathBuf::from)
     };
     mountinfo.lines().filter_map(mount).collect()
 }
@@ -301,8 +283,7 @@ mod tests {
 31 24 0:27 / /sys/fs/cgroup/unified ro,relatime shared:9 - cgroup2 cgroup2 rw
 ";
         let found = cgroup_mounts(text);
-        let mount = |root: &str, is_writable| CgroupMount { root: root.into(), is_writable };
-        assert_eq!(found, [mount("/sys/fs/cgroup/memory", true), mount("/sys/fs/cgroup/unified", false)]);
+        assert_eq!(found, ["/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"].map(PathBuf::from));
     }
 
     #[tokio::test]

@@ -68,7 +68,7 @@ fn start_by(program: &Path, plan: &Plan, input: Stdio) -> Result<Child, ShimErro
     let mut command = Command::new(program);
     command.arg0(program).arg("--root").arg(plan.state_dir());
     let name = program.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    match (name, plan.cgroups || !plan.own_cgroups().is_empty()) {
+    match (name, !plan.own_cgroups().is_empty()) {
         ("crun", true) => drop(command.arg("--cgroup-manager=cgroupfs")),
         ("crun", false) => drop(command.arg("--cgroup-manager=disabled")),
         ("runc", false) => drop(command.args(["--rootless", "true"])),
