@@ -21,8 +21,10 @@ pub(crate) enum EntryKind {
     HardLink,
     /// A symbolic link.
     SymbolicLink,
-    /// A device or a named pipe.
+    /// A device of blocks or characters.
     Device,
+    /// A named pipe.
+    Pipe,
     /// Something that holds no plain content, such as a sparse file.
     Other,
 }
@@ -92,7 +94,8 @@ impl<R: Read> TarReader<R> {
             0 | b'0' | b'7' => EntryKind::File,
             b'1' => EntryKind::HardLink,
             b'2' => EntryKind::SymbolicLink,
-            b'3' | b'4' | b'6' => EntryKind::Device,
+            b'3' | b'4' => EntryKind::Device,
+            b'6' => EntryKind::Pipe,
             b'5' => EntryKind::Folder,
             _ => EntryKind::Other,
         };

@@ -1,8 +1,9 @@
 //! Unpacks the layers of an image into a folder: the root file system of its containers.
 //!
 //! The image is hostile until proven otherwise. Nothing is written outside of the folder: paths with `..` are refused, and
-//! links are resolved as if the folder were the root. Sizes and counts are bounded. Devices are left out; owners, and bits
-//! that change the user, are not kept: all files belong to the user who unpacks, and everybody may read them.
+//! links are resolved as if the folder were the root. Sizes and counts are bounded. Devices are refused, except below `/dev`, which
+//! containers have one of their own of: there they are left out. Named pipes are left out. Owners, and bits that change the user, are not
+//! kept: all files belong to the user who unpacks, and everybody may read them.
 //!
 //! What was unpacked is verified when this succeeds. When it fails, the folder must be removed by the caller.
 

@@ -56,6 +56,7 @@ fn layers_lie_on_top_of_each_other() {
         file("lib/library", "l"),
         other("etc/again", EntryKind::HardLink, "/etc/one"),
         other("dev/sda", EntryKind::Device, ""),
+        other("queue", EntryKind::Pipe, ""),
     ];
     let (dir, result) = unpacked(&[lower, upper]);
     result.unwrap();
@@ -71,6 +72,7 @@ fn layers_lie_on_top_of_each_other() {
     let mode = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode("root/tmp"), 0o1777, "writable by the user of the container");
     assert!(!dir.path().join("root/dev/sda").exists());
+    assert!(!dir.path().join("root/queue").exists());
     let mode = std::fs::metadata(dir.path().join("root/etc/one")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o644, "readable by the user of the container");
 }
@@ -104,6 +106,17 @@ fn nothing_is_written_outside_of_the_folder() {
         assert_eq!(victim, "safe", "{paths:?}");
         let linked = std::fs::symlink_metadata(root.join("hard"));
         assert!(linked.is_err(), "{paths:?}");
+    }
+}
+
+#[test]
+fn devices_are_refused_where_containers_would_see_them() {
+    for path in ["sda", "./etc/sda", "data/dev/sda", "device"] {
+        let (dir, result) = unpacked(&[vec![other(path, EntryKind::Device, "")]]);
+        let problem = result.unwrap_err();
+        let name = path.trim_start_matches("./");
+        assert_eq!(problem, format!("has the device {name:?}, which is refused"));
+        assert!(!dir.path().join("root").join(path).exists(), "{path}");
     }
 }
 

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Folders that containers have file systems mounted on.
 const MOUNT_POINTS: [&str; 4] = ["proc", "dev", "sys", "tmp"];
+/// What the paths of devices begin with that no container sees.
+const DEVICES: &str = "dev/";
 /// What the name of a whiteout begins with.
 const WHITEOUT: &str = ".wh.";
 /// The rest of the name of the whiteout that hides everything in its folder.
@@ -70,8 +72,11 @@ impl Writer {
                 made.map_err(failed)
             }
             EntryKind::HardLink => self.hard_link(&folder, name, &entry.link).map_err(failed),
-            // Containers get the few devices that they need.
-            EntryKind::Device | EntryKind::Other => Ok(()),
+            // Containers get a /dev of their own, with the few devices that they need.
+            EntryKind::Device if path.starts_with(DEVICES) => Ok(()),
+            EntryKind::Device => Err(format!("has the device {:?}, which is refused", display_path(&path))),
+            // Containers of one image, which share its files, could talk to each other through a pipe.
+            EntryKind::Pipe | EntryKind::Other => Ok(()),
         }
     }
 
