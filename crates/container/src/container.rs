@@ -33,6 +33,11 @@ const FIRST_COUNTED_USER: u32 = 0x7000_0000;
 const LOG_BYTES_PER_SECOND: usize = 1 << 20;
 const LOG_CHUNK_BYTES: usize = 16 << 10;
 
+/// Names a step of a container that is supervised, see `crash_injection`.
+fn reached_step(step: &str) {
+    crate::reached("supervised", step);
+}
+
 /// How a container ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -77,6 +82,7 @@ impl Container {
         remarks: &Arc<Remarks>,
     ) -> io::Result<Self> {
         write_plan(&plan)?;
+        reached_step("its plan is written");
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         let (reader, writer) = io::pipe()?;
@@ -85,6 +91,7 @@ impl Container {
         log.begin();
         let writer = OwnedFd::from(writer);
         let process = spawn(&plan.folder, theirs, writer.try_clone()?, writer)?;
+        reached_step("its first process is started");
         let (sender, ended) = watch::channel(None);
         let (over, is_over) = watch::channel(false);
         remarks.started(plan.own_cgroups());
@@ -112,6 +119,7 @@ impl Container {
     /// Asks the container to end, and ends it if it has not by then.
     pub(crate) async fn stop(&mut self, grace: Duration, remarks: &Remarks) -> Ended {
         self.control.terminate();
+        reached_step("it is asked to end");
         // The time that it takes to remove what is left is not that of the program. Without a sender nothing runs any more.
         if tokio::time::timeout(grace, self.is_over.wait_for(|over| *over)).await.is_err() {
             remarks.add(Remark::Killed);
@@ -156,6 +164,7 @@ pub(crate) fn plan(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec)
 /// count what it reaches: the counts outlive the cgroup that an OCI runtime makes.
 fn plan_limited(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) -> io::Result<Plan> {
     let mut plan = plan(workspace, engine, spec)?;
+    reached_step("its directory is made");
     if plan.user_namespace {
         return Ok(plan);
     }
@@ -164,6 +173,7 @@ fn plan_limited(workspace: &Workspace, engine: &Engine, spec: &ContainerSpec) ->
         .and_then(|found| found.limit(&plan.id, &spec.limits, is_oci).map_err(|error| error.to_string()));
     match made {
         Ok(cgroups) => {
+            reached_step("its cgroups are made");
             plan.counted_by = cgroups;
             plan.user = USER_ID;
         }
@@ -215,15 +225,20 @@ impl Running {
                 tracing::debug!(%error, "the first process of a container cannot be waited for");
             }
             self.over.send_replace(true);
+            reached_step("its first process has ended");
             last
         };
         let (last, ()) = tokio::join!(running, copying);
         self.remarks.ended(reached(plan.own_cgroups(), self.out_of_memory.as_ref()));
+        reached_step("the limits that it reached are read");
         let removed = tokio::task::spawn_blocking(move || {
             if !plan.own_cgroups().is_empty() {
                 remove_cgroups(&plan.id);
+                reached_step("its cgroups are removed");
             }
-            std::fs::remove_dir_all(&plan.folder)
+            let removed = std::fs::remove_dir_all(&plan.folder);
+            reached_step("its directory is removed");
+            removed
         });
         if let Ok(Err(error)) = removed.await {
             tracing::debug!(%error, "the directory of a container cannot be removed");

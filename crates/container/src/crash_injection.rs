@@ -7,10 +7,12 @@
 //! | `open` | a workspace is opened, and what is left of others is removed | the process that runs containers |
 //! | `pull` | an image is unpacked and kept | the same |
 //! | `run` | a container that runs once, in the process that runs it | the same |
+//! | `supervised` | containers that run until they are stopped, in the process that runs them: from the start over an upgrade, where calls are finished first, to the stop | the same |
 //! | `outer`, `init`, `enter` | that stage of `shim` | the same; the stage goes on when it is dead |
 //! | `outer-alone`, `init-alone`, `enter-alone` | that stage of `shim` | the process of the stage |
 //!
-//! A process that kills itself prints the step to standard error first.
+//! `POINT/STEP:N` counts the steps of that name only: those of several containers come in no certain order. A process that kills itself
+//! prints the step to standard error first.
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Signal, getpid, kill_process};
@@ -49,7 +51,10 @@ struct Crash {
 pub(crate) fn reach(point: &str, step: &str) {
     let Some(crash) = CRASH.as_ref() else { return };
     let is_alone = crash.point.strip_suffix(ALONE) == Some(point);
-    if !(is_alone || crash.point == point) || crash.reached.fetch_add(1, Ordering::Relaxed) + 1 != crash.at {
+    let is_named = || crash.point.strip_prefix(point).and_then(|rest| rest.strip_prefix('/')) == Some(step);
+    if !(is_alone || crash.point == point || is_named())
+        || crash.reached.fetch_add(1, Ordering::Relaxed) + 1 != crash.at
+    {
         return;
     }
     match ASKS.get() {

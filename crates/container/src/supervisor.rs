@@ -187,6 +187,7 @@ impl Supervisor {
             }
             delay = (delay * 2).min(LONGEST_DELAY);
         }
+        crate::reached("supervised", "it is stopped");
         self.set(Standing::Stopped);
     }
 
@@ -242,6 +243,7 @@ impl Supervisor {
         let began = Instant::now();
         loop {
             if control.connect().await.is_ok() {
+                crate::reached("supervised", "it accepts connections");
                 self.set(Standing::Running);
                 return;
             }

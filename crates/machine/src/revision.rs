@@ -79,10 +79,13 @@ impl Revision {
     /// Lets calls finish, then stops the container and waits until nothing of it is left. Returns what is remarkable about
     /// its end.
     pub(crate) async fn stop(&self, drain: bool) -> Option<String> {
+        let reached = |step| transom_container::reached("supervised", step);
         if drain {
+            reached("its calls are awaited");
             let mut calls = self.instance.calls.subscribe();
             // Calls that take longer are cut off.
             let _ = timeout(DRAIN_WITHIN, calls.wait_for(|calls| *calls == 0)).await;
+            reached("its calls have ended");
         }
         self.program.stop().await
     }

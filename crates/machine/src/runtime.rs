@@ -153,8 +153,10 @@ impl PackageRuntime {
             all.spawn(async move { drop(revision.stop(false).await) });
         }
         while all.join_next().await.is_some() {}
+        transom_container::reached("supervised", "all are stopped");
         if let Some(workspace) = self.shared.workspace.get() {
             workspace.clear();
+            transom_container::reached("supervised", "the directory of its session is removed");
         }
     }
 }

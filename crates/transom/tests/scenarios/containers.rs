@@ -1,6 +1,7 @@
 //! Functions that run from their packages, in namespaces without an OCI runtime: that needs nothing but Linux. `conformance/runtimes` does the
 //! same with OCI runtimes, genuine functions, a real registry, and a hostile function.
 
+mod killed;
 mod limits;
 
 use super::packages::{FUNCTION, Registry, revision_of};
@@ -194,69 +195,6 @@ async fn a_function_runs_from_its_package_and_leaves_nothing_when_the_plane_is_k
     assert!(user.plane.ended_within(WAIT_LIMIT).await.is_some_and(|status| status.success()));
     assert!(containers.keys().all(|id| !Path::new(&format!("/proc/{id}")).exists()), "{containers:?}");
     assert_eq!(names(&user, "run"), BTreeSet::new());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn whenever_the_plane_is_killed_nothing_is_left() {
-    let registry = Registry::start().await;
-    let (mut user, [first, _]) = with_packaged(&registry).await;
-    // From before the container is started until it is called.
-    for milliseconds in [0, 5, 10, 15, 20, 30, 40, 60, 80, 120, 200] {
-        user.restart(&CHROOT).await;
-        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
-        let containers = below(user.plane.pid());
-        user.plane.kill();
-        until("nothing of the killed plane runs", || {
-            containers.keys().all(|id| !Path::new(&format!("/proc/{id}")).exists())
-        })
-        .await;
-    }
-    user.restart(&CHROOT).await;
-    user.until_true(FUNCTION_REVISION, &revision_of(PACKAGED, &first), "RuntimeHealthy").await;
-    until("the container runs", || below(user.plane.pid()).len() == 3).await;
-    assert_eq!(names(&user, "run").len(), 1, "that of this process");
-    let data = user.home.data().to_string_lossy().into_owned();
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    assert!(!mounts.contains(&data), "{mounts}");
-}
-
-/// Kills the plane, and waits until nothing of it runs.
-async fn kill(user: &mut User) {
-    let containers = below(user.plane.pid());
-    user.plane.kill();
-    until("nothing of the killed plane runs", || {
-        containers.keys().all(|id| !Path::new(&format!("/proc/{id}")).exists())
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_during_an_upgrade_or_a_stop_nothing_is_left() {
-    let registry = Registry::start().await;
-    let (mut user, digests) = with_packaged(&registry).await;
-    user.until_idle().await;
-    let version = |thing: Value| thing["metadata"]["resourceVersion"].clone();
-    let before = version(user.get(THING, "one").await.unwrap());
-    for (round, milliseconds) in [0, 10, 30, 60, 100, 200, 400].into_iter().enumerate() {
-        let (tag, digest) = if round % 2 == 0 { ("v2", &digests[1]) } else { ("v1", &digests[0]) };
-        user.apply(&install_function(PACKAGED, &registry.at(&format!("acme/{PACKAGED}:{tag}")))).await;
-        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
-        kill(&mut user).await;
-        user.restart(&CHROOT).await;
-        user.until_true(FUNCTION_REVISION, &revision_of(PACKAGED, digest), "RuntimeHealthy").await;
-        // While it stops.
-        user.plane.signal(Signal::TERM);
-        tokio::time::sleep(Duration::from_millis(milliseconds / 4)).await;
-        kill(&mut user).await;
-        user.restart(&CHROOT).await;
-        user.until_true(FUNCTION_REVISION, &revision_of(PACKAGED, digest), "RuntimeHealthy").await;
-        until("one container runs", || below(user.plane.pid()).len() == 3).await;
-        assert_eq!(names(&user, "run").len(), 1, "that of this process");
-    }
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    assert!(!mounts.contains(&*user.home.data().to_string_lossy()), "{mounts}");
-    user.until_idle().await;
-    assert_eq!(version(user.get(THING, "one").await.unwrap()), before, "composite resources get no writes");
 }
 
 /// A program that ends is reported, started again, and called again.

@@ -49,13 +49,7 @@ impl Setup {
 
     /// Processes that were started from the directory, or see it mounted: those of its containers do.
     fn processes(&self) -> Vec<PathBuf> {
-        let name = self.dir.path().file_name().unwrap().to_str().unwrap();
-        let mentions = |process: &Path, file: &str| {
-            let read = std::fs::read(process.join(file)).unwrap_or_default();
-            String::from_utf8_lossy(&read).contains(name)
-        };
-        let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        all.filter(|process| mentions(process, "cmdline") || mentions(process, "mountinfo")).collect()
+        processes_with(self.dir.path().file_name().unwrap().to_str().unwrap())
     }
 
     /// Waits until the kernel has ended all processes, and with them their namespaces and mounts.
@@ -83,19 +77,7 @@ impl Setup {
         let images = names("images");
         let of_tags = images.iter().filter(|name| name.starts_with("tag-")).count();
         assert_eq!((images.len(), of_tags), (2, 1), "{at}: {images:?}");
-        assert_eq!(self.cgroups(), [""; 0], "{at}");
-    }
-
-    /// The cgroups of containers of all that were run here.
-    fn cgroups(&self) -> Vec<String> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let roots = mounts.lines().filter(|line| line.contains(" - cgroup"));
-        let parents = roots.filter_map(|line| Some(Path::new(line.split(' ').nth(4)?).join("transom")));
-        let entries = parents.flat_map(|parent| std::fs::read_dir(parent).into_iter().flatten().flatten());
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let is_ours =
-            |name: &String| self.pids.iter().any(|pid| name.starts_with(&format!("transom-{pid}-")));
-        names.filter(is_ours).collect()
+        assert_eq!(cgroups_of(&self.pids), [""; 0], "{at}");
     }
 
     /// Kills the process that runs the function at every step of a point, each after `prepare`. The names of the steps.
@@ -116,6 +98,27 @@ impl Setup {
         }
         steps
     }
+}
+
+/// Processes that have a text in their command line, or in the list of what they see mounted.
+pub(super) fn processes_with(text: &str) -> Vec<PathBuf> {
+    let mentions = |process: &Path, file: &str| {
+        let read = std::fs::read(process.join(file)).unwrap_or_default();
+        String::from_utf8_lossy(&read).contains(text)
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    all.filter(|process| mentions(process, "cmdline") || mentions(process, "mountinfo")).collect()
+}
+
+/// The cgroups of the containers of some processes.
+pub(super) fn cgroups_of(pids: &BTreeSet<u32>) -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let roots = mounts.lines().filter(|line| line.contains(" - cgroup"));
+    let parents = roots.filter_map(|line| Some(Path::new(line.split(' ').nth(4)?).join("transom")));
+    let entries = parents.flat_map(|parent| std::fs::read_dir(parent).into_iter().flatten().flatten());
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_one = |name: &String| pids.iter().any(|pid| name.starts_with(&format!("transom-{pid}-")));
+    names.filter(is_one).collect()
 }
 
 fn as_it_is(_: &mut Setup) {}

@@ -275,11 +275,15 @@ async fn start(home: &Home, flags: &[&str], variables: &[(&str, &str)]) -> (Plan
     let mut command = up(home, &flags);
     command.envs(variables.iter().copied());
     let plane = tokio::task::block_in_place(|| Plane::launch(home, &mut command));
-    let plane = plane.expect("the plane starts");
+    (plane.expect("the plane starts"), connect(home).await)
+}
+
+/// A client of the plane of a home.
+pub(super) async fn connect(home: &Home) -> Cluster {
     let config = Kubeconfig::read_from(home.data().join("kubeconfig")).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
     let client = kube::Client::try_from(config.expect("a usable kubeconfig")).expect("a client");
-    (plane, Cluster::new(client))
+    Cluster::new(client)
 }
 
 impl Drop for User {
