@@ -1,6 +1,7 @@
 //! Functions that run from their packages, in namespaces without an OCI runtime: that needs nothing but Linux. `conformance/runtimes` does the
 //! same with OCI runtimes, genuine functions, a real registry, and a hostile function.
 
+mod engines;
 mod killed;
 mod limits;
 
