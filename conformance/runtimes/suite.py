@@ -3,7 +3,8 @@
 The genuine provider-kubernetes runs from its package and manages objects of the plane. A genuine function is packed with our
 `xpkg build`, pushed to a real registry (distribution's), called by `transom up` and by `transom render`; the answers equal those of the same program run by hand. A hostile program tries what it must not be able to
 do, and an ordinary function beside it is not affected. Killing the plane leaves nothing. `--only WORD` picks cases whose name has the word.
-Needs root, because it also runs as an ordinary user; `runc` is installed from the distribution's packages if it is missing.
+The same with crun, and with cgroups of version 1 or 2 alone, where the OCI runtime works in that way by itself.
+Needs root, because it also runs as an ordinary user; `runc` and `crun` are installed from the distribution's packages if they are missing.
 """
 
 import argparse
@@ -26,8 +27,10 @@ import urllib.parse
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "packages")]
 
+import attempts  # noqa: E402
 import cargo  # noqa: E402
 import install  # noqa: E402
+import layouts  # noqa: E402
 import registry as registries  # noqa: E402
 import servers  # noqa: E402
 import speed  # noqa: E402
@@ -131,15 +134,15 @@ def runc():
 class Plane:
     """`transom up` as a user, with an engine for containers."""
 
-    def __init__(self, binary, folder, user, engine, flags=()):
-        self.binary, self.folder, self.user, self.engine, self.flags = binary, folder, user, engine, flags
+    def __init__(self, binary, folder, user, engine, flags=(), layout=""):
+        self.binary, self.folder, self.user, self.engine, self.flags, self.layout = binary, folder, user, engine, flags, layout
         folder.mkdir()
         if user != "root":
             shutil.chown(folder, int(user), int(user))
 
     def command(self, *arguments):
         as_user = [] if self.user == "root" else ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups", "--inh-caps=-all"]
-        return [*as_user, "env", f"HOME={self.folder}", str(self.binary), *map(str, arguments)]
+        return layouts.within(self.layout, [*as_user, "env", f"HOME={self.folder}", str(self.binary), *map(str, arguments)])
 
     def start(self):
         self.log = open(self.folder.parent / f"{self.folder.name}.log", "ab")
@@ -199,6 +202,10 @@ class Plane:
         for pid in self.below():
             with contextlib.suppress(OSError):
                 yield pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+
+    def has_cgroups(self):
+        """Whether there are cgroups of containers of this process."""
+        return any(f"/transom-{self.process.pid}-" in path for path in all_cgroups())
 
     def logs(self, name, kind="function"):
         command = self.command(kind, "logs", name, "--data-dir", self.folder / "data")
@@ -286,45 +293,9 @@ def rendered(plane, packages):
     assert output["package"] == output["by-hand"], output
 
 
-def named(plane, function, words):
-    """What a function tried is in its condition."""
-    path = f"/apis/pkg.crossplane.io/v1/functions/{function}"
-    until(lambda: f"{words!r} is named: {plane.condition(path, 'Healthy')}", lambda: words in plane.condition(path, "Healthy")["message"])
-
-
 def hostile(plane, packages):
-    """A hostile program gets nothing, and a function beside it works on."""
-    plane.start()
-    plane.apply(function("function-go-templating", "xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.11.0"))
-    plane.apply(function(NAME, packages[NAME], **{"transom.io/runtime": "Package"}))
-    plane.apply(DEFINITION)
-    plane.apply(COMPOSITION)
-    modes = ["attempts", "memory", "log", "cpu"]
-    for mode in modes:
-        plane.apply(function(f"hostile-{mode}", packages[f"hostile-{mode}"]))
-    until("all attempts are made", lambda: "attempts: done" in plane.logs("hostile-attempts"))
-    named(plane, "hostile-attempts", "it filled /tmp (64 MiB)")
-    if cgroups():
-        # Where there are none, the kernel refuses processes and counts nothing.
-        named(plane, "hostile-attempts", "it reached its limit of processes and threads (512)")
-        named(plane, "hostile-memory", "it reached its limit of memory (512 MiB), and processes of it were killed")
-    named(plane, "hostile-log", "it printed more than 1 MiB in a second")
-    tried = [line for line in plane.logs("hostile-attempts").splitlines() if ": " in line and not line.startswith("attempts")]
-    assert len(tried) >= 18, tried
-    assert not [line for line in tried if "SUCCEEDED" in line], tried
-    memory = "/apis/pkg.crossplane.io/v1/functions/hostile-memory"
-    until(lambda: f"the limit of memory is named: {plane.condition(memory, 'Healthy')}",
-          lambda: any(words in plane.condition(memory, "Healthy")["message"] for words in ("limit of memory", "ended with exit code 2", "out of memory")))
-    held = max(int(line.split()[1]) for line in plane.logs("hostile-memory").splitlines() if line.startswith("holds"))
-    assert held <= 512, f"{held} MiB"
-    logs = plane.folder / "data/containers/logs/hostile-log"
-    until("the endless log is full", lambda: sum(file.stat().st_size for file in logs.iterdir()) > 2 << 20)
-    assert sum(file.stat().st_size for file in logs.iterdir()) < 5 << 20
-    plane.apply(thing("one"))
-    plane.until_true("/apis/example.org/v1/things/one", "Ready")
-    plane.end()
-    assert not list((plane.folder / "data/containers/run").iterdir()), "nothing is left"
-    assert not cgroups(), cgroups()
+    """What hostile programs try fails and is named in a condition, and an XR beside them stays ready."""
+    attempts.hostile(sys.modules[__name__], plane, packages)
 
 
 def provider(plane, packages):
@@ -368,6 +339,16 @@ def provider(plane, packages):
     assert not cgroups(), cgroups()
 
 
+def elsewhere(folder):
+    """Other OCI runtimes than runc, and runc with other cgroups, each if it works here by itself."""
+    folder.mkdir()
+    found = [(engine, layout) for engine in ("crun", "youki") if (layout := layouts.usable(engine, folder)) is not None]
+    why = layouts.problem("runc", "v2", folder)
+    if why is not None:
+        print(f"runc with cgroups v2: not possible here: {why}", flush=True)
+    return found + ([("runc", "v2")] if why is None else [])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", default="transom", help=argparse.SUPPRESS)
@@ -386,12 +367,13 @@ def main():
             plane = Plane(binary, folder / "speed", "root", "runc")
             package = function(NAME, packages[NAME], **{"transom.io/runtime": "Package"})
             return 0 if speed.measure(plane, NAME, package, lambda kind, port: render_commands(plane, packages, port)[kind]) else 1
-        cases = [(case, user, engine) for case in (genuine, hostile, provider) for user in ("root", ORDINARY_USER) for engine in ("runc", "chroot")]
-        for case, user, engine in cases:
-            name = f"{case.__name__}-{'root' if user == 'root' else 'user'}-{engine}"
+        cases = [(case, user, engine, "") for case in (genuine, hostile, provider) for user in ("root", ORDINARY_USER) for engine in ("runc", "chroot")]
+        cases += [(case, "root", engine, layout) for engine, layout in elsewhere(folder / "bare") for case in (genuine, hostile)]
+        for case, user, engine, layout in cases:
+            name = "-".join(filter(None, (case.__name__, "root" if user == "root" else "user", engine, layout)))
             if options.only not in name:
                 continue
-            plane = Plane(binary, folder / name, user, engine)
+            plane = Plane(binary, folder / name, user, engine, layout=layout)
             try:
                 case(plane, packages)
                 passed += 1

@@ -1,5 +1,6 @@
 // A function's program that tries what it must not be able to do. It prints one line for each attempt: `NAME: refused`, or
-// `NAME: SUCCEEDED` with what it got. The last attempts take all memory, processes, files and log that they can get.
+// `NAME: SUCCEEDED` with what it got. The last attempts take all memory, processes, files and log that they can get. `serve.go` tries
+// the same in calls, and answers with what was refused.
 package main
 
 import (
@@ -13,14 +14,20 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	v1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
+// What was tried since the call began, one text for each attempt.
+var tried []string
+
 func report(name string, got string, err error) {
+	text := fmt.Sprintf("%s: SUCCEEDED %s", name, got)
 	if err != nil {
-		fmt.Printf("%s: refused (%v)\n", name, err)
-		return
+		text = fmt.Sprintf("%s: refused (%v)", name, err)
 	}
-	fmt.Printf("%s: SUCCEEDED %s\n", name, got)
+	fmt.Println(text)
+	tried = append(tried, text)
 }
 
 func dial(name, address string) {
@@ -152,13 +159,17 @@ func main() {
 		for {
 			fmt.Println(strings.Repeat("x", 4096))
 		}
+	case "network":
+		serveAttempts(func() { network(listener) })
+	case "files":
+		serveAttempts(func() { files(secret) })
+	case "processes":
+		serveAttempts(func() { processes(victim) })
 	case "cpu":
-		for range 8 {
-			go func() {
-				for {
-				}
-			}()
-		}
-		select {}
+		serveBurning()
+	case "term":
+		serveStubbornly()
+	case "mild":
+		serve(func(*v1.RunFunctionResponse) {})
 	}
 }
