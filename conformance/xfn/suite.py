@@ -3,14 +3,14 @@
 Images are built with umoci, pushed to a real registry (distribution's) with skopeo, and run by `transom up`, `transom render`,
 `transom xfn run` and `transom xfn start`, with Debian's runc and with namespaces without an OCI runtime, as root and as an ordinary user. Hostile
 images try what they must not be able to do: each attempt is named in a condition, and no other XR is affected. Planes are killed
-at every step of a run, and nothing is left after the next start. Registries want passwords. The runner of Crossplane v1.13.2 runs the same images with the same documents, see
-`original.py`. `--only WORD` picks cases whose name has the word.
+at every step of a run, and nothing is left after the next start. Registries want passwords. The runner of Crossplane v1.13.2 runs the same images with the same documents, and
+the steps of our planes, see `original.py`. One pipeline has container functions and a genuine function from its package. The same with crun, and with
+cgroups of one version, where that is possible. `--only WORD` picks cases whose name has the word.
 Needs root; umoci, skopeo, busybox and runc are installed from the distribution's packages if they are missing.
 """
 
 import argparse
 import importlib.util
-import io
 import json
 import os
 import pathlib
@@ -43,6 +43,7 @@ runtimes = module("runtimes", HERE.parent / "runtimes/suite.py")
 speed = module("xfn_speed", HERE / "speed.py")
 access = module("xfn_access", HERE / "access.py")
 steps = module("xfn_steps", HERE / "steps.py")
+attempts = module("xfn_attempts", HERE / "attempts.py")
 DEFINITION, ORDINARY_USER, Plane, until = runtimes.DEFINITION, runtimes.ORDINARY_USER, runtimes.Plane, runtimes.until
 cgroups, function, thing = runtimes.cgroups, runtimes.function, runtimes.thing
 
@@ -50,16 +51,6 @@ PROGRAMS = {"umoci": "umoci", "skopeo": "skopeo", "busybox": "busybox-static", "
 APPLETS = "sh cat sed awk head tail grep sleep nc kill ls wc tr mount unshare true mknod dd yes".split()
 AUTO_READY = "xpkg.crossplane.io/crossplane-contrib/function-auto-ready:v0.7.0"
 THING = "/apis/example.org/v1/things"
-# What the condition of an XR with a hostile function says: with cgroups, and without.
-NAMED = {
-    "network": ("network: refused",), "files": ("files: refused",), "processes": ("processes: refused",), "proc": ("proc: refused",),
-    "fork": ("limit of 512 processes", "limit of memory", "can't fork", "Resource temporarily unavailable", "did not end within"),
-    "memory": ("limit of memory", "memory exhausted", "out of memory"), "cpu": ("did not end within 3 s",), "disk": ("No space left on device",),
-    "stderr": ("more than 1048576 bytes to standard error",), "stdout": ("more than 67108864 bytes to standard output", "did not end within"),
-    "stdin": ("did not end within 3 s",), "closed": ("its output is not a FunctionIO: it is empty",),
-    "term": ("did not end within 3 s",), "daemon": ("did not end within 3 s",),
-}
-
 
 def programs():
     missing = [package for program, package in PROGRAMS.items() if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")]
@@ -70,8 +61,8 @@ def programs():
 class Images:
     """Images that umoci builds in an OCI layout, and skopeo pushes."""
 
-    def __init__(self, folder, registry):
-        self.folder, self.registry, self.layout = folder, registry, folder / "layout"
+    def __init__(self, folder, registry, binary):
+        self.folder, self.registry, self.binary, self.layout = folder, registry, binary, folder / "layout"
         self.umoci("init", "--layout", self.layout)
         programs = folder / "base/bin"
         programs.mkdir(parents=True)
@@ -189,18 +180,49 @@ def composes(plane, images):
     rendered(plane, images)
 
 
-def rendered(plane, images):
+def rendered(plane, images, ready=None):
     files = plane.folder.parent / f"{plane.folder.name}-files"
     files.mkdir()
     files.chmod(0o755)
     (files / "xr.yaml").write_text(json.dumps(of("two", "mixed")))
     (files / "composition.yaml").write_text(json.dumps(compositions(images)[1]))
-    (files / "functions.yaml").write_text(json.dumps(function("function-auto-ready", AUTO_READY)))
+    (files / "functions.yaml").write_text(json.dumps(ready or function("function-auto-ready", AUTO_READY)))
     command = plane.command("render", files / "xr.yaml", files / "composition.yaml", files / "functions.yaml", "-o", "json",
                             "--container-runtime", plane.engine, *plane.flags)
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert '"colour": "red"' in done.stdout and '"from": "list"' in done.stdout, done.stdout
+
+
+def beside(plane, images):
+    """One pipeline has container functions and a genuine function, which runs from its package and is called over gRPC."""
+    plane.start()
+    plane.apply(DEFINITION)
+    plane.apply(genuine(images))
+    path = f"/apis/pkg.crossplane.io/v1/functions/{runtimes.NAME}"
+    plane.until_true(path, "Healthy")
+    revision = plane.request("GET", path)[1]["status"]["currentRevision"]
+    endpoint = plane.request("GET", f"/apis/pkg.crossplane.io/v1/functionrevisions/{revision}")[1]["status"]["endpoint"]
+    assert endpoint == f"container:{revision}", endpoint
+    assert any(line.split("\0")[:2] == ["/function", "--insecure"] for line in plane.command_lines()), list(plane.command_lines())
+    plane.apply(compositions(images)[1])
+    plane.apply(of("two", "mixed"))
+    expected = {"sized": SIZED, "listed": {"from": "list"}}
+    until(lambda: f"two has {expected}; it has {maps(plane, 'two')}, and is {plane.condition(f'{THING}/two', 'Synced')}", lambda: maps(plane, "two") == expected)
+    # What `listed` is ready by: a container function says nothing about that.
+    plane.until_true(f"{THING}/two", "Ready")
+    without = compositions(images)[1]
+    without["spec"]["pipeline"] = without["spec"]["pipeline"][:2]
+    plane.apply(without)
+    until("without the genuine function it is not ready", lambda: plane.condition(f"{THING}/two", "Ready")["status"] == "False")
+    plane.end()
+    nothing_left(plane)
+    rendered(plane, images, genuine(images))
+
+
+def genuine(images):
+    """The genuine function from its package, which is made and pushed when it is first asked for."""
+    return function(runtimes.NAME, images["packages"][runtimes.NAME], **{"transom.io/runtime": "Package"})
 
 
 def nothing_left(plane):
@@ -213,42 +235,12 @@ def nothing_left(plane):
 
 def hostile(plane, images):
     """Each attempt fails and is named, within its timeout, and another XR is composed meanwhile."""
-    start(plane)
-    for mode in NAMED:
-        spec = {"mode": "Pipeline", "pipeline": [{"step": mode, "inline": inline(images[f"hostile-{mode}"], "3s")}]}
-        if mode == "stdin":
-            spec["pipeline"][0]["input"] = {**CONFIG, "large": "x" * 500_000}
-        plane.apply(composition(mode, spec))
-        plane.apply(of(f"hostile-{mode}", mode))
-    plane.apply(compositions(images)[1])
-    plane.apply(of("two", "mixed"))
-    until(lambda: f"the other XR is composed: {plane.condition(f'{THING}/two', 'Synced')}", lambda: maps(plane, "two").get("sized") == SIZED)
-    for mode, words in NAMED.items():
-        def message():
-            return plane.condition(f"{THING}/hostile-{mode}", "Synced")["message"]
-        until(lambda: f"{mode} is named by one of {words}: {message()!r}", lambda: any(word in message() for word in words))
-        assert "SUCCEEDED" not in message(), message()
-    plane.end()
-    nothing_left(plane)
+    attempts.hostile(sys.modules[__name__], plane, images)
 
 
 def layers(plane, images):
     """Links, devices and whiteouts in layers neither read nor change what is outside of the image."""
-    start(plane)
-    outside = images["outside"]
-    for trick in ("symlink", "hardlink", "device", "whiteout"):
-        plane.apply(composition(trick, {"mode": "Pipeline", "pipeline": [{"step": trick, "inline": inline(images[f"trick-{trick}"], "5s")}]}))
-        plane.apply(of(f"trick-{trick}", trick))
-    for trick in ("symlink", "hardlink", "device", "whiteout"):
-        condition = lambda: plane.condition(f"{THING}/trick-{trick}", "Synced")  # noqa: E731
-        until(f"{trick} is decided", lambda: condition()["status"] != "")
-        message = condition()["message"]
-        assert condition()["status"] == "False" and "SUCCEEDED" not in message, message
-        assert sorted(path.name for path in outside.iterdir()) == ["secret"], list(outside.iterdir())
-        assert (outside / "secret").read_text() == "of the host"
-        print(f"  {trick}: {condition()['status']} {message[:160]}", flush=True)
-    plane.end()
-    nothing_left(plane)
+    attempts.layers(sys.modules[__name__], plane, images)
 
 
 def killed(plane, images):
@@ -311,11 +303,12 @@ def by_hand(plane, images):
 def unenforced(plane, images):
     """Where limits cannot be enforced, the step fails with the reason, unless that is accepted."""
     plane.flags = ()
+    why = "there are no cgroups for memory, cpu, pids" if plane.layout else "only root can create cgroups"
     start(plane)
     plane.apply(compositions(images)[1])
     plane.apply(of("two", "mixed"))
     until(lambda: f"the reason is named: {plane.condition(f'{THING}/two', 'Synced')}",
-          lambda: "cannot be enforced here" in plane.condition(f"{THING}/two", "Synced")["message"])
+          lambda: f"cannot be enforced here: {why}" in plane.condition(f"{THING}/two", "Synced")["message"])
     plane.end()
     nothing_left(plane)
 
@@ -373,32 +366,9 @@ def network(plane, images):
 
 def original(plane, images):
     """The original runner and ours give the same for the same, and ours allows no more."""
-    speed.originals.compare(plane.folder, plane.binary, images)
+    sides = speed.originals.compare(plane.folder, plane.binary, images)
+    speed.originals.runs_our_steps(sys.modules[__name__], sides, plane, images)
     nothing_left(plane)
-
-
-def tricks(folder, outside):
-    """Layers that try to reach a folder of the host: each is a list of archives."""
-    def layer(name, *entries):
-        path = folder / f"{name}.tar"
-        with tarfile.open(path, "w") as archive:
-            for entry, content in entries:
-                entry.size = len(content)
-                archive.addfile(entry, io.BytesIO(content))
-        return path
-
-    def entry(name, kind=tarfile.REGTYPE, target="", content=b""):
-        made = tarfile.TarInfo(name)
-        made.type, made.linkname, made.mode = kind, target, 0o755
-        made.devmajor, made.devminor = 8, 0
-        return made, content
-    up = "../" * 12
-    return {
-        "symlink": [layer("symlink-1", entry("etc", tarfile.SYMTYPE, str(outside))), layer("symlink-2", entry("etc/pwned", content=b"x"))],
-        "hardlink": [layer("hardlink", entry("leak", tarfile.LNKTYPE, f"{up}{outside}/secret"))],
-        "device": [layer("device", entry("dev-sda", tarfile.BLKTYPE))],
-        "whiteout": [layer("whiteout-1", entry("out", tarfile.SYMTYPE, str(outside))), layer("whiteout-2", entry("out/.wh.secret"), entry(f"{up}{outside}/.wh.secret".lstrip("/")))],
-    }
 
 
 def build(images, folder, listener):
@@ -406,13 +376,23 @@ def build(images, folder, listener):
     outside.mkdir()
     secret = outside / "secret"
     secret.write_text("of the host")
-    built = {"label": images.build("label", "label.sh"), "echo": images.echo(), "list": images.build("list", "list.sh"), "request": images.build("request", "request.sh"), "outside": outside, "images": images}
-    for mode in NAMED:
+    packages = runtimes.Packages(images.binary, folder, images.registry, [])
+    built = {"packages": packages, "label": images.build("label", "label.sh"), "echo": images.echo(), "list": images.build("list", "list.sh"), "request": images.build("request", "request.sh"), "outside": outside, "images": images}
+    for mode in attempts.NAMED:
         built[f"hostile-{mode}"] = images.build(f"hostile-{mode}", "hostile.sh", (mode, "127.0.0.1", listener, str(secret), str(os.getpid())))
     built["closed"] = built["hostile-closed"]
-    for trick, archives in tricks(folder, outside).items():
+    for trick, archives in attempts.tricks(folder, outside).items():
         built[f"trick-{trick}"] = images.build(f"trick-{trick}", "hostile.sh", ("files", "127.0.0.1", listener, "/leak", "1"), archives)
     return built
+
+
+def elsewhere(folder):
+    """Cases with other OCI runtimes, and with cgroups as other machines have them mounted, where these work here by themselves. Those of version 2
+    have no controllers then, so that limits cannot be enforced."""
+    cases = []
+    for engine, layout in runtimes.elsewhere(folder):
+        cases += [(case, "root", engine, layout) for case in ((unenforced,) if layout == "v2" else (composes, hostile))]
+    return cases
 
 
 def main():
@@ -426,7 +406,7 @@ def main():
     with servers.workspace("xfn") as (folder, _), registries.start() as registry, socket.create_server(("127.0.0.1", 0)) as listener:
         folder.chmod(0o755)
         binary = shutil.copy(cargo.binary(), folder / "transom")
-        built = Images(folder, registry)
+        built = Images(folder, registry, binary)
         if options.speed:
             return 0 if speed.measure(binary, folder, built, built.build("label", "label.sh")) else 1
         images = build(built, folder, str(listener.getsockname()[1]))
@@ -434,12 +414,14 @@ def main():
         cases = [(case, user, engine) for case in (composes, hostile, killed, killed_at_every_step, runner) for user, engine in users]
         cases += [(case, user, engine) for case in (pull_secrets, network) for user, engine in (("root", "runc"), (ORDINARY_USER, "chroot"))]
         cases += [(adapted, "root", "runc"), (adapted, ORDINARY_USER, "chroot"), (original, "root", "runc"), (layers, "root", "runc"), (layers, ORDINARY_USER, "chroot"), (unenforced, ORDINARY_USER, "runc")]
-        for case, user, engine in cases:
-            name = f"{case.__name__}-{'root' if user == 'root' else 'user'}-{engine}"
+        cases += [(beside, "root", "runc"), (beside, ORDINARY_USER, "chroot")]
+        cases = [(*case, "") for case in cases] + elsewhere(folder / "bare")
+        for case, user, engine, layout in cases:
+            name = "-".join(filter(None, (case.__name__, "root" if user == "root" else "user", engine, layout)))
             if options.only not in name:
                 continue
             # Ordinary users may not make cgroups.
-            plane = Plane(binary, folder / name, user, engine, () if user == "root" else ("--accept-unenforced-limits",))
+            plane = Plane(binary, folder / name, user, engine, () if user == "root" else ("--accept-unenforced-limits",), layout)
             try:
                 case(plane, images)
                 passed += 1
