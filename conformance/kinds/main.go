@@ -52,13 +52,14 @@ var served = []struct {
 }{
 	{corev1.SchemeGroupVersion, corev1.AddToScheme, []string{
 		"Namespace", "Secret", "ConfigMap", "Event", "ServiceAccount", "Service", "Pod", "PodTemplate", "Endpoints",
-		"LimitRange", "Node", "PersistentVolume", "PersistentVolumeClaim", "ReplicationController", "ResourceQuota"}},
+		"LimitRange", "Node", "PersistentVolume", "PersistentVolumeClaim", "ReplicationController", "ResourceQuota",
+		"Binding"}},
 	{appsv1.SchemeGroupVersion, appsv1.AddToScheme, []string{
 		"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}},
 	{batchv1.SchemeGroupVersion, batchv1.AddToScheme, []string{"CronJob", "Job"}},
 	{networkingv1.SchemeGroupVersion, networkingv1.AddToScheme, []string{
 		"Ingress", "IngressClass", "IPAddress", "NetworkPolicy", "ServiceCIDR"}},
-	{policyv1.SchemeGroupVersion, policyv1.AddToScheme, []string{"PodDisruptionBudget"}},
+	{policyv1.SchemeGroupVersion, policyv1.AddToScheme, []string{"Eviction", "PodDisruptionBudget"}},
 	{storagev1.SchemeGroupVersion, storagev1.AddToScheme, []string{
 		"CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"}},
 	{schedulingv1.SchemeGroupVersion, schedulingv1.AddToScheme, []string{"PriorityClass"}},

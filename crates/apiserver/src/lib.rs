@@ -16,6 +16,7 @@
 //! | `verbs`, `change`, `write` | the verbs, changes of live objects, and the compare-and-swap they end in |
 //! | `represent`, `respond`, `body` | responses |
 //! | `discovery`, `openapi`, `health`, `metrics` | paths that are not resources |
+//! | `pods` | what the subresources of pods change |
 //! | `certificates` | certificate signing requests: who may decide, and what is signed |
 //! | `services` | addresses and node ports of Services |
 //! | `upkeep` | garbage collection, namespaces, expiry |
@@ -42,6 +43,7 @@ mod negotiate;
 mod openapi;
 mod overload;
 mod ownership;
+mod pods;
 mod policy;
 mod rbac;
 mod registry;

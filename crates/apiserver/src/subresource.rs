@@ -21,11 +21,29 @@ pub enum Subresource {
     Token,
     /// `approval`: the decision about a certificate signing request.
     Approval,
+    /// `binding`: assigns a pod to a node.
+    Binding,
+    /// `eviction`: deletes a pod, unless a PodDisruptionBudget needs it.
+    Eviction,
+    /// `ephemeralcontainers`: containers that are added to a pod for debugging.
+    EphemeralContainers,
+    /// `resize`: processors and memory of the containers of a pod.
+    Resize,
 }
 
 impl Subresource {
-    const ALL: [Self; 6] =
-        [Self::Main, Self::Status, Self::Scale, Self::Finalize, Self::Token, Self::Approval];
+    const ALL: [Self; 10] = [
+        Self::Main,
+        Self::Status,
+        Self::Scale,
+        Self::Finalize,
+        Self::Token,
+        Self::Approval,
+        Self::Binding,
+        Self::Eviction,
+        Self::EphemeralContainers,
+        Self::Resize,
+    ];
 
     /// The name in paths, rules and managedFields; empty for the object itself.
     pub fn as_str(self) -> &'static str {
@@ -36,6 +54,10 @@ impl Subresource {
             Self::Finalize => "finalize",
             Self::Token => "token",
             Self::Approval => "approval",
+            Self::Binding => "binding",
+            Self::Eviction => "eviction",
+            Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Resize => "resize",
         }
     }
 
@@ -48,9 +70,11 @@ impl Subresource {
     pub(crate) fn verbs(self) -> &'static [&'static str] {
         match self {
             Self::Main => &[],
-            Self::Status | Self::Scale | Self::Approval => &["get", "patch", "update"],
+            Self::Status | Self::Scale | Self::Approval | Self::EphemeralContainers | Self::Resize => {
+                &["get", "patch", "update"]
+            }
             Self::Finalize => &["update"],
-            Self::Token => &["create"],
+            Self::Token | Self::Binding | Self::Eviction => &["create"],
         }
     }
 
@@ -59,7 +83,14 @@ impl Subresource {
         match self {
             Self::Scale => Some(GroupVersionKind::new("autoscaling", "v1", "Scale")),
             Self::Token => Some(GroupVersionKind::new("authentication.k8s.io", "v1", "TokenRequest")),
-            Self::Main | Self::Status | Self::Finalize | Self::Approval => None,
+            Self::Binding => Some(GroupVersionKind::new("", "v1", "Binding")),
+            Self::Eviction => Some(GroupVersionKind::new("policy", "v1", "Eviction")),
+            Self::Main
+            | Self::Status
+            | Self::Finalize
+            | Self::Approval
+            | Self::EphemeralContainers
+            | Self::Resize => None,
         }
     }
 

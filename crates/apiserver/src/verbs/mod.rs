@@ -4,8 +4,10 @@
 //! Who calls and whether the caller may is decided before. Verbs change objects only through `write`, and must not know how
 //! objects of a kind differ: that is its `strategy`.
 
+mod binding;
 mod create;
 mod delete;
+mod eviction;
 mod get;
 mod list;
 mod patch;
@@ -33,17 +35,25 @@ pub(crate) async fn dispatch(call: &Call, body: Bytes) -> Result<Answer, Status>
     let resource = &call.resource;
     if resource.access == Access::CreateOnly {
         return match call.verb {
-            Verb::Create if call.target.name.is_empty() => review::create(call, &body).await,
+            Verb::Create if call.target.name.is_empty() => match resource.names.kind.as_str() {
+                "Binding" => binding::create_by_name(call, &body).await,
+                _ => review::create(call, &body).await,
+            },
             _ => Err(not_supported(call)),
         };
     }
     match Subresource::parse(&call.target.subresource).filter(|s| resource.has(*s)) {
         Some(Subresource::Main) => object_endpoint(call, body).await,
-        Some(part @ (Subresource::Status | Subresource::Approval)) => {
-            object_or_status(call, body, part).await
-        }
+        Some(
+            part @ (Subresource::Status
+            | Subresource::Approval
+            | Subresource::EphemeralContainers
+            | Subresource::Resize),
+        ) => object_or_status(call, body, part).await,
         Some(Subresource::Scale) => scale::dispatch(call, body).await,
         Some(Subresource::Finalize) => update::finalize(call, &body).await,
+        Some(Subresource::Binding) => binding::create(call, &body).await,
+        Some(Subresource::Eviction) => eviction::create(call, &body).await,
         Some(Subresource::Token) => token::create(call, &body).await,
         // Upstream looks for the object of a custom kind before its subresource.
         None if resource.definition.is_some() => {
@@ -72,7 +82,7 @@ async fn object_endpoint(call: &Call, body: Bytes) -> Result<Answer, Status> {
     }
 }
 
-/// The verbs that the object itself, its status and its approval share.
+/// The verbs that the object itself and its parts share.
 async fn object_or_status(call: &Call, body: Bytes, subresource: Subresource) -> Result<Answer, Status> {
     // Built-in kinds have no such method on a collection; custom kinds miss the name.
     let addressed = !call.target.name.is_empty() || !call.resource.strategy.is_typed();

@@ -4,6 +4,7 @@ use super::written;
 use crate::call::Call;
 use crate::change::{ApplyPatch, Form, Patch, check_config};
 use crate::decode;
+use crate::pods::only_part;
 use crate::request::WriteOptions;
 use crate::respond::Answer;
 use crate::subresource::Subresource;
@@ -18,7 +19,10 @@ pub(super) async fn patch(call: &Call, body: &[u8], subresource: Subresource) ->
     if !is_apply {
         super::expect_live(call)?;
     }
-    let patch = Patch::parse(form, body)?;
+    let mut patch = Patch::parse(form, body)?;
+    if let Patch::Apply { config, .. } = &mut patch {
+        only_part(config, subresource);
+    }
     if let Patch::Apply { config, duplicates } = &patch {
         check_config(config, &call.resource.gvk())?;
         decode::judge(&call.resource, duplicates, &[], options.field_validation)?;

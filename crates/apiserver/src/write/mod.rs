@@ -46,6 +46,16 @@ impl Outcome {
             Self::Stored { created, .. } | Self::Transient { created, .. } => *created,
         }
     }
+
+    /// The resourceVersion of the object.
+    pub(crate) fn version(&self) -> String {
+        match self {
+            Self::Stored { entry, .. } => entry.revision.to_string(),
+            Self::Transient { value, .. } => {
+                value["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
+            }
+        }
+    }
 }
 
 /// The store cannot write: 500 with the reason.

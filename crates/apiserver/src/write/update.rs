@@ -10,6 +10,7 @@ use crate::call::Requester;
 use crate::certificates;
 use crate::change::{Change, Existing};
 use crate::ownership;
+use crate::pods::keep_part;
 use crate::request::WriteOptions;
 use crate::resource::Resource;
 use crate::server::Inner;
@@ -169,6 +170,7 @@ async fn prepare(
     now: &str,
 ) -> Result<(Vec<String>, Reservation), Status> {
     let mut warnings: Vec<String> = dedup_owners(new, !request.pins_version).into_iter().collect();
+    keep_part(new, old, request.subresource);
     if request.owns_fields {
         let manager = &request.options.field_manager;
         ownership::update(resource, request.subresource, Some(old), new, manager, now);
@@ -182,7 +184,11 @@ async fn prepare(
         options: Options::Write(request.options),
         by: request.by,
     };
-    warnings.extend(mutate(server, &review, new, Some(old)).await?);
+    // What a binding or an eviction changes was reviewed as such.
+    let is_reviewed = matches!(request.subresource, Subresource::Binding | Subresource::Eviction);
+    if !is_reviewed {
+        warnings.extend(mutate(server, &review, new, Some(old)).await?);
+    }
     confirm_no_escalation(server, &review, request.name, new, Some(old)).await?;
     keep_old(new, old);
     if text(new, "resourceVersion").is_empty() {
@@ -200,7 +206,9 @@ async fn prepare(
         return Err(Status::invalid(&resource.group_kind(), request.name, &errors));
     }
     warnings.extend(resource.strategy.warnings(new, Some(old)));
-    validate_update(server, &review, new, old).await?;
+    if !is_reviewed {
+        validate_update(server, &review, new, old).await?;
+    }
     Ok((warnings, reservation))
 }
 

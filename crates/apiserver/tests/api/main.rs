@@ -17,6 +17,7 @@ mod list;
 mod namespaces;
 mod overload;
 mod patch;
+mod pods;
 mod policies;
 mod quotas;
 mod rbac;

@@ -5,6 +5,7 @@ mod access;
 mod certificate;
 mod config;
 mod event;
+pub mod pod;
 mod service;
 mod stored;
 mod webhook;

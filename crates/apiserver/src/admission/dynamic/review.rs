@@ -193,7 +193,9 @@ impl<'a> Reviewed<'a> {
             Some(other) => convert(other, resource, &new)?,
             None => new,
         };
-        if matches!(self.request.subresource, Subresource::Main | Subresource::Status | Subresource::Finalize)
+        let subresource = self.request.subresource;
+        if matches!(subresource, Subresource::Main | Subresource::Status | Subresource::Finalize)
+            || matches!(subresource, Subresource::EphemeralContainers | Subresource::Resize)
         {
             resource.strategy.normalize(&mut new).map_err(Status::internal)?;
         }

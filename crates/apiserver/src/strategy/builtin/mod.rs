@@ -12,6 +12,7 @@ mod unserved;
 use super::custom::copy_field;
 use super::{Column, Strategy, events, generation};
 use crate::certificates;
+use crate::pods::keep_part;
 use crate::resource::{Access, Names, Resource, ScalePaths};
 use crate::services;
 use crate::subresource::Subresource;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use table::{ADMISSION, Facts, KINDS, RBAC};
 use transom_admission::policy;
+use transom_kinds::validate::pod;
 use transom_object::field;
 use transom_object::{GroupVersionKind, meta};
 use transom_schema::{Schema, own};
@@ -246,6 +248,8 @@ impl Strategy for Builtin {
                     new["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
                 }
             }
+            Subresource::Binding | Subresource::Eviction => {}
+            Subresource::EphemeralContainers | Subresource::Resize => keep_part(new, old, subresource),
             Subresource::Status => {
                 copy_field(new, old, "spec");
                 if self.facts.kind == "Deployment" {
@@ -270,7 +274,8 @@ impl Strategy for Builtin {
         // The annotations of a Deployment are copied to its ReplicaSets.
         let annotated = self.facts.kind == "Deployment"
             && new["metadata"].get("annotations") != old["metadata"].get("annotations");
-        let counts = self.facts.counts_generation && subresource != Subresource::Status;
+        let counts = self.facts.counts_generation
+            && !matches!(subresource, Subresource::Status | Subresource::Binding | Subresource::Eviction);
         if counts && (annotated || generation::differs(new, old, &["status"])) {
             generation::advance(new, old);
             unserved::observe(self.facts.kind, new);
@@ -303,6 +308,13 @@ impl Strategy for Builtin {
             Subresource::Status => transom_kinds::validate_status(new, &self.gvk),
             _ => transom_kinds::validate(new, old, &self.gvk),
         };
+        if let Some(old) = old {
+            match subresource {
+                Subresource::EphemeralContainers => errors.extend(pod::ephemeral_containers(new, old)),
+                Subresource::Resize => errors.extend(pod::resize(new, old)),
+                _ => {}
+            }
+        }
         if self.facts.group != ADMISSION.group && self.facts.kind != "Lease" {
             errors.extend(check_finalizers(new));
         }

@@ -121,13 +121,20 @@ pub(super) const KINDS: &[Facts] = &[
         plural: "pods",
         short: &["po"],
         categories: &["all"],
-        subresources: STATUS,
+        subresources: &[
+            Subresource::Binding,
+            Subresource::EphemeralContainers,
+            Subresource::Eviction,
+            Subresource::Resize,
+            Subresource::Status,
+        ],
         counts_generation: true,
         returns_deleted: true,
         selectable: POD_FIELDS,
         without_effect: Some("nothing runs pods here"),
         ..KIND
     },
+    Facts { kind: "Binding", plural: "bindings", review: true, ..KIND },
     Facts {
         kind: "PodTemplate",
         plural: "podtemplates",
