@@ -182,11 +182,9 @@ def main():
     parser.add_argument("--against", default="transom", choices=("transom", "real"))
     parser.add_argument("--update", action="store_true", help="record what is seen; only meaningful against the real server")
     parser.add_argument("--only", default="", help="regular expression on the names of transcripts")
-    parser.add_argument("--later", action="store_true", help="instead replay what Transom does not serve yet")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    folder = HERE / "later" if options.later else HERE
-    files = [file for file in sorted(folder.glob("*.txt")) if re.search(options.only, file.name)]
+    files = [file for file in sorted(HERE.glob("*.txt")) if re.search(options.only, file.name)]
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name, good, reports in pool.map(lambda file: replay(file, options), files):

@@ -23,6 +23,10 @@ const MANAGER: &str = "kube-controller-manager";
 const INITIAL_CONTENT: [(&str, &str); 2] =
     [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
 
+/// In `kube-system`: since when uses of tokens in Secrets would be recorded. Programs that look for such tokens read it;
+/// here are none.
+const TOKEN_TRACKING: (&str, &str) = ("configmaps", "kube-apiserver-legacy-service-account-token-tracking");
+
 /// How long a namespace keeps its content after it is deleted. A client that deletes a namespace together with its
 /// content (`kubectl delete -f`, `-k`) deletes one after the other and expects each to be there; Kubernetes waits for
 /// five seconds.
@@ -49,12 +53,16 @@ pub(super) fn note(server: &Inner, event: &Event, mut add: impl FnMut(Work, Dura
     let Some(owner) = server.store.get(&Key::new(NAMESPACES, "", namespace)) else { return };
     if owner.header.deleting {
         add(Work::Namespace(namespace.clone()), Duration::ZERO);
-    } else if INITIAL_CONTENT.contains(&(&event.key.resource, &event.key.object.name)) {
+    } else if is_initial(namespace, (&event.key.resource, &event.key.object.name)) {
         add(Work::Fill(namespace.clone()), Duration::ZERO);
     }
 }
 
-/// The `default` service account and the server's root certificate.
+fn is_initial(namespace: &str, object: (&str, &str)) -> bool {
+    INITIAL_CONTENT.contains(&object) || (namespace == "kube-system" && object == TOKEN_TRACKING)
+}
+
+/// The `default` service account and the server's root certificate, and in `kube-system` what programs look for there.
 pub(super) async fn fill(server: &Arc<Inner>, namespace: &str) -> Result<(), Status> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     let certificate = json!({
@@ -66,8 +74,16 @@ pub(super) async fn fill(server: &Arc<Inner>, namespace: &str) -> Result<(), Sta
         },
         "data": {"ca.crt": server.ca_certificate},
     });
+    let mut content: Vec<_> = INITIAL_CONTENT.into_iter().zip([account, certificate]).collect();
+    if namespace == "kube-system" {
+        let since = server.environment.now().strftime("%Y-%m-%d").to_string();
+        let metadata = json!({"name": TOKEN_TRACKING.1});
+        let tracking =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"since": since}});
+        content.push((TOKEN_TRACKING, tracking));
+    }
     let options = WriteOptions::of_manager(MANAGER);
-    for ((plural, name), mut value) in INITIAL_CONTENT.into_iter().zip([account, certificate]) {
+    for ((plural, name), mut value) in content {
         let Some(resource) = core(server, plural) else { continue };
         if server.store.get(&resource.key(namespace, name)).is_some() {
             continue;

@@ -88,3 +88,19 @@ async fn a_namespace_that_was_being_deleted_goes_after_a_restart() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     again.get(&format!("{NAMESPACES}/shop")).await.expect(404);
 }
+
+#[tokio::test(start_paused = true)]
+async fn kube_system_has_what_programs_look_for_there() {
+    let client = with_upkeep().await;
+    a_moment().await;
+    let name = "kube-apiserver-legacy-service-account-token-tracking";
+    let at = |namespace: &str| format!("{NAMESPACES}/{namespace}/configmaps/{name}");
+    let made = client.get(&at("kube-system")).await.expect(200).json();
+    let since = made["data"]["since"].as_str().unwrap();
+    let created = made["metadata"]["creationTimestamp"].as_str().unwrap();
+    assert_eq!(created.split('T').next(), Some(since));
+    client.get(&at("default")).await.expect(404);
+    client.delete(&at("kube-system")).await.expect(200);
+    a_moment().await;
+    client.get(&at("kube-system")).await.expect(200);
+}
