@@ -130,4 +130,27 @@ async fn workloads_say_that_nothing_runs_them() {
     assert_eq!(made["status"]["conditions"][0]["type"], "Failed");
     let uid = made["metadata"]["uid"].clone();
     assert_eq!(made["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"], uid);
+    let others = [
+        ("StatefulSet", "statefulsets", &["Stalled"][..]),
+        ("DaemonSet", "daemonsets", &["Stalled"]),
+        ("ReplicaSet", "replicasets", &["ReplicaFailure", "Stalled"]),
+    ];
+    for (kind, plural, conditions) in others {
+        let mut object = deployment.clone();
+        (object["kind"], object["spec"]["serviceName"]) = (kind.into(), "s".into());
+        let reply =
+            client.post(&format!("/apis/apps/v1/namespaces/default/{plural}"), &object).await.expect(201);
+        assert!(reply.warnings().iter().any(|w| w.contains("stored but has no effect")), "{kind}");
+        let status = reply.json()["status"].clone();
+        let made: Vec<&Value> = status["conditions"].as_array().unwrap().iter().collect();
+        assert_eq!(made.iter().map(|c| &c["type"]).collect::<Vec<_>>(), conditions, "{kind}");
+        for condition in made {
+            assert_eq!(
+                (&condition["status"], &condition["reason"]),
+                (&json!("True"), &json!("NothingRunsPods"))
+            );
+            assert!(condition["message"].as_str().unwrap().contains("nothing runs pods"), "{kind}");
+        }
+        assert_eq!(status["observedGeneration"], 1, "{kind}");
+    }
 }
