@@ -250,19 +250,19 @@ class Unavailable(Exception):
 _REFUSED = {}
 
 
-def function(name):
-    """The server of a genuine composition function, such as function-auto-ready."""
-    if name in _REFUSED:
-        raise Unavailable(_REFUSED[name])
-    version = VERSIONS["functions"][name]
+def function(name, version=None):
+    """The server of a genuine composition function, such as function-auto-ready, in the version that others are compared with or another one."""
+    version = version or VERSIONS["functions"][name]
+    if (name, version) in _REFUSED:
+        raise Unavailable(_REFUSED[name, version])
     module = f"github.com/crossplane-contrib/{name}"
 
     def build(folder):
         source = folder / "source"
         got = subprocess.run(["go", "mod", "download", "-json", f"{module}@{version}"], cwd=folder, capture_output=True, text=True)
         if got.returncode:
-            _REFUSED[name] = f"the registry does not hand out {module} {version}"
-            raise Unavailable(_REFUSED[name])
+            _REFUSED[name, version] = f"the registry does not hand out {module} {version}"
+            raise Unavailable(_REFUSED[name, version])
         # The module cache is read-only; a build may want to write beside its sources.
         shutil.copytree(json.loads(got.stdout)["Dir"], source, copy_function=shutil.copyfile)
         _run("chmod", "-R", "u+w", source, log=folder / "build.log")

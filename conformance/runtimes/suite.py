@@ -3,6 +3,7 @@
 The genuine provider-kubernetes runs from its package and manages objects of the plane. A genuine function is packed with our
 `xpkg build`, pushed to a real registry (distribution's), called by `transom up` and by `transom render`; the answers equal those of the same program run by hand. A hostile program tries what it must not be able to
 do, and an ordinary function beside it is not affected. Killing the plane leaves nothing. `--only WORD` picks cases whose name has the word.
+Two versions of a genuine function serve at once, and XRs move between them in waves (story.py).
 The same with crun, and with cgroups of version 1 or 2 alone, where the OCI runtime works in that way by itself.
 Needs root, because it also runs as an ordinary user; `runc` and `crun` are installed from the distribution's packages if they are missing.
 """
@@ -34,6 +35,7 @@ import layouts  # noqa: E402
 import registry as registries  # noqa: E402
 import servers  # noqa: E402
 import speed  # noqa: E402
+import story as stories  # noqa: E402
 
 NAME = "function-auto-ready"
 ORDINARY_USER = "12345"
@@ -86,14 +88,14 @@ def image(path, program, arguments=()):
             archive.addfile(entry, io.BytesIO(content))
 
 
-def push(binary, folder, registry, name, program, arguments=(), source=None):
+def push(binary, folder, registry, name, program, arguments=(), source=None, tag="v1.0.0"):
     """Packs a program as a Function, or as what `source` is the package of, pushes it, and returns its reference."""
     if source is None:
         source = folder / name
         source.mkdir()
         (source / "crossplane.yaml").write_text(META.replace("NAME", name))
     image(folder / f"{name}.tar", program, arguments)
-    reference = registry.reference(f"conformance/{name}:v1.0.0")
+    reference = registry.reference(f"conformance/{name}:{tag}")
     for command in (["build", "-f", source, "-o", folder / f"{name}.xpkg", "--embed-runtime-image-tarball", folder / f"{name}.tar"],
                     ["push", "-f", folder / f"{name}.xpkg", reference]):
         subprocess.run([binary, "xpkg", *command], check=True, capture_output=True)
@@ -111,6 +113,13 @@ class Packages(dict):
         arguments, source = (), None
         if name.startswith("hostile-"):
             program, arguments = self.hostile(), [name.removeprefix("hostile-"), *self.targets]
+        elif name in (stories.OLD, stories.NEW):
+            # Two versions of one function: its package has the same name and repository.
+            version = install.VERSIONS["older-functions" if name == stories.OLD else "functions"][NAME]
+            place = self.folder / name
+            place.mkdir()
+            self[name] = push(self.binary, place, self.registry, NAME, install.function(NAME, version), tag=version)
+            return self[name]
         elif name.startswith("provider-"):
             program, source = install.provider(name)
         else:
@@ -339,6 +348,11 @@ def provider(plane, packages):
     assert not cgroups(), cgroups()
 
 
+def story(plane, packages):
+    """Two genuine versions of a function serve at once, and XRs move from one to the other in waves, and back."""
+    stories.story(sys.modules[__name__], plane, packages)
+
+
 def elsewhere(folder):
     """Other OCI runtimes than runc, and runc with other cgroups, each if it works here by itself."""
     folder.mkdir()
@@ -368,6 +382,7 @@ def main():
             package = function(NAME, packages[NAME], **{"transom.io/runtime": "Package"})
             return 0 if speed.measure(plane, NAME, package, lambda kind, port: render_commands(plane, packages, port)[kind]) else 1
         cases = [(case, user, engine, "") for case in (genuine, hostile, provider) for user in ("root", ORDINARY_USER) for engine in ("runc", "chroot")]
+        cases += [(story, "root", "runc", ""), (story, ORDINARY_USER, "chroot", "")]
         cases += [(case, "root", engine, layout) for engine, layout in elsewhere(folder / "bare") for case in (genuine, hostile)]
         for case, user, engine, layout in cases:
             name = "-".join(filter(None, (case.__name__, "root" if user == "root" else "user", engine, layout)))
