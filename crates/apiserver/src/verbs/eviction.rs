@@ -97,7 +97,7 @@ fn live(call: &Call) -> Result<Value, Status> {
     call.resource.decode(&*call.server.store.get(&key).ok_or_else(|| super::missing(call))?)
 }
 
-/// The condition that says why the pod goes, for those who watch it. Returns the version of the pod with it.
+/// The condition that says why the pod goes, for clients that watch it. Returns the version of the pod with it.
 async fn mark(call: &Call, options: &DeleteOptions) -> Result<String, Status> {
     let mut edit = Edit(|existing: &Existing<'_>| {
         let live = existing.value.ok_or_else(|| super::missing(call))?;

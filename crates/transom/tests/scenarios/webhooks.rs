@@ -1,4 +1,5 @@
-//! Admission on the real binary, with a webhook that is a real HTTPS server.
+//! Admission on the real binary: webhooks that are real HTTPS servers, and policies, which outlive a restart. `loops` is about a
+//! webhook whose own writes call it again.
 
 use crate::scenarios::user::*;
 use base64::Engine;
