@@ -39,7 +39,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use transom_function::Function;
+use transom_function::{Function, FunctionSet};
 
 use review::{Builtin, Explained};
 
@@ -146,6 +146,28 @@ impl Builtins {
     /// The built-in that replaces packages whose repository ends in `name`; the same one every time.
     pub fn find(&self, name: &str) -> Option<Arc<dyn Function>> {
         self.0.get(name).cloned()
+    }
+}
+
+impl FunctionSet for Builtins {
+    fn names(&self) -> Vec<String> {
+        names().map(str::to_owned).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn Function>> {
+        Builtins::find(self, name)
+    }
+
+    fn original_version(&self, name: &str) -> Option<&'static str> {
+        upstream_version(name)
+    }
+
+    fn templates(&self) -> Arc<dyn Function> {
+        templates()
+    }
+
+    fn environment(&self) -> Arc<dyn Function> {
+        environment()
     }
 }
 

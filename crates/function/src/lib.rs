@@ -38,6 +38,7 @@ mod request;
 mod resource;
 mod response;
 mod serve;
+mod set;
 mod struct_value;
 pub mod testing;
 mod tls;
@@ -52,6 +53,7 @@ pub use proto::v1::{
 pub use request::ENVIRONMENT;
 pub use response::{DEFAULT_TTL, InvalidTtl};
 pub use serve::{ServeError, ServeOptions, Server, serve};
+pub use set::FunctionSet;
 pub use struct_value::{NotAnObject, Struct};
 pub use tonic::async_trait;
 pub use transom_object::error_chain;

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use std::sync::Arc;
 use transom_console::Failure;
-use transom_runner::{FunctionRuntime, InlineRunner, LocalRuntime, Options};
+use transom_runner::{Assembly, FunctionRuntime, InlineRunner};
 
 /// The flags of how packages and inline functions are run on this machine.
 pub trait FunctionHostArgs: clap::Args {
-    /// What runs them. What is built in or has an endpoint is left to `local`.
-    fn host(&self, local: LocalRuntime, options: Options) -> Result<Box<dyn FunctionHost>, Failure>;
+    /// What runs them. What is built in or has an endpoint is left to the runtime of `assembly`.
+    fn host(&self, assembly: Arc<Assembly>) -> Result<Box<dyn FunctionHost>, Failure>;
 }
 
 /// Runs functions until a plan is made.

@@ -22,11 +22,11 @@
 #![warn(missing_docs)]
 
 mod account;
+mod assembly;
 mod balance;
 mod cached;
 mod endpoint;
 mod failure;
-mod first_version;
 mod health;
 mod inline;
 mod installer;
@@ -40,10 +40,10 @@ mod runtime;
 mod source;
 
 pub use account::Account;
+pub use assembly::Assembly;
 pub use balance::Lookup;
 pub use cached::{CacheOptions, Cached};
 pub use endpoint::{Dial, Endpoint, EndpointError, ReadTls, ReadTlsError, Tls, UnreachableError};
-pub use first_version::FirstVersionFunctions;
 pub use inline::{InlineCall, InlineRunner};
 pub use installer::Installer;
 pub use instance::{InProcess, Instance};

@@ -157,7 +157,7 @@ impl Reason {
 pub type FindBuiltin = Box<dyn Fn(&str) -> Option<Arc<dyn Function>> + Send + Sync>;
 
 /// Finds the version of the original that a built-in function equals, by the name of the built-in.
-pub type FindVersion = fn(&str) -> Option<&'static str>;
+pub type FindVersion = Box<dyn Fn(&str) -> Option<&'static str> + Send + Sync>;
 
 /// Runs built-in functions in this process and calls functions at endpoints. It starts nothing.
 pub struct LocalRuntime {
@@ -185,7 +185,7 @@ impl LocalRuntime {
     ) -> Self {
         Self {
             builtins: Box::new(builtins),
-            versions: |_| None,
+            versions: Box::new(|_| None),
             tls: None,
             options,
             without_packages: "this runtime does not run packages".to_owned(),
@@ -195,8 +195,11 @@ impl LocalRuntime {
 
     /// Says of built-in functions which versions of the originals they equal.
     #[must_use]
-    pub fn with_versions(mut self, versions: FindVersion) -> Self {
-        self.versions = versions;
+    pub fn with_versions(
+        mut self,
+        versions: impl Fn(&str) -> Option<&'static str> + Send + Sync + 'static,
+    ) -> Self {
+        self.versions = Box::new(versions);
         self
     }
 

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, TcpStream};
-use transom_compose::{FunctionRunner, StepRef, WantedRevision};
+use transom_compose::{FunctionRunner, StepRef, WantedRevision, environment, resources_mode};
 use transom_function::testing::{Scripted, serve};
-use transom_function::{Function, RunFunctionRequest, async_trait};
+use transom_function::{Function, FunctionSet, RunFunctionRequest, async_trait};
 use transom_runner::{
-    FunctionRuntime, InProcess, Installer, LocalRuntime, Problem, Reason, Resolver, RevisionId, RevisionSpec,
-    Router, RuntimeState,
+    Assembly, FunctionRuntime, InProcess, Installer, LocalRuntime, Problem, Reason, Resolver, RevisionId,
+    RevisionSpec, Router, RuntimeState,
 };
 use transom_xapi::function::FunctionRevision;
 
@@ -351,6 +351,48 @@ async fn calls_of_a_function_without_an_active_revision_fail_with_the_reason() {
     installer.install(&function("example.org/other:v1", None)).await;
     let error = router.run(step("f"), request("")).await.unwrap_err().to_string();
     assert!(error.contains("\"other\" is not built in"), "{error}");
+}
+
+/// One function of this process.
+struct Sole(Arc<dyn Function>);
+
+impl FunctionSet for Sole {
+    fn names(&self) -> Vec<String> {
+        vec!["function-word".to_owned()]
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn Function>> {
+        (name == "function-word").then(|| self.0.clone())
+    }
+
+    fn original_version(&self, _: &str) -> Option<&'static str> {
+        Some("v1.2.3")
+    }
+
+    fn templates(&self) -> Arc<dyn Function> {
+        Arc::new(word("templates"))
+    }
+
+    fn environment(&self) -> Arc<dyn Function> {
+        Arc::new(word("environment"))
+    }
+}
+
+#[tokio::test]
+async fn an_assembly_runs_its_functions_and_compositions_of_crossplane_v1() {
+    let assembly = Assembly::new(Sole(Arc::new(word("builtin"))), options());
+    let router = Arc::new(assembly.router());
+    let installer = Installer::new(assembly.resolver(), Arc::new(assembly.runtime()), router.clone());
+    let state = installer.install(&function("example.org/function-word:v1", None)).await;
+    assert_eq!(state.instance().unwrap().note(), "runs in this process; equals function-word v1.2.3");
+    assert_eq!(called(&router).await.as_deref(), Some("builtin"));
+    for (function, expected) in
+        [(resources_mode::FUNCTION, "templates"), (environment::FUNCTION, "environment")]
+    {
+        let answer = router.run(step(function), request("")).await.unwrap();
+        let context = answer.response.context.unwrap();
+        assert_eq!(context.fields()["word"], expected);
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use transom_console::Failure;
 use transom_function::async_trait;
 use transom_rollout::{FunctionHost, FunctionHostArgs};
-use transom_runner::{FunctionRuntime, InlineRunner, LocalRuntime, Options};
+use transom_runner::{Assembly, FunctionRuntime, InlineRunner};
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
@@ -22,9 +22,8 @@ pub(crate) struct PlanArgs {
 }
 
 impl FunctionHostArgs for PlanArgs {
-    fn host(&self, local: LocalRuntime, options: Options) -> Result<Box<dyn FunctionHost>, Failure> {
-        let cache_dir = self.cache_dir.as_deref();
-        Ok(Box::new(Runtimes::with_packages(&self.containers, cache_dir, local, options)?))
+    fn host(&self, assembly: Arc<Assembly>) -> Result<Box<dyn FunctionHost>, Failure> {
+        Ok(Box::new(Runtimes::with_packages(&self.containers, self.cache_dir.as_deref(), assembly)?))
     }
 }
 

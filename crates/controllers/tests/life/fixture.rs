@@ -2,6 +2,7 @@
 //! controllers and the server that counts their writes and can cut them off.
 
 use crate::life::packages::MemoryRegistry;
+pub(super) use crate::life::test_functions::TestFunctions;
 use crate::usage_admission::UsageAdmission;
 use futures_util::StreamExt;
 use http::{Method, Request, Response};
@@ -20,18 +21,14 @@ use std::task::{self, Poll};
 use std::time::Duration;
 use tower::Service;
 use transom_apiserver::{Identity, Server};
-use transom_builtins::{Builtins, Settings};
 use transom_compose::FunctionRunner;
 use transom_controllers::{Context, Controllers, Notice, Options, PackageSources, Protection};
 use transom_engine::{Clock, Cluster, DeleteOptions, Key, Metrics};
 use transom_function::testing::Scripted;
-use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_packages::names::revision_name;
-use transom_runner::{
-    FirstVersionFunctions, FunctionRuntime, Installer, LocalRuntime, PackageImage, Problem, Reason, Resolver,
-    RevisionId, RevisionSpec, Router, RuntimeState, Source, WithoutProviders,
-};
+use transom_runner::{PackageImage, Problem, Reason, RevisionId, RevisionSpec, Source, WithoutProviders};
 use transom_store::Store;
 use transom_testkit::embedded;
 
@@ -140,60 +137,6 @@ impl Service<Request<Body>> for Cable {
             let sent = answer.map(|body| body.map_err(Failure::from).boxed_unsync());
             Ok(if watches { sent.map(|body| late(body, wire, path)) } else { sent })
         })
-    }
-}
-
-type Scripts = Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>;
-
-/// Functions by the name of a package's repository: the built-in ones, and those of a test.
-#[derive(Clone)]
-pub(super) struct TestFunctions {
-    pub router: Arc<Router>,
-    scripts: Scripts,
-    installer: Installer,
-}
-
-impl Default for TestFunctions {
-    fn default() -> Self {
-        Self::new(transom_runner::Options::default())
-    }
-}
-
-impl TestFunctions {
-    pub(super) fn new(options: transom_runner::Options) -> Self {
-        let router = Arc::new(Router::new(options).with_first_version(FirstVersionFunctions {
-            templates: transom_builtins::templates(),
-            environment: transom_builtins::environment(),
-        }));
-        let scripts = Scripts::default();
-        let (scripted, builtins) = (scripts.clone(), Builtins::new(&Settings::default()));
-        let find = move |name: &str| {
-            let scripted = scripted.lock().unwrap().get(name).cloned();
-            scripted.or_else(|| builtins.find(name))
-        };
-        let runtime = LocalRuntime::new(find, options).with_versions(transom_builtins::upstream_version);
-        let runtime = Arc::new(Packages(runtime));
-        let resolver = Resolver::new(transom_builtins::names());
-        let installer = Installer::new(resolver, runtime, router.clone());
-        Self { router, scripts, installer }
-    }
-}
-
-/// Runs the package of a scripted function in this process.
-struct Packages(LocalRuntime);
-
-#[async_trait]
-impl FunctionRuntime for Packages {
-    async fn ensure(&self, revision: &RevisionSpec) -> RuntimeState {
-        let mut revision = revision.clone();
-        if let Source::Package { repository, .. } = revision.source {
-            revision.source = Source::Builtin(repository);
-        }
-        self.0.ensure(&revision).await
-    }
-
-    async fn release(&self, revision: &RevisionId) {
-        self.0.release(revision).await;
     }
 }
 

@@ -29,4 +29,5 @@ mod selecting;
 mod selection;
 mod starting;
 mod templates;
+mod test_functions;
 mod usages;

@@ -13,10 +13,7 @@ use transom_console::Failure;
 use transom_console::control_plane::within;
 use transom_engine::Cluster;
 use transom_object::GroupVersionKind;
-use transom_runner::{
-    FirstVersionFunctions, Installer, LocalRuntime, Options, Resolver, RevisionSpec, Router, RuntimeState,
-    Source,
-};
+use transom_runner::{Assembly, Installer, Options, Resolver, RevisionSpec, Router, RuntimeState, Source};
 use transom_xapi::constants::{condition, group, kind};
 use transom_xapi::function::{WantedRevision, may_answer};
 use transom_xapi::runtime_config::DeploymentRuntimeConfig;
@@ -44,21 +41,17 @@ impl Functions {
         spec: &CompositionSpec,
         args: &impl FunctionHostArgs,
     ) -> Result<Self, Failure> {
-        let resolver = Resolver::new(transom_builtins::names());
+        let assembly = Arc::new(assembly());
+        let resolver = assembly.resolver();
         let (revisions, mut problems) = called(cluster, spec, &resolver).await?;
-        let options = Options { wait_for_start: WAIT_FOR_START, ..Options::default() };
-        let local = local(options);
         let is_package = |revision: &RevisionSpec| matches!(revision.source, Source::Package { .. });
         let (runtime, host) = if spec.has_inline_functions() || revisions.iter().any(is_package) {
-            let host = args.host(local, options)?;
+            let host = args.host(assembly.clone())?;
             (host.runtime(), Some(host))
         } else {
-            (Arc::new(local) as _, None)
+            (Arc::new(assembly.runtime()) as _, None)
         };
-        let router = Router::new(options).with_first_version(FirstVersionFunctions {
-            templates: transom_builtins::templates(),
-            environment: transom_builtins::environment(),
-        });
+        let router = assembly.router();
         let router = Arc::new(match host.as_ref().and_then(|host| host.inline()) {
             Some(inline) => router.with_inline(inline),
             None => router,
@@ -85,14 +78,14 @@ impl Functions {
     }
 }
 
-fn local(options: Options) -> LocalRuntime {
+fn assembly() -> Assembly {
     let settings = Settings {
         files_below: Some(Path::new(NO_FILES).to_owned()),
         explain_refusals: true,
         ..Settings::default()
     };
-    let builtins = Builtins::new(&settings);
-    LocalRuntime::new(move |name| builtins.find(name), options)
+    let options = Options { wait_for_start: WAIT_FOR_START, ..Options::default() };
+    Assembly::new(Builtins::new(&settings), options)
 }
 
 /// The revisions that the control plane calls for the steps of a pipeline, and why there is none for some.

@@ -9,8 +9,8 @@ use transom_engine::{Clock, Cluster};
 use transom_object::error_chain::chain;
 use transom_packages::{PackageKind, Reference};
 use transom_runner::{
-    Account, CacheOptions, Cached, FirstVersionFunctions, Installer, LocalRuntime, Options, ReadTls,
-    ReadTlsError, Resolver, Router, Source, Tls,
+    Account, Assembly, CacheOptions, Cached, Installer, Options, ReadTls, ReadTlsError, Resolver, Router,
+    Source, Tls,
 };
 use transom_xapi::Function;
 use transom_xapi::function::repository_name;
@@ -68,33 +68,25 @@ impl Functions {
         let tls = args.tls_client_certs_dir.as_deref().map(certificates).transpose()?;
         let packages = transom_builtins::names().map(|name| (name.to_owned(), format!("{PACKAGES}/{name}")));
         let options = Options { deadline: args.function_call_timeout, ..Options::default() };
-        let first_version = FirstVersionFunctions {
-            templates: transom_builtins::templates(),
-            environment: transom_builtins::environment(),
-        };
-        let router =
-            Router::new(options).counting(account).offering(packages).with_first_version(first_version);
+        let assembly = Assembly::new(Builtins::new(&settings(templates)), options);
+        let router = assembly.counting_router(account).offering(packages);
         #[cfg(target_os = "linux")]
         let programs = args.containers.programs(place.clone());
         #[cfg(target_os = "linux")]
         let router = router.with_inline(Arc::new(transom_xfn::InlineFunctions::new(programs.clone())));
         let router = Arc::new(router);
-        let builtins = Builtins::new(&settings(templates));
-        let runtime = LocalRuntime::new(move |name| builtins.find(name), router.options())
-            .with_versions(transom_builtins::upstream_version)
-            .with_tls(tls);
-        let resolver = Resolver::new(transom_builtins::names());
+        let runtime = assembly.runtime().with_tls(tls);
         let runtimes = match cluster {
-            None => FunctionRuntimes::new(&args.containers, place, runtime, router.options()),
+            None => FunctionRuntimes::new(&args.containers, place, runtime, options),
             Some((cluster, clock)) => {
-                let (namespace, call) = (args.namespace.clone(), router.options());
-                let options = ClusterRuntimeOptions { namespace, clock, call };
+                let options =
+                    ClusterRuntimeOptions { namespace: args.namespace.clone(), clock, call: options };
                 FunctionRuntimes::on_cluster(ClusterRuntime::new(cluster, options, runtime))
             }
         };
         #[cfg(target_os = "linux")]
         let runtimes = runtimes.with_programs(programs);
-        let installer = Installer::new(resolver, runtimes.runtime(), router.clone());
+        let installer = Installer::new(assembly.resolver(), runtimes.runtime(), router.clone());
         Ok(Self { router, installer, cache: None, runtimes })
     }
 

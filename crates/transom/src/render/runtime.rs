@@ -20,9 +20,9 @@ use transom_console::Failure;
 use transom_machine::{DockerCredentials, HostResources};
 use transom_object::{meta, suggest};
 use transom_runner::{
-    DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, FirstVersionFunctions,
-    FunctionRuntime, InlineRunner, Installer, LocalRuntime, Options, Problem, RUNTIME_ANNOTATION, Reason,
-    Resolver, RevisionSpec, Router, RuntimeState, Source,
+    Assembly, DEVELOPMENT_TARGET_ANNOTATION, ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, FunctionRuntime,
+    InlineRunner, Installer, Options, Problem, RUNTIME_ANNOTATION, Reason, Resolver, RevisionSpec, Router,
+    RuntimeState, Source,
 };
 use transom_xapi::function::{Function, ImageId, WantedRevision, repository_name};
 use transom_xapi::{Composition, PipelineStep};
@@ -51,7 +51,7 @@ pub(crate) fn load(path: &Path, annotations: &[(String, String)]) -> Result<Vec<
 /// What runs the functions of all compositions that are rendered, each once.
 pub(crate) struct Runtimes {
     runtimes: FunctionRuntimes,
-    options: Options,
+    assembly: Arc<Assembly>,
     /// Runs inline functions.
     inline: Option<Arc<dyn InlineRunner>>,
 }
@@ -67,25 +67,24 @@ impl Runtimes {
         let options = Options { wait_for_start, ..Options::default() };
         let explain_refusals = !render.classic_output;
         let builtins = Builtins::new(&Settings { explain_refusals, ..Settings::default() });
-        let local = LocalRuntime::new(move |name| builtins.find(name), options);
+        let assembly = Arc::new(Assembly::new(builtins, options));
         // Without packages neither a registry nor a directory is needed.
-        let resolver = Resolver::new(transom_builtins::names());
+        let resolver = assembly.resolver();
         let is_package = |manifest: &Manifest| {
             let function = Function::deserialize(&manifest.object);
             function.is_ok_and(|function| matches!(resolver.resolve(&function), Source::Package { .. }))
         };
         if !has_inline_functions && !functions.iter().any(is_package) {
-            return Ok(Self::local(local, options));
+            return Ok(Self::local(assembly));
         }
-        Self::with_packages(&render.containers, render.cache_dir.as_deref(), local, options)
+        Self::with_packages(&render.containers, render.cache_dir.as_deref(), assembly)
     }
 
     /// What runs packages and inline functions as well, with images in a directory for caches.
     pub(crate) fn with_packages(
         containers: &ContainerArgs,
         cache_dir: Option<&Path>,
-        local: LocalRuntime,
-        options: Options,
+        assembly: Arc<Assembly>,
     ) -> Result<Self, Failure> {
         let (registry, config) = origin::remote_for_images()?;
         let place = HostResources {
@@ -96,13 +95,19 @@ impl Runtimes {
             grace: Duration::ZERO,
         };
         let inline = inline(containers, &place);
-        let runtimes = FunctionRuntimes::new(containers, place, local, options);
-        Ok(Self { runtimes, options, inline })
+        Ok(Self { inline, ..Self::in_containers(containers, place, assembly) })
     }
 
     /// Without containers.
-    pub(crate) fn local(local: LocalRuntime, options: Options) -> Self {
-        Self { runtimes: FunctionRuntimes::local(local), options, inline: None }
+    fn local(assembly: Arc<Assembly>) -> Self {
+        Self { runtimes: FunctionRuntimes::local(assembly.runtime()), assembly, inline: None }
+    }
+
+    /// Without inline functions.
+    fn in_containers(containers: &ContainerArgs, place: HostResources, assembly: Arc<Assembly>) -> Self {
+        let (local, options) = (assembly.runtime(), assembly.options());
+        let runtimes = FunctionRuntimes::new(containers, place, local, options);
+        Self { runtimes, assembly, inline: None }
     }
 
     pub(crate) fn runtime(&self) -> Arc<dyn FunctionRuntime> {
@@ -115,9 +120,8 @@ impl Runtimes {
 
     /// What runs one package for `transom function test`.
     pub(crate) fn of_packages(containers: &ContainerArgs, place: HostResources) -> Self {
-        let options = Options::default();
-        let local = LocalRuntime::new(transom_builtins::find, options);
-        Self { runtimes: FunctionRuntimes::new(containers, place, local, options), options, inline: None }
+        let builtins = Builtins::new(&Settings::default());
+        Self::in_containers(containers, place, Arc::new(Assembly::new(builtins, Options::default())))
     }
 
     /// Makes one Function callable.
@@ -211,15 +215,12 @@ fn names() -> String {
 
 impl Runtime {
     fn new(runtimes: &Runtimes) -> Self {
-        let functions = Router::new(runtimes.options).with_first_version(FirstVersionFunctions {
-            templates: transom_builtins::templates(),
-            environment: transom_builtins::environment(),
-        });
+        let functions = runtimes.assembly.router();
         let functions = Arc::new(match &runtimes.inline {
             Some(inline) => functions.with_inline(inline.clone()),
             None => functions,
         });
-        let resolver = Resolver::new(transom_builtins::names());
+        let resolver = runtimes.assembly.resolver();
         let installer = Installer::new(resolver.clone(), runtimes.runtimes.runtime(), functions.clone());
         Self { functions, installer, resolver, built_in: BTreeMap::new() }
     }
