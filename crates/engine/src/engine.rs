@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::controller::ControllerBuilder;
-use crate::error::{Result, found};
+use crate::error::{BoxError, Error, ErrorContext, Result, found};
 use crate::events::Recorder;
 use crate::following::SWEEP_INTERVAL;
 use crate::metrics::Metrics;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
-use transom_object::GroupVersionKind;
+use transom_object::{GroupVersionKind, meta};
 
 /// The engine that controllers run on.
 pub struct Engine {
@@ -107,4 +107,45 @@ impl Engine {
         self.update_status(log, object).await?;
         Ok(true)
     }
+
+    /// Publishes an object that another one owns, such as a connection secret: reads what is stored, decides how to write
+    /// `wanted`, and writes it. Returns whether it was written. Errors say what was `attempted`, and that of the decision
+    /// lasts until the objects change. Whether the run decides on the version that is stored is up to `decide`.
+    pub async fn publish<E: Into<BoxError>>(
+        &self,
+        log: &RunLog,
+        attempted: &str,
+        wanted: &Value,
+        decide: impl FnOnce(Option<&Value>) -> Result<Publication, E>,
+    ) -> Result<bool> {
+        let gvk = meta::gvk(wanted).unwrap_or_default();
+        let live = self.cluster.get(&gvk, meta::namespace(wanted), meta::name(wanted)).await;
+        let live = live.context(attempted)?;
+        let written = match decide(live.as_ref()).map_err(Error::permanent).context(attempted)? {
+            Publication::Create => self.cluster.create(wanted, self.manager).await,
+            Publication::Patch(patch) => self.cluster.merge_patch(wanted, &patch, self.manager).await,
+            Publication::Replace => {
+                let mut replacing = wanted.clone();
+                let version = live.as_ref().map(meta::resource_version).unwrap_or_default();
+                meta::set_resource_version(&mut replacing, version);
+                self.cluster.update(&replacing, self.manager).await
+            }
+            Publication::Unchanged => return Ok(false),
+        };
+        log.wrote(&written.context(attempted)?);
+        Ok(true)
+    }
+}
+
+/// How an object is published, given the one that is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Publication {
+    /// It does not exist.
+    Create,
+    /// A merge patch adds what it lacks.
+    Patch(Value),
+    /// It becomes exactly what is wanted, unless it changed since it was read.
+    Replace,
+    /// It is what is wanted.
+    Unchanged,
 }

@@ -58,7 +58,7 @@ pub use cluster::{Cluster, DeleteOptions, Kind};
 pub use controller::{Controller, ControllerBuilder};
 pub use definitions::install_definitions;
 pub use dependencies::Dependency;
-pub use engine::Engine;
+pub use engine::{Engine, Publication};
 pub use error::{BoxError, Chain, Error, ErrorContext, ReportedError, Result, existing, found};
 pub use events::Recorder;
 pub use following::{Following, Matters};

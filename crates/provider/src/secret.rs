@@ -2,9 +2,9 @@
 
 use crate::kind::Layout;
 use serde_json::Value;
-use transom_engine::{Engine, Error, ErrorContext, Result, RunLog};
-use transom_object::{GroupVersionKind, meta};
-use transom_xapi::connection::{self, Details, Publication};
+use transom_engine::{Engine, Publication, Result, RunLog};
+use transom_object::meta;
+use transom_xapi::connection::{self, Details};
 
 /// Where a managed resource wants its connection details, if it does.
 pub(crate) fn place(object: &Value, layout: Layout) -> Option<(String, String)> {
@@ -25,22 +25,20 @@ pub(crate) async fn publish(
     object: &Value,
     layout: Layout,
     details: &Details,
-    manager: &str,
 ) -> Result<()> {
     let Some((namespace, name)) = place(object, layout).filter(|_| !details.is_empty()) else {
         return Ok(());
     };
     let attempted = "cannot create or update connection secret";
-    let secret = GroupVersionKind::new("", "v1", "Secret");
-    let live = engine.cluster.get(&secret, &namespace, &name).await.context(attempted)?;
     let mut wanted = connection::secret(object, &namespace, &name);
     wanted["data"] = connection::encoded(details).into();
-    let decided = connection::publication(&wanted, live.as_ref(), meta::uid(object));
-    let written = match decided.map_err(Error::permanent).context(attempted)? {
-        Publication::Create => engine.cluster.create(&wanted, manager).await,
-        Publication::Patch(patch) => engine.cluster.merge_patch(&wanted, &patch, manager).await,
-        Publication::Unchanged => return Ok(()),
+    let decide = |live: Option<&Value>| {
+        connection::publication(&wanted, live, meta::uid(object)).map(|decided| match decided {
+            connection::Publication::Create => Publication::Create,
+            connection::Publication::Patch(patch) => Publication::Patch(patch),
+            connection::Publication::Unchanged => Publication::Unchanged,
+        })
     };
-    log.wrote(&written.context(attempted)?);
+    engine.publish(log, attempted, &wanted, decide).await?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::claim;
 use crate::composite::Composite;
 use crate::constants::CONNECTION_SECRET_TYPE;
-use crate::metadata::controller_reference_to;
+use crate::metadata::{NotControllable, controller_reference_to, must_be_controllable_by};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -28,13 +28,12 @@ pub enum Error {
 
 /// Whether the owner with this uid controls the secret, or may begin to because it has no controller and is a connection
 /// secret.
-pub fn must_be_controllable_by(secret: &Value, uid: &str) -> Result<(), Error> {
+pub fn must_be_writable_by(secret: &Value, uid: &str) -> Result<(), Error> {
     let kind = secret.get("type").and_then(Value::as_str).unwrap_or_default();
-    match meta::controller_of(secret) {
-        None if kind != CONNECTION_SECRET_TYPE => Err(Error::NotAConnectionSecret(kind.to_owned())),
-        Some(controller) if controller.uid != uid => Err(Error::NotControlled(uid.to_owned())),
-        _ => Ok(()),
+    if kind != CONNECTION_SECRET_TYPE && meta::controller_of(secret).is_none() {
+        return Err(Error::NotAConnectionSecret(kind.to_owned()));
     }
+    must_be_controllable_by(secret, uid).map_err(|NotControllable { uid }| Error::NotControlled(uid))
 }
 
 /// An empty connection secret of an owner.
@@ -91,7 +90,7 @@ pub enum Publication {
 /// How to write a secret of an owner, given the one that exists.
 pub fn publication(secret: &Value, live: Option<&Value>, owner_uid: &str) -> Result<Publication, Error> {
     let Some(live) = live else { return Ok(Publication::Create) };
-    must_be_controllable_by(live, owner_uid)?;
+    must_be_writable_by(live, owner_uid)?;
     let (published, wanted) = (details(live), details(secret));
     let owned = meta::controller_of(live).is_some();
     if owned && wanted.iter().all(|(key, value)| published.get(key) == Some(value)) {

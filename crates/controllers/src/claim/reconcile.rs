@@ -1,8 +1,7 @@
 //! One reconcile of a claim: finds, makes or takes over its composite resource, copies what each takes from the other, and
 //! publishes the secret. The claim is written first.
 
-use super::Claims;
-use super::secret::SecretCopy;
+use super::{Claims, secret};
 use crate::catalog::kinds;
 use serde_json::{Value, json};
 use transom_compose::upgrade;
@@ -217,10 +216,12 @@ impl Claims {
         let from = from.context("cannot get composite resource's connection secret")?;
         let wanted = connection::propagated(claim, xr, &from).map_err(Error::domain)?;
         let Some(wanted) = wanted else { return Ok(false) };
-        let live =
-            self.plane.read(log, &kinds::secret(), meta::namespace(&wanted), meta::name(&wanted)).await?;
-        let copy = SecretCopy { wanted, live: live.as_ref(), owner: meta::uid(claim) };
-        let written = copy.write(&self.plane, log).await?;
+        let decide = |live: Option<&Value>| {
+            live.iter().for_each(|live| log.read(live));
+            secret::copy(&wanted, live, meta::uid(claim))
+        };
+        let attempted = "cannot create or update connection secret";
+        let written = self.plane.publish(log, attempted, &wanted, decide).await?;
         Ok(written || claim.pointer("/status/connectionDetails/lastPublishedTime").is_none())
     }
 

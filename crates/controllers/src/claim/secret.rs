@@ -1,38 +1,35 @@
 //! The connection secret of a claim: a copy of its composite resource's.
 
-use crate::plane::Plane;
 use serde_json::Value;
-use transom_engine::{Error, ErrorContext, Result, RunLog};
-use transom_object::meta;
-use transom_xapi::connection;
-use transom_xapi::constants::owner;
+use transom_engine::Publication;
+use transom_xapi::connection::{self, Error};
 
-/// The Secret of a claim.
-pub(super) struct SecretCopy<'a> {
-    /// The Secret as it should be.
-    pub(super) wanted: Value,
-    /// The Secret as it is stored.
-    pub(super) live: Option<&'a Value>,
-    /// The uid of the claim.
-    pub(super) owner: &'a str,
+/// How a copy is written, given the Secret that is stored: it gets exactly the wanted keys. A Secret that another object controls
+/// is not written.
+pub(super) fn copy(wanted: &Value, live: Option<&Value>, claim_uid: &str) -> Result<Publication, Error> {
+    let Some(live) = live else { return Ok(Publication::Create) };
+    connection::must_be_writable_by(live, claim_uid)?;
+    Ok(if connection::same_data(live, wanted) { Publication::Unchanged } else { Publication::Replace })
 }
 
-impl SecretCopy<'_> {
-    /// Creates the Secret, or gives it exactly the wanted keys, and returns whether it was written. Refuses to touch a Secret that another object
-    /// controls.
-    pub(super) async fn write(mut self, plane: &Plane, log: &RunLog) -> Result<bool> {
-        let written = match self.live {
-            None => plane.cluster.create(&self.wanted, owner::DEFAULT).await,
-            Some(live) => {
-                connection::must_be_controllable_by(live, self.owner).map_err(Error::permanent)?;
-                if connection::same_data(live, &self.wanted) {
-                    return Ok(false);
-                }
-                meta::set_resource_version(&mut self.wanted, meta::resource_version(live));
-                plane.cluster.update(&self.wanted, owner::DEFAULT).await
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_copy_has_exactly_the_wanted_keys_and_is_the_claims_own() {
+        let secret = |uid: &str, data: Value| {
+            let owner =
+                json!({"apiVersion": "a/v1", "kind": "C", "name": "c", "uid": uid, "controller": true});
+            json!({"metadata": {"ownerReferences": [owner]}, "type": "connection.crossplane.io/v1alpha1", "data": data})
         };
-        log.wrote(&written.context("cannot create or update connection secret")?);
-        Ok(true)
+        let wanted = secret("claim", json!({"a": "MQ=="}));
+        let more = secret("claim", json!({"a": "MQ==", "b": "Mg=="}));
+        assert_eq!(copy(&wanted, None, "claim"), Ok(Publication::Create));
+        assert_eq!(copy(&wanted, Some(&wanted), "claim"), Ok(Publication::Unchanged));
+        assert_eq!(copy(&wanted, Some(&more), "claim"), Ok(Publication::Replace));
+        let foreign = secret("other", json!({"a": "MQ=="}));
+        assert_eq!(copy(&wanted, Some(&foreign), "claim"), Err(Error::NotControlled("claim".to_owned())));
     }
 }

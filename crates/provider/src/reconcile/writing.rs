@@ -31,8 +31,7 @@ impl<E: External> Run<'_, E> {
 
     pub(super) async fn publish(&self, details: &Details) -> Result<()> {
         let layout = self.managed.kind.layout;
-        secret::publish(self.engine(), self.log, &self.object, layout, details, self.managed.shared.manager)
-            .await
+        secret::publish(self.engine(), self.log, &self.object, layout, details).await
     }
 
     pub(super) async fn fail(

@@ -194,6 +194,6 @@ fn secret_for(case: &Case<'_>) -> Outcome {
 
 fn secret_controllable(case: &Case<'_>) -> Outcome {
     let uid = case.input("u").as_str().unwrap();
-    let got = connection::must_be_controllable_by(case.input("current"), uid).err().map(|e| e.to_string());
+    let got = connection::must_be_writable_by(case.input("current"), uid).err().map(|e| e.to_string());
     equal(&got.as_deref(), &case.want()["$error"].as_str())
 }
