@@ -175,6 +175,10 @@ pub enum Cause {
     Connection(#[source] WorldError),
     #[error(transparent)]
     NotAnObject(#[from] NotAnObject),
+    #[error("context deadline exceeded")]
+    DeadlineExceeded,
+    #[error("no Composition was chosen")]
+    NoComposition,
     #[error("{0}")]
     Resources(String),
 }

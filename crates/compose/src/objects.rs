@@ -113,9 +113,9 @@ fn secret_data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, WorldError> 
     for (key, value) in entries("data") {
         let text = value.as_str().unwrap_or_default();
         let bytes = BASE64_STANDARD.decode(text);
-        let bytes = bytes.map_err(|e| {
-            let name = meta::name(secret);
-            WorldError::Malformed(format!("the value of {key:?} in Secret {name:?} is not base64: {e}"))
+        let bytes = bytes.map_err(|source| {
+            let value = format!("the value of {key:?} in Secret {:?}", meta::name(secret));
+            WorldError::NotBase64 { value, source: source.into() }
         })?;
         data.insert(key.clone(), bytes);
     }

@@ -47,7 +47,7 @@ impl<'a> Flattening<'a> {
     fn flatten(&mut self, schema: &'a Value) -> Result<Value, WorldError> {
         self.written += 1;
         if self.written > MAX_SCHEMAS {
-            return Err(WorldError::malformed("the schema refers to too many others"));
+            return Err(WorldError::TooManyReferences);
         }
         if let Some(name) = reference(schema) {
             // A schema within itself has no end; an object stands for it.
@@ -55,8 +55,7 @@ impl<'a> Flattening<'a> {
                 return Ok(json!({"type": "object"}));
             }
             let target = self.schemas.get(name);
-            let target = target
-                .ok_or_else(|| WorldError::Malformed(format!("cannot resolve {REFERENCE_PREFIX}{name}")))?;
+            let target = target.ok_or_else(|| WorldError::Unresolved(format!("{REFERENCE_PREFIX}{name}")))?;
             self.path.push(name);
             let flat = self.flatten(target);
             self.path.pop();

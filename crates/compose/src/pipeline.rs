@@ -221,7 +221,7 @@ async fn input(
     let lookup = Lookup::of_input(reference).map_err(failed)?;
     let found = requirements::look_up(lookup, world, lookups).await.map_err(failed)?;
     let object = found.into_iter().next();
-    let object = object.ok_or_else(|| failed(WorldError::malformed("it does not exist")))?;
+    let object = object.ok_or_else(|| failed(WorldError::Missing))?;
     Ok(Some(without_server_metadata(object)))
 }
 
@@ -241,9 +241,7 @@ async fn credentials(step: &PipelineStep, world: &dyn World) -> Result<BTreeMap<
         let failed =
             |source| Cause::Credentials { step: step.step.clone(), credential: wanted.name.clone(), source };
         let data = world.secret(&secret.namespace, &secret.name).await.map_err(failed)?;
-        let data = data.ok_or_else(|| {
-            failed(WorldError::Malformed(format!("Secret {} not found", quote(&secret.name))))
-        })?;
+        let data = data.ok_or_else(|| failed(WorldError::NoSecret(secret.name.clone())))?;
         let source = Some(Source::CredentialData(v1::CredentialData { data }));
         credentials.insert(wanted.name.clone(), Credentials { source });
     }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use transom_function::async_trait;
+use transom_object::quote::quote;
 use transom_object::{GroupVersion, GroupVersionKind};
 use transom_xapi::AccountReference;
 
@@ -24,21 +25,32 @@ pub enum WorldError {
     /// The API server does not serve the kind.
     #[error(transparent)]
     UnknownKind(ClientError),
-    /// What was read cannot be used.
-    #[error("{0}")]
-    Malformed(String),
+    /// An object that must exist does not.
+    #[error("it does not exist")]
+    Missing,
+    /// A Secret that must exist does not.
+    #[error("Secret {} not found", quote(.0))]
+    NoSecret(String),
+    /// A value of a Secret cannot be decoded.
+    #[error("{value} is not base64")]
+    NotBase64 {
+        /// Which one.
+        value: String,
+        /// Why.
+        source: Box<base64::DecodeError>,
+    },
+    /// A schema cannot be written without references.
+    #[error("the schema refers to too many others")]
+    TooManyReferences,
+    /// A schema refers to one that does not exist.
+    #[error("cannot resolve {0}")]
+    Unresolved(String),
     /// What was read is not an object.
     #[error(transparent)]
     NotAnObject(#[from] transom_function::NotAnObject),
     /// The request failed in any other way.
     #[error(transparent)]
     Failed(ClientError),
-}
-
-impl WorldError {
-    pub(crate) fn malformed(what: impl Into<String>) -> Self {
-        Self::Malformed(what.into())
-    }
 }
 
 /// A read that the reader has no right to. As an error it is the error of the client.

@@ -39,10 +39,8 @@ pub struct Converter {
 impl Version {
     fn compile(version: &VersionSchema<'_>) -> Result<Self, RuleError> {
         let name = version.name.to_owned();
-        let schema = structural::parse(version.schema).map_err(|errors| {
-            let why = field::aggregate(&errors);
-            RuleError::new("rules", Problem::Schema { version: name.clone(), why })
-        })?;
+        let schema = structural::parse(version.schema)
+            .map_err(|errors| RuleError::new("rules", Problem::Schema { version: name.clone(), errors }))?;
         Ok(Self { validations: Validations::build(&schema, true), schema, name })
     }
 
@@ -93,8 +91,7 @@ impl Converter {
         let converter = Self { versions, steps, examples: rules.examples.clone() };
         for (index, example) in rules.examples.iter().enumerate() {
             if converter.version_of(example).is_none() {
-                let why = "an example needs the apiVersion of one of the versions".to_owned();
-                errors.push(RuleError::new(format!("examples[{index}].apiVersion"), Problem::Example(why)));
+                errors.push(RuleError::new(format!("examples[{index}].apiVersion"), Problem::Example));
             }
         }
         if errors.is_empty() { Ok(converter) } else { Err(errors) }
@@ -222,8 +219,8 @@ impl Compiling {
     fn field(&mut self, at: String, text: &str, version: usize) -> Option<FieldPath> {
         let path = match FieldPath::parse(text) {
             Ok(path) => path,
-            Err(source) => {
-                self.error(at, Problem::Path { path: text.to_owned(), source });
+            Err(why) => {
+                self.error(at, Problem::Path { path: text.to_owned(), why });
                 return None;
             }
         };

@@ -14,7 +14,7 @@ pub struct FieldPath(Vec<String>);
 #[non_exhaustive]
 pub enum PathError {
     /// It cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Syntax(#[from] fieldpath::Error),
     /// It leads into a list.
     #[error("must not lead into a list: give the path of the whole list, and an expression that converts it")]

@@ -4,6 +4,7 @@ use crate::path::PathError;
 use serde::Deserialize;
 use serde_json::Value;
 use transom_cel::CompileError;
+use transom_object::field;
 
 /// How the versions of a kind are converted into each other.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -55,7 +56,7 @@ pub struct Expression {
 }
 
 /// What is wrong with rules, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct RuleError {
     /// Such as `rules[0].moves[1].to`.
@@ -64,13 +65,13 @@ pub struct RuleError {
     pub problem: Problem,
 }
 
-/// What is wrong with a rule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// What is wrong with a rule. The text of a cause is part of that of its problem, so no cause is a source as well.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The rules do not have the form of rules.
-    #[error("{0}")]
-    Form(String),
+    #[error(transparent)]
+    Form(serde_json::Error),
     /// A version that does not exist.
     #[error("there is no version {name:?}; the versions are {}", known.join(", "))]
     UnknownVersion {
@@ -96,12 +97,12 @@ pub enum Problem {
     #[error("no rule leads to version {0}: add a rule between it and its neighbour")]
     Unreached(String),
     /// A path that cannot be read.
-    #[error("{path:?}: {source}")]
+    #[error("{path:?}: {why}")]
     Path {
         /// The text.
         path: String,
         /// Why.
-        source: PathError,
+        why: PathError,
     },
     /// A field that the schema of the version does not have.
     #[error("version {version} has no field {path}")]
@@ -120,19 +121,19 @@ pub enum Problem {
         other: String,
     },
     /// An expression that does not compile.
-    #[error("{0}")]
+    #[error(transparent)]
     Expression(CompileError),
     /// The schema of a version.
-    #[error("the schema of version {version} cannot be read: {why}")]
+    #[error("the schema of version {version} cannot be read: {}", field::aggregate(errors))]
     Schema {
         /// The version.
         version: String,
         /// Why.
-        why: String,
+        errors: Vec<field::Error>,
     },
     /// An example that no rule is about.
-    #[error("{0}")]
-    Example(String),
+    #[error("an example needs the apiVersion of one of the versions")]
+    Example,
 }
 
 impl RuleError {
@@ -145,8 +146,7 @@ impl Rules {
     /// Reads `rules` and `examples` of a conversion; other fields are those of the caller.
     pub fn read(conversion: &Value) -> Result<Self, RuleError> {
         let part = |name: &str| conversion.get(name).filter(|value| !value.is_null());
-        let fault =
-            |name: &str, error: serde_json::Error| RuleError::new(name, Problem::Form(error.to_string()));
+        let fault = |name: &str, error: serde_json::Error| RuleError::new(name, Problem::Form(error));
         let rules = part("rules").map_or(Ok(Vec::new()), Vec::<Rule>::deserialize);
         let examples = part("examples").map_or(Ok(Vec::new()), Vec::<Value>::deserialize);
         Ok(Self {

@@ -36,11 +36,11 @@ impl Default for Lifetimes {
 
 /// A certificate could not be made or read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot make or read a certificate: {0}")]
-pub struct CertificateError(String);
+#[error("cannot make or read a certificate")]
+pub struct CertificateError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-fn failed(error: impl std::fmt::Display) -> CertificateError {
-    CertificateError(error.to_string())
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> CertificateError {
+    CertificateError(error.into())
 }
 
 /// An authority and a server certificate, in PEM, as a Secret keeps them.

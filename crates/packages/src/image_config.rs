@@ -91,14 +91,14 @@ pub enum ImageConfigError {
         name: String,
     },
     /// It rewrites an image to something that is not a valid reference.
-    #[error("ImageConfig {name:?} rewrites {original} to an invalid reference: {error}")]
+    #[error("ImageConfig {name:?} rewrites {original} to an invalid reference")]
     InvalidRewrite {
         /// Its name.
         name: String,
         /// The original reference.
         original: String,
         /// What is wrong.
-        error: ReferenceError,
+        source: ReferenceError,
     },
     /// It asks for a verification that there is not.
     #[error(
@@ -186,7 +186,7 @@ fn rewritten(configs: &[ImageConfig], original: &Reference) -> Result<Reference,
         return Err(ImageConfigError::NoRewritePrefix { name });
     }
     let result = Reference::parse(&format!("{rewrite}{}", &text[prefix..]));
-    result.map_err(|error| ImageConfigError::InvalidRewrite { name, original: text, error })
+    result.map_err(|source| ImageConfigError::InvalidRewrite { name, original: text, source })
 }
 
 fn authorities(config: &ImageConfig) -> Result<Vec<CosignAuthority>, ImageConfigError> {

@@ -29,8 +29,7 @@ pub struct Composed {
 impl Composed {
     /// Composing took longer than it may.
     pub fn deadline_exceeded() -> Self {
-        let cause = Cause::Resources("context deadline exceeded".to_owned());
-        Self { observation: None, result: Err(cause.into()), ended: false }
+        Self::failed(Cause::DeadlineExceeded)
     }
 
     fn failed(cause: Cause) -> Self {
@@ -42,7 +41,7 @@ impl Reconcile<'_> {
     /// Observes what exists and runs the pipeline.
     pub async fn compose(&self, now: Timestamp, runner: &dyn FunctionRunner, world: &dyn World) -> Composed {
         let Some(chosen) = &self.chosen else {
-            return Composed::failed(Cause::Resources("no Composition was chosen".to_owned()));
+            return Composed::failed(Cause::NoComposition);
         };
         let (xr, composition) = (&self.xr.object, chosen.spec());
         self.reads().forget_revisions();

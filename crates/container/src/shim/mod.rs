@@ -51,7 +51,7 @@ pub fn run(arguments: &[OsString]) -> Option<ExitCode> {
 
 /// What a stage could not do.
 #[derive(Debug, thiserror::Error)]
-#[error("{action}: {source}")]
+#[error("{action}")]
 struct ShimError {
     action: String,
     source: io::Error,
@@ -76,7 +76,8 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
 
 /// The last stage has no control socket: what it cannot do is in the log, and in its exit code.
 fn report(stage: &str, error: &ShimError) {
-    let message: String = error.to_string().chars().take(MESSAGE_CHARACTERS_MAX).collect();
+    let message = format!("{error}: {}", error.source);
+    let message: String = message.chars().take(MESSAGE_CHARACTERS_MAX).collect();
     if stage == "enter" || send(rustix::stdio::stdin(), &Report::Failed(message.clone()), None).is_err() {
         use std::io::Write;
         let _ = writeln!(io::stderr(), "{message}");
