@@ -62,7 +62,7 @@ use transom_engine::{
     Clock, Cluster, Controller, Engine, Metrics, Mirror, Ownership, Readiness, Result, Rng, Subscription,
     install_definitions,
 };
-use transom_runner::{Installer, ProviderRuntime};
+use transom_runner::{Installer, Problem, ProviderRuntime, Reason, WithoutProviders};
 use transom_xapi::constants::owner;
 use usage::UsageControllers;
 
@@ -90,6 +90,33 @@ pub struct Context {
     pub ownership: Ownership,
     /// How they behave.
     pub options: Options,
+}
+
+impl Context {
+    /// For a process that has all shards, reports to nothing and runs no programs of Providers, with options by default.
+    /// Whatever assembles controllers begins with this and replaces the fields that it has values for.
+    pub fn new(
+        client: kube::Client,
+        runner: Arc<dyn FunctionRunner>,
+        functions: Installer,
+        packages: PackageSources,
+        clock: Clock,
+    ) -> Self {
+        let unsupported = Problem::new(Reason::UnsupportedPackage, "providers are not run here");
+        Self {
+            client,
+            runner,
+            functions,
+            providers: Arc::new(WithoutProviders(unsupported)),
+            packages,
+            clock,
+            announce: Arc::new(|_: &Notice| {}),
+            metrics: Arc::default(),
+            protection: Arc::default(),
+            ownership: Ownership::whole(),
+            options: Options::default(),
+        }
+    }
 }
 
 /// The running controllers. They stop when dropped; the controllers that start next continue their work.

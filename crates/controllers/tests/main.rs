@@ -4,7 +4,8 @@
 
 mod life;
 mod simulation;
-mod usage_admission;
+#[path = "../../transom/src/plane/usage_protection.rs"]
+mod usage_protection;
 
 /// A fifth of the time of the simulation goes into memory otherwise.
 #[global_allocator]

@@ -74,6 +74,17 @@ pub struct PackageSources {
     pub builtin_providers: Arc<dyn BuiltinProviders>,
 }
 
+impl PackageSources {
+    /// Without built-in providers.
+    pub fn new(
+        registry: Arc<dyn Registry>,
+        read_pull_secret: PullSecretReader,
+        verifier: Arc<dyn SignatureVerifier>,
+    ) -> Self {
+        Self { registry, read_pull_secret, verifier, builtin_providers: Arc::new(NoProviders) }
+    }
+}
+
 /// What the package controllers share.
 struct Shared {
     plane: Arc<Plane>,

@@ -3,7 +3,7 @@
 
 use crate::life::packages::MemoryRegistry;
 pub(super) use crate::life::test_functions::TestFunctions;
-use crate::usage_admission::UsageAdmission;
+use crate::usage_protection::UsageProtection;
 use futures_util::StreamExt;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -28,7 +28,7 @@ use transom_function::testing::Scripted;
 use transom_function::{Error, Function, Resource, RunFunctionRequest, RunFunctionResponse};
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_packages::names::revision_name;
-use transom_runner::{PackageImage, Problem, Reason, RevisionId, RevisionSpec, Source, WithoutProviders};
+use transom_runner::{PackageImage, RevisionId, RevisionSpec, Source};
 use transom_store::Store;
 use transom_testkit::embedded;
 
@@ -175,7 +175,7 @@ impl Plane {
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
             authorizer,
-            admission: vec![Box::new(UsageAdmission(protection.clone()))],
+            admission: vec![Box::new(UsageProtection(protection.clone()))],
             ..Default::default()
         };
         let server = embedded::server_with(&store, options).await;
@@ -219,28 +219,24 @@ impl Plane {
         self.wire = Arc::new(Wire { left, lose_answer, ..Wire::default() });
         let notices = self.notices.clone();
         let context = Context {
-            client: client_of(&self.server, self.wire.clone(), self.hidden.clone()),
-            runner: self.runner.clone().unwrap_or_else(|| self.functions.router.clone()),
-            functions: self.functions.installer.clone(),
-            providers: Arc::new(WithoutProviders(Problem::new(
-                Reason::UnsupportedPackage,
-                "providers are not run here",
-            ))),
-            packages: PackageSources {
-                registry: self.registry.clone(),
-                read_pull_secret: Arc::new(crate::life::packages::read_pull_secret),
-                verifier: self.registry.clone(),
-                builtin_providers: Arc::new(transom_controllers::NoProviders),
-            },
-            clock: Clock::starting_at(transom_object::time::Timestamp::now()),
             announce: Arc::new(move |notice: &Notice| notices.lock().unwrap().push(notice.clone())),
             metrics: self.metrics.clone(),
             protection: self.protection.clone(),
-            ownership: transom_engine::Ownership::whole(),
             options: self.options.clone(),
+            ..self.context()
         };
         self.controllers = Some(Controllers::start(context).await?);
         Ok(())
+    }
+
+    /// What controllers need of this plane, with the defaults of the binary.
+    fn context(&self) -> Context {
+        let client = client_of(&self.server, self.wire.clone(), self.hidden.clone());
+        let runner = self.runner.clone().unwrap_or_else(|| self.functions.router.clone());
+        let read_pull_secret = Arc::new(crate::life::packages::read_pull_secret);
+        let packages = PackageSources::new(self.registry.clone(), read_pull_secret, self.registry.clone());
+        let clock = Clock::starting_at(transom_object::time::Timestamp::now());
+        Context::new(client, runner, self.functions.installer.clone(), packages, clock)
     }
 
     /// Starts the provider of NopResources.

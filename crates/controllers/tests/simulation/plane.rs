@@ -6,21 +6,21 @@ use crate::simulation::ledger::Ledger;
 use crate::simulation::packages::registry::SimulatedRegistry;
 use crate::simulation::platform::{self, Parts, Sort};
 use crate::simulation::wire::Wire;
-use crate::usage_admission::UsageAdmission;
+use crate::usage_protection::UsageProtection;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 use transom_apiserver::{Environment, Identity, Server};
-use transom_controllers::{Context, Controllers, Notice, Options, PackageSources, Protection};
+use transom_controllers::{Context, Controllers, Options, PackageSources, Protection};
 use transom_engine::Clock;
 use transom_engine::Cluster;
 use transom_function::async_trait;
 use transom_object::time::Timestamp;
 use transom_packages::trust::{Authority, Evidence, SignatureVerifier};
 use transom_packages::{Credentials, Reference};
-use transom_runner::{Installer, Problem, Reason, Resolver, Router, WithoutProviders};
+use transom_runner::{Installer, Resolver, Router};
 use transom_store::Store;
 use transom_testkit::embedded;
 use transom_testkit::rng::Rng;
@@ -78,7 +78,7 @@ impl Plane {
         let store = Store::in_step(transom_store::Options { history, ..Default::default() });
         let protection: Arc<Protection> = Arc::default();
         let options = transom_apiserver::Options {
-            admission: vec![Box::new(UsageAdmission(protection.clone()))],
+            admission: vec![Box::new(UsageProtection(protection.clone()))],
             environment: Box::new(Virtual { began, rng: Mutex::new(rng.split()) }),
             ..Default::default()
         };
@@ -177,27 +177,11 @@ impl Keeper {
         let functions = Arc::new(Router::default());
         functions.run_in_process("parts", Arc::new(Parts(self.wire.clone())));
         let installer = Installer::new(Resolver::new(["parts"]), self.makers.clone(), functions.clone());
-        Controllers::start(Context {
-            client: self.wire.connect(&self.server),
-            runner: functions,
-            functions: installer,
-            providers: Arc::new(WithoutProviders(Problem::new(
-                Reason::UnsupportedPackage,
-                "providers are not run here",
-            ))),
-            packages: PackageSources {
-                registry: self.registry.clone(),
-                read_pull_secret: Arc::new(|_| Ok(Vec::new())),
-                verifier: Arc::new(NoSignatures),
-                builtin_providers: Arc::new(transom_controllers::NoProviders),
-            },
-            clock: Clock::starting_at(now(self.began)),
-            announce: Arc::new(|_: &Notice| {}),
-            metrics: Arc::default(),
-            protection: self.protection.clone(),
-            ownership: transom_engine::Ownership::whole(),
-            options,
-        })
+        let read_pull_secret = Arc::new(|_: &_| Ok(Vec::new()));
+        let packages = PackageSources::new(self.registry.clone(), read_pull_secret, Arc::new(NoSignatures));
+        let (client, clock) = (self.wire.connect(&self.server), Clock::starting_at(now(self.began)));
+        let context = Context::new(client, functions, installer, packages, clock);
+        Controllers::start(Context { protection: self.protection.clone(), options, ..context })
     }
 }
 

@@ -110,13 +110,9 @@ impl ControllerManager {
         let namespace = args.namespace.clone();
         let providers = Providers::new(client.clone(), clock, metrics, seed, ownership, namespace);
         let providers = Arc::new(providers);
+        let packages = PackageSources { builtin_providers: providers.clone(), ..packages.sources };
         let context = Context {
-            client,
-            runner: functions.runner(),
-            functions: functions.installer(),
-            packages: PackageSources { builtin_providers: providers.clone(), ..packages.sources },
             providers: runtimes.providers(),
-            clock,
             announce,
             metrics: links.metrics.clone(),
             protection: links.protection.clone(),
@@ -128,6 +124,7 @@ impl ControllerManager {
                 conversion: links.conversion.clone(),
                 ..args.options()
             },
+            ..Context::new(client, functions.runner(), functions.installer(), packages, clock)
         };
         let controllers = start_all(context, providers.clone(), links.purpose, runtime).await?;
         links.set_readiness(controllers.readiness());

@@ -75,15 +75,13 @@ async fn sources(
     });
     // Signatures are read from where images are, not from the cache.
     let verifier = trust::verifier(registry.clone(), controllers, location)?;
-    // The controllers have those of the plane.
-    let builtin_providers = Arc::new(transom_controllers::NoProviders);
     if location.in_memory() {
-        return Ok(PackageSources { registry, read_pull_secret, verifier, builtin_providers });
+        return Ok(PackageSources::new(registry, read_pull_secret, verifier));
     }
     let opened = Cache::open(&location.packages_dir(), CACHE_BYTES).await;
     let cache = opened.map_err(|e| Failure::new(format!("cannot open the cache of packages: {e}")))?;
     let registry = Arc::new(Cached::new(registry, Arc::new(cache)));
-    Ok(PackageSources { registry, read_pull_secret, verifier, builtin_providers })
+    Ok(PackageSources::new(registry, read_pull_secret, verifier))
 }
 
 async fn open_local(path: &Path, flag: &str) -> Result<Arc<LocalRegistry>, Failure> {

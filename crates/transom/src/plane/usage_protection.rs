@@ -1,4 +1,5 @@
-//! Usage protection as an admission check of the server in this process.
+//! Usage protection as an admission check of the server in this process. The tests of `controllers` compile this file as well,
+//! so that they run with the check that a plane has.
 
 use std::sync::Arc;
 use transom_apiserver::{Admission, Endpoint, Operation, Phase, Review, Verdict, async_trait};
@@ -7,7 +8,7 @@ use transom_object::Status;
 
 /// Usage protection in process: reviews deletions as Crossplane's webhook does, and refuses them as an API server words
 /// the refusal of that webhook.
-pub(super) struct UsageProtection(pub(super) Arc<Protection>);
+pub(crate) struct UsageProtection(pub(crate) Arc<Protection>);
 
 #[async_trait]
 impl Admission for UsageProtection {
