@@ -1,6 +1,7 @@
 //! The command line: which commands there are. The flags of a command are beside the command.
 
 use crate::controller::Controller;
+use crate::convert::Convert;
 use crate::db::Db;
 use crate::former;
 use crate::function::Function;
@@ -31,6 +32,7 @@ Examples:
   transom up                                run a control plane, to be used with kubectl
   transom controller                        run the controllers against a Kubernetes cluster
   transom render xr.yaml composition.yaml   print the resources that a Composition composes
+  transom convert platform.yaml             print the kinds of the first design as today's
   transom function list                     list the built-in functions
   transom provider list                     list the providers that come with the binary
   transom xpkg build                        make a package of the files in this folder
@@ -52,6 +54,7 @@ pub(crate) enum Command {
     Export(Export),
     Import(Import),
     Render(Box<Render>),
+    Convert(Convert),
     #[command(subcommand)]
     Function(Function),
     #[command(subcommand)]

@@ -6,6 +6,7 @@
 mod cli;
 mod containers;
 mod controller;
+mod convert;
 mod db;
 mod former;
 mod function;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         cli::Command::Import(options) => moving::import(&options),
         cli::Command::Db(command) => db::run(command),
         cli::Command::Render(options) => render::run(*options),
+        cli::Command::Convert(options) => convert::run(&options),
         cli::Command::Function(command) => function::run(command),
         cli::Command::Provider(command) => provider::run(command),
         cli::Command::Xfn(command) => xfn::run(command),

@@ -6,6 +6,7 @@ mod authoring;
 mod bench;
 mod client;
 mod cluster;
+mod first_design;
 mod fuzz;
 mod hostile;
 mod platform;

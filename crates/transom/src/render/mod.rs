@@ -4,17 +4,17 @@
 //! engine that controllers use, and its result is printed ([`documents`]; [`classic`] for the older form), or what
 //! went wrong is explained ([`explain`]). Only documents go to stdout.
 
-mod admission;
+pub(crate) mod admission;
 mod classic;
 mod definition;
-mod documents;
+pub(crate) mod documents;
 mod explain;
 mod inputs;
-mod manifests;
+pub(crate) mod manifests;
 mod options;
 pub(crate) mod runtime;
 
-pub(crate) use options::Render;
+pub(crate) use options::{Format, Render};
 
 use classic::{Classic, Pool};
 use inputs::Inputs;

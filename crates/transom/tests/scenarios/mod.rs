@@ -13,6 +13,7 @@ mod conversion;
 mod definitions;
 mod edges;
 mod faulty;
+mod first_design;
 mod guide;
 #[cfg(target_os = "linux")]
 mod killed_functions;

@@ -31,7 +31,7 @@ fn each_connection_detail_is_given_exactly_once() {
         assert_eq!(said.len(), expected.len(), "{said:#?}");
         assert!(said.iter().zip(*expected).all(|(said, words)| said.contains(words)), "{said:#?}");
     }
-    // A detail that two templates give is wrong whoever needs it; that one is missing is only known with the definition.
+    // A detail that two templates give is wrong in any case; that one is missing is only known with the definition.
     assert_eq!(mistakes(&[&missing]), [""; 0]);
     assert!(remarks(&[&missing])[0].contains("no definition of Cache of example.org/v1 is given"));
     // A definition without connection details publishes none.
