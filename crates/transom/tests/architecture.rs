@@ -15,6 +15,8 @@ mod dependencies;
 mod documents;
 #[path = "architecture/errors.rs"]
 mod errors;
+#[path = "architecture/invariants.rs"]
+mod invariants;
 #[path = "architecture/layout.rs"]
 mod layout;
 #[path = "architecture/proofs.rs"]

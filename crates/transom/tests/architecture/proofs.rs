@@ -46,7 +46,7 @@ fn proofs(mut text: &str) -> Result<Vec<Proof<'_>>, &str> {
 }
 
 /// Whether a source has a test of this name.
-fn is_test(source: &str, name: &str) -> bool {
+pub(super) fn is_test(source: &str, name: &str) -> bool {
     let lines: Vec<&str> = source.lines().map(str::trim_start).collect();
     let declares = |line: &&str| {
         let line = line.strip_prefix("async ").unwrap_or(line);
