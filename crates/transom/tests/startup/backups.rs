@@ -4,6 +4,8 @@ use super::{CONFIG_MAPS, config_map};
 use std::process::Output;
 use transom_testkit::process::{Client, Home, Plane, transom};
 
+const GUIDE: &str = include_str!("../../../../docs/backup.md");
+
 fn db(args: &[&str]) -> Output {
     transom(&["db"]).args(args).output().expect("the binary runs")
 }
@@ -40,6 +42,34 @@ async fn a_running_plane_is_backed_up_and_restored_with_its_credentials() {
     assert_eq!(old.get(&format!("{CONFIG_MAPS}/before")).await.unwrap().status, 200, "before");
     old.get(&format!("{CONFIG_MAPS}/after")).await.unwrap().assert_status(404, "after");
     assert_eq!(old.post(CONFIG_MAPS, &config_map("more")).await.unwrap().status, 201, "more");
+    home.assert_no_panic();
+}
+
+/// The commands of docs/backup.md, in a folder that has a plane in `./plane`.
+#[tokio::test]
+async fn the_guide_makes_a_plane_from_a_backup() {
+    let home = Home::new();
+    let folder = |name: &str| home.root().join(name).to_str().unwrap().to_owned();
+    let plane = Plane::start_with(&home, &["--data-dir", &folder("plane")]);
+    let client = plane.client().await;
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("kept")).await.unwrap().status, 201, "kept");
+    let commands: Vec<Vec<&str>> = GUIDE
+        .lines()
+        .filter_map(|line| line.strip_prefix("transom db "))
+        .map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect())
+        .collect();
+    assert_eq!(commands.iter().map(|c| c[0]).collect::<Vec<_>>(), ["backup", "restore"]);
+    for command in &commands {
+        let output =
+            transom(&["db"]).args(command).current_dir(home.root()).output().expect("the binary runs");
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let restored = Plane::start_with(&home, &["--data-dir", &folder("plane2")]);
+    assert_eq!(
+        restored.client().await.get(&format!("{CONFIG_MAPS}/kept")).await.unwrap().status,
+        200,
+        "kept"
+    );
     home.assert_no_panic();
 }
 
