@@ -6,6 +6,7 @@ mod connections;
 mod patches;
 mod requests;
 mod schemas;
+mod tokens;
 mod watches;
 
 use serde_json::{Value, json};

@@ -1,6 +1,8 @@
 //! Admission on the real binary: webhooks that are real HTTPS servers, and policies, which outlive a restart. `loops` is about a
 //! webhook whose own writes call it again.
 
+mod loops;
+
 use crate::scenarios::user::*;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,17 +20,32 @@ use tokio_rustls::TlsAcceptor;
 
 /// Serves `answer` with a certificate of its own. Its port, and its certificate as PEM.
 async fn serve() -> (u16, String) {
+    let (certificate, key) = certificate();
+    (serve_at("127.0.0.1:0", &certificate, &key).await, certificate)
+}
+
+/// A certificate of its own, and its key, as PEM.
+fn certificate() -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let names = ["127.0.0.1".to_owned(), "hooks.default.svc".to_owned()];
     let mut params = CertificateParams::new(names).unwrap();
     // As `openssl req -x509` makes them: an authority and a server at once.
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let certificate = params.self_signed(&key).unwrap();
-    (serve_at("127.0.0.1:0", &certificate.pem(), &key.serialize_pem()).await, certificate.pem())
+    (certificate.pem(), key.serialize_pem())
 }
 
 /// Serves `answer` at an address, with a certificate and its key as PEM. Returns the port.
 pub(super) async fn serve_at(address: &str, certificate: &str, key: &str) -> u16 {
+    serve_with(address, certificate, key, answer).await
+}
+
+/// The same with other answers.
+async fn serve_with<A, F>(address: &str, certificate: &str, key: &str, answer: A) -> u16
+where
+    A: Fn(http::Request<Incoming>) -> F + Clone + Send + 'static,
+    F: Future<Output = Result<http::Response<Full<Bytes>>, Infallible>> + Send + 'static,
+{
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().unwrap();
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -43,7 +60,7 @@ pub(super) async fn serve_at(address: &str, certificate: &str, key: &str) -> u16
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let Ok(stream) = acceptor.accept(stream).await else { continue };
-            let service = hyper::service::service_fn(answer);
+            let service = hyper::service::service_fn(answer.clone());
             let connection =
                 hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             tokio::spawn(connection);
@@ -119,6 +136,37 @@ async fn webhooks_are_called_over_https() {
     user.apply(&configuration(&service)).await;
     user.apply(&map("served")).await;
     assert_eq!(user.get(MAP, "default/served").await.unwrap()["metadata"]["annotations"]["seen"], "yes");
+}
+
+/// docs/admission.md, whose policy refuses a claim with the sentence that the page shows.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_of_the_guide_refuses_a_claim() {
+    let guide = include_str!("../../../../docs/admission.md");
+    let block = |after: &str| {
+        let (_, rest) = guide.split_once(after).unwrap_or_else(|| panic!("the guide has no {after:?}"));
+        rest.split("```").next().unwrap()
+    };
+    let user = User::without_functions(&[], &[]).await;
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}});
+    let xrd = json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
+        "metadata": {"name": "xdatabases.example.org"}, "spec": {"group": "example.org",
+            "names": {"kind": "XDatabase", "plural": "xdatabases"}, "claimNames": {"kind": "Database", "plural": "databases"},
+            "versions": [{"name": "v1", "served": true, "referenceable": true, "schema": {"openAPIV3Schema": schema}}]}});
+    user.apply(&xrd.to_string()).await;
+    user.until_true(XRD, "xdatabases.example.org", "Offered").await;
+    for object in documents(block("```yaml\n")) {
+        user.apply(&object.to_string()).await;
+    }
+    let claim = |size: u32| {
+        json!({"apiVersion": "example.org/v1", "kind": "Database", "metadata": {"name": "orders", "namespace": "default"},
+            "spec": {"size": size}})
+        .to_string()
+    };
+    let shown = block("$ kubectl apply -f database.yaml\n").trim();
+    let (_, sentence) = shown.split_once("is invalid: ").expect("the refusal of kubectl");
+    let refusal = user.refusal(&claim(500)).await;
+    assert!(refusal.contains(sentence), "{refusal}\n{sentence}");
+    user.apply(&claim(100)).await;
 }
 
 /// What a new user does first: a policy that refuses a composite resource with a sentence of its own.

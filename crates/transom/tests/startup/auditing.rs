@@ -44,6 +44,8 @@ async fn requests_are_recorded_as_the_policy_says_and_secrets_never() {
     assert_eq!(created["requestObject"]["data"], json!({"k": "v"}));
     assert_eq!(created["responseObject"]["metadata"]["name"], "a");
     assert_eq!(created["sourceIPs"], json!(["127.0.0.1"]));
+    let why = json!({"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""});
+    assert_eq!(created["annotations"], why);
     assert!(of("list", "configmaps").is_none());
     assert_eq!(of("create", "secrets").unwrap()["level"], "Metadata");
     let denied = of("get", "configmaps").unwrap();
