@@ -1,6 +1,8 @@
 //! Versions that are converted by rules: docs/conversion.md on a control plane, and what its promises are worth when things go
 //! wrong.
 
+mod killed;
+
 use crate::scenarios::user::*;
 use serde_json::{Value, json};
 use transom_object::meta;
