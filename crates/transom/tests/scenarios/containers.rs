@@ -4,10 +4,13 @@
 mod engines;
 mod killed;
 mod limits;
+mod planned;
+mod printed;
+mod upgraded;
 
 use super::packages::{FUNCTION, Registry, revision_of};
 use super::user::*;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -209,11 +212,19 @@ async fn a_function_that_ends_is_started_again() {
         below(user.plane.pid()).into_iter().find(serves).map(|(id, _)| id)
     };
     let before = program(&user).expect("it runs");
-    let id = rustix::process::Pid::from_raw(i32::try_from(before).unwrap()).unwrap();
-    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-    user.until(FUNCTION_REVISION, &revision, |r| message_of_runtime(r).contains("was killed (signal 9)"))
-        .await;
+    // Until the Function says so as well, which takes a moment in which the program may already run again.
+    transom_testkit::process::wait_until("the Function is unhealthy", async || {
+        if let Some(id) = program(&user).and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+            // It may have ended since.
+            let _ = rustix::process::kill_process(id, Signal::KILL);
+        }
+        let function = user.get(FUNCTION, PACKAGED).await.expect("it is there");
+        status_of(&function, "Healthy") == "False"
+            && message_of(&function, "Healthy").contains("was killed (signal 9)")
+    })
+    .await;
     user.until_true(FUNCTION_REVISION, &revision, "RuntimeHealthy").await;
+    user.until_true(FUNCTION, PACKAGED, "Healthy").await;
     assert_ne!(program(&user).expect("it runs again"), before);
     user.apply(&object("Thing", "two", "coolField: b")).await;
     user.until_ready(THING, "two").await;

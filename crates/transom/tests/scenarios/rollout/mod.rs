@@ -1,11 +1,14 @@
 //! Controlled rollout of functions: every sentence of Crossplane's design "Controlled Rollout of Composition Functions" on the
 //! real binary. The revisions of a function are servers of the test whose answers tell them apart.
 
+mod changing;
 mod choosing;
 mod example;
 mod faults;
 mod package_manager;
 mod upgrade;
+
+pub(super) use changing::{Changing, count};
 
 use crate::scenarios::user::*;
 use serde_json::{Value, json};

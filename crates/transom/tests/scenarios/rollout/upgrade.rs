@@ -2,13 +2,8 @@
 
 use super::*;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// How many composite resources change continuously.
-fn count() -> usize {
-    std::env::var("TRANSOM_ROLLOUT_THINGS").ok().and_then(|n| n.parse().ok()).unwrap_or(50)
-}
 
 /// What a revision was asked for.
 #[derive(Default)]
@@ -48,23 +43,7 @@ async fn an_upgrade_under_load_loses_no_call_and_serves_every_choice() {
     for name in &names {
         until_says(&user, name, "one").await;
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let changing = {
-        let (stop, names, cluster) = (stop.clone(), names.clone(), user.cluster.clone());
-        tokio::spawn(async move {
-            let mut round = 0;
-            while !stop.load(Ordering::SeqCst) {
-                round += 1;
-                for name in &names {
-                    let patch = json!({"spec": {"coolField": round.to_string()}});
-                    let thing =
-                        json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name}});
-                    cluster.merge_patch(&thing, &patch, "kubectl-edit").await.expect("it can be changed");
-                }
-            }
-            round
-        })
-    };
+    let changing = Changing::start(&user, &names);
     let (second, asked_second) = remembering("two").await;
     let before = asked_first.calls.load(Ordering::SeqCst);
     user.apply(&version("v2", second, "release-channel: alpha", two)).await;
@@ -77,8 +56,7 @@ async fn an_upgrade_under_load_loses_no_call_and_serves_every_choice() {
     while asked_first.calls.load(Ordering::SeqCst) < served + count() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    stop.store(true, Ordering::SeqCst);
-    assert!(changing.await.expect("no change failed") > 0);
+    assert!(changing.stop().await > 0, "no change failed");
     user.until_idle().await;
     assert_eq!(user.failed_calls(NAME).await, 0);
     for name in &names {
