@@ -3,6 +3,7 @@
 use crate::images::{CONFIG, MANIFEST, image, package_layer};
 use bytes::Bytes;
 use std::sync::Mutex;
+use std::time::Duration;
 use transom_oci::image::{Descriptor, ImageConfig};
 use transom_oci::remote::Progress;
 use transom_oci::testing::{Access, Fault, Server, client};
@@ -65,9 +66,23 @@ async fn a_large_blob_is_streamed_from_its_file() {
 #[tokio::test]
 async fn an_upload_is_begun_again_after_an_overload() {
     let server = Server::start().await;
-    server.fault("PUT /v2/acme/package/blobs/uploads/1", Fault::Status(503, vec![]), Some(1));
+    let asked = vec![("retry-after", "1".to_owned())];
+    server.fault("PUT /v2/acme/package/blobs/uploads/1", Fault::Status(503, asked), Some(1));
+    let started = tokio::time::Instant::now();
     client().push(&server.reference("v1"), &parts("x"), &[], &|_| {}).await.unwrap();
+    assert!(started.elapsed() >= Duration::from_secs(1), "Retry-After was not respected");
     assert!(server.state.lock().unwrap().manifests.contains_key("v1"));
+}
+
+#[tokio::test]
+async fn an_upload_is_not_begun_again_before_the_registry_wants_it() {
+    let server = Server::start().await;
+    let asked = vec![("retry-after", "3600".to_owned())];
+    server.fault("PUT /v2/acme/package/blobs/uploads/", Fault::Status(429, asked), None);
+    let error = client().push(&server.reference("v1"), &parts("x"), &[], &|_| {}).await.unwrap_err();
+    assert_eq!(error.retry_after, Some(Duration::from_secs(3600)), "{error}");
+    let uploads = server.requests().iter().filter(|line| line.starts_with("PUT")).count();
+    assert_eq!(uploads, 1);
 }
 
 #[tokio::test]

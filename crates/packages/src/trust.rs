@@ -9,6 +9,7 @@ mod policy;
 
 use crate::digest::Digest;
 use serde_json::Value;
+use std::time::Duration;
 use transom_go::regexp::{self, Limits};
 use transom_xapi::image_config::{Attestation, CosignAuthority, CosignIdentity};
 
@@ -52,6 +53,18 @@ pub enum Evidence {
     },
     /// It could not be found out: a key is missing, the registry or the log does not respond.
     Unknown(String),
+    /// It could not be found out, because the registry is overloaded: the problem, and after which time it may be asked again.
+    Busy(String, Duration),
+}
+
+impl Evidence {
+    /// The time before which the registry is not to be asked again, if it named one.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy(_, retry_after) => Some(*retry_after),
+            Self::Found { .. } | Self::Unknown(_) => None,
+        }
+    }
 }
 
 /// A payload whose signature verifies.
@@ -104,7 +117,9 @@ pub fn decide<'a>(policy: &'a Policy, evidence: &[Evidence], image: &Digest) -> 
 fn check_authority(authority: &CosignAuthority, evidence: &Evidence, image: &Digest) -> Result<(), String> {
     let (verified, refused) = match evidence {
         Evidence::Found { verified, refused } => (verified, refused),
-        Evidence::Unknown(problem) => return Err(format!("signature verification failed with {problem}")),
+        Evidence::Unknown(problem) | Evidence::Busy(problem, _) => {
+            return Err(format!("signature verification failed with {problem}"));
+        }
     };
     if authority.key.is_none() && authority.keyless.is_none() {
         return Err("it has neither a key nor keyless identities".to_owned());

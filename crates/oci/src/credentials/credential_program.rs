@@ -1,5 +1,4 @@
-//! Programs that return credentials: `docker-credential-NAME get`. Only for the command line: a control plane has pull
-//! secrets.
+//! Programs that return credentials: `docker-credential-NAME get`.
 
 use super::{CredentialsError, canonical_host};
 use serde::Deserialize;

@@ -2,6 +2,7 @@
 //! helpers. Which of them a reference gets is decided here. Messages never contain what was read.
 
 mod credential_program;
+mod machine_config;
 
 use base64::Engine as _;
 use serde::Deserialize;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 use transom_packages::{Credentials, Reference};
 
 pub use credential_program::HelperOptions;
+pub use machine_config::MachineConfig;
 
 /// The type of a Secret with the field [`DOCKER_CONFIG_JSON_KEY`].
 pub const DOCKER_CONFIG_JSON_TYPE: &str = "kubernetes.io/dockerconfigjson";

@@ -4,6 +4,7 @@
 //! `Authorization` goes to the origin (scheme, host and port) that a request was made for and to no other, whatever
 //! redirects say.
 
+use super::attempts::Attempts;
 use super::connect::Connector;
 use super::options::RemoteOptions;
 use crate::failure::{chain, innermost, invalid, unauthorized, unavailable, untrusted};
@@ -19,7 +20,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use transom_packages::{RegistryError, RegistryErrorKind};
+use transom_packages::RegistryError;
 
 const REDIRECTS_MAX: u32 = 10;
 
@@ -55,7 +56,7 @@ pub(super) struct Http {
     pub(super) options: RemoteOptions,
     user_agent: HeaderValue,
     sent: AtomicU64,
-    waits: AtomicU64,
+    pub(super) attempts: Attempts,
 }
 
 /// A response whose body was not read yet.
@@ -78,7 +79,7 @@ impl Http {
             .build(connector);
         let user_agent = HeaderValue::from_str(&options.user_agent)
             .map_err(|_| invalid("User-Agent", "has characters that a header cannot have"))?;
-        Ok(Self { client, options, user_agent, sent: AtomicU64::new(0), waits: AtomicU64::new(0) })
+        Ok(Self { client, options, user_agent, sent: AtomicU64::new(0), attempts: Attempts::default() })
     }
 
     /// How many requests were sent.
@@ -88,27 +89,14 @@ impl Http {
 
     /// Sends a request, again if the server is overloaded or the connection is lost. The subject begins messages.
     pub(super) async fn send(&self, subject: &str, call: &Call) -> Result<Answer, RegistryError> {
-        let mut attempt = 1;
-        loop {
-            let (error, asked) = match self.send_once(subject, call).await {
-                Ok(answer) if is_overload(answer.status) => {
-                    let asked = retry_after(&answer.headers);
-                    let host = host(&answer.uri);
-                    (overloaded(subject, &host, answer.status, asked), asked)
-                }
-                Err(error) if error.kind == RegistryErrorKind::Unavailable => (error, None),
-                result => return result,
-            };
-            if attempt >= self.options.attempts || asked.is_some_and(|asked| asked > self.options.backoff_max)
-            {
-                return Err(error);
+        let attempt = || async {
+            let answer = self.send_once(subject, call).await?;
+            if !is_overload(answer.status) {
+                return Ok(answer);
             }
-            let waits = self.waits.fetch_add(1, Ordering::Relaxed);
-            let wait = self.options.wait(attempt, waits).max(asked.unwrap_or_default());
-            tracing::debug!(%error, attempt, ?wait, "a request to a registry is sent again");
-            tokio::time::sleep(wait).await;
-            attempt += 1;
-        }
+            Err(overloaded(subject, &host(&answer.uri), answer.status, retry_after(&answer.headers)))
+        };
+        self.attempts.run(&self.options, self.options.attempts, attempt).await
     }
 
     /// Sends a request once, following redirects.
@@ -245,8 +233,11 @@ fn overloaded(subject: &str, host: &str, status: StatusCode, asked: Option<Durat
     RegistryError { retry_after: asked, ..unavailable(subject, problem) }
 }
 
+/// Whether another attempt may succeed. That a server does not implement a method or a version of HTTP stays so.
 fn is_overload(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
+    let is_permanent = matches!(status, StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED);
+    let asks_again = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+    asks_again || (status.is_server_error() && !is_permanent)
 }
 
 /// `Retry-After` in seconds, or as a date: then relative to the server's own date, so that no clock is needed.
@@ -401,5 +392,29 @@ struct AnswerChunks {
 impl Chunks for AnswerChunks {
     async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {
         self.answer.piece(&self.subject).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_repeated_after_failures_of_the_server_that_may_pass() {
+        for (status, repeated) in [
+            (200, false),
+            (404, false),
+            (408, true),
+            (429, true),
+            (500, true),
+            (501, false),
+            (502, true),
+            (505, false),
+            (507, true),
+            (520, true),
+            (599, true),
+        ] {
+            assert_eq!(is_overload(StatusCode::from_u16(status).unwrap()), repeated, "{status}");
+        }
     }
 }

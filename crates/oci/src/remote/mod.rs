@@ -7,16 +7,20 @@
 //! |---|---|
 //! | `options` | limits, trust, proxies: all that the caller decides |
 //! | `connect`, `proxy`, `tls` | connections |
-//! | `http` | one request: redirects, attempts, timeouts, bounded bodies |
+//! | `http` | one request: redirects, timeouts, bounded bodies |
+//! | `attempts` | when a request that failed is sent again |
 //! | `challenge`, `auth` | the authentication that a registry requires |
+//! | `machine` | credentials of the machine, where those that were given are not enough |
 //! | `tags` | lists of tags, page by page |
 //! | `upload` | pushing |
 //! | `transfer` | how far blobs are on their way |
 
+mod attempts;
 mod auth;
 mod challenge;
 mod connect;
 mod http;
+mod machine;
 mod options;
 mod proxy;
 mod tags;
@@ -26,6 +30,7 @@ mod upload;
 
 use self::auth::{Access, Sessions};
 use self::http::{Answer, Call, Http};
+use self::machine::MachineCredentials;
 use crate::credentials::matching;
 use crate::failure::{invalid, unavailable};
 use crate::image::{Descriptor, Document, MANIFEST_BYTES_MAX, media_type};
@@ -39,7 +44,7 @@ use std::future::Future;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError};
+use transom_packages::{Credentials, Digest, Fetched, Reference, Registry, RegistryError, RegistryErrorKind};
 
 pub use options::RemoteOptions;
 pub use proxy::{Proxies, ProxyError};
@@ -54,6 +59,7 @@ const CONTENT_DIGEST: &str = "docker-content-digest";
 pub struct RemoteRegistry {
     http: Http,
     sessions: Sessions,
+    machine: MachineCredentials,
     /// Registries on this machine, and whether they speak TLS.
     local_tls: Mutex<BTreeMap<String, bool>>,
 }
@@ -62,7 +68,8 @@ impl RemoteRegistry {
     /// A client. Reads the system's certificate authorities, if they are wanted.
     pub fn new(options: RemoteOptions) -> Result<Self, RegistryError> {
         let local_tls = Mutex::new(BTreeMap::new());
-        Ok(Self { http: Http::new(options)?, sessions: Sessions::default(), local_tls })
+        let (sessions, machine) = (Sessions::default(), MachineCredentials::default());
+        Ok(Self { http: Http::new(options)?, sessions, machine, local_tls })
     }
 
     /// How many requests were sent since the start, with those for tokens and after redirects.
@@ -116,7 +123,8 @@ impl RemoteRegistry {
         Ok(if tls { "https" } else { "http" })
     }
 
-    /// Sends a request about a reference's repository with the credentials that apply to it.
+    /// Sends a request about a reference's repository with the credentials that apply to it; if the registry refuses these,
+    /// with those of the machine.
     async fn send(
         &self,
         reference: &Reference,
@@ -125,8 +133,25 @@ impl RemoteRegistry {
         with: &[Credentials],
     ) -> Result<Answer, RegistryError> {
         let access = access(reference, push)?;
-        let candidates = matching(with, reference);
-        self.sessions.send(&self.http, &reference.to_string(), &access, call, &candidates).await
+        let subject = reference.to_string();
+        let kept = self.machine.kept(&access);
+        let mut candidates = matching(with, reference);
+        if candidates.is_empty() {
+            candidates.extend(&kept);
+        }
+        let sent = self.sessions.send(&self.http, &subject, &access, call.clone(), &candidates).await;
+        let (refused, config) = match (sent, &self.options().machine_config) {
+            (Err(error), Some(config)) if error.kind == RegistryErrorKind::Unauthorized => (error, config),
+            (sent, _) => return sent,
+        };
+        match self.machine.find(config, &access, reference).await {
+            Ok(found) if found.is_empty() => Err(refused),
+            Ok(found) => {
+                let candidates: Vec<&Credentials> = found.iter().collect();
+                self.sessions.send(&self.http, &subject, &access, call, &candidates).await
+            }
+            Err(error) => Err(RegistryError { message: format!("{}; {error}", refused.message), ..refused }),
+        }
     }
 
     /// Ends an operation at its deadline.

@@ -2,6 +2,7 @@
 
 use super::proxy::Proxies;
 use super::transfer::TransferListener;
+use crate::credentials::MachineConfig;
 use crate::layer::LayerLimits;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub struct RemoteOptions {
     pub plain_http_hosts: BTreeSet<String>,
     /// Proxies.
     pub proxies: Proxies,
+    /// Credentials of the machine, which are used where those that are given with a request are not enough.
+    pub machine_config: Option<MachineConfig>,
     /// How long connecting may take, with the handshake of TLS.
     pub connect_timeout: Duration,
     /// How long a server may take to begin its response.
@@ -56,6 +59,7 @@ impl Default for RemoteOptions {
             insecure_skip_tls_verify: false,
             plain_http_hosts: BTreeSet::new(),
             proxies: Proxies::default(),
+            machine_config: None,
             connect_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(20),
@@ -80,13 +84,14 @@ impl RemoteOptions {
             || self.plain_http_hosts.contains(authority.host())
     }
 
-    /// How long to wait after an attempt that failed: doubled each time, and half of it varied. `waits` is how often this
-    /// client waited before.
-    pub(super) fn wait(&self, attempt: u32, waits: u64) -> Duration {
+    /// How long to wait after an attempt that failed: doubled each time, and half of it varied. A wait that the server asked
+    /// for is kept, and up to a quarter of it added. `waits` is how often this client waited before.
+    pub(super) fn wait(&self, attempt: u32, waits: u64, asked: Duration) -> Duration {
         let doubled = self.backoff.saturating_mul(1 << attempt.saturating_sub(1).min(16));
-        let most = doubled.min(self.backoff_max);
+        let half = doubled.min(self.backoff_max) / 2;
         let random = mix(self.jitter_seed.wrapping_add(waits.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        most / 2 + (most / 2).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64)
+        let share = (random >> 11) as f64 / (1u64 << 53) as f64;
+        half.max(asked) + half.max(asked / 4).mul_f64(share)
     }
 }
 
@@ -107,9 +112,9 @@ pub(super) fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn waits(jitter_seed: u64) -> Vec<Duration> {
+    fn waits(jitter_seed: u64, asked: Duration) -> Vec<Duration> {
         let options = RemoteOptions { jitter_seed, ..RemoteOptions::default() };
-        (0..100).map(|waits| options.wait(1, waits)).collect()
+        (0..100).map(|waits| options.wait(1, waits, asked)).collect()
     }
 
     #[test]
@@ -118,7 +123,7 @@ mod tests {
         let expected_ms = [250, 500, 1000, 2000, 4000, 8000, 15_000, 15_000];
         for (attempt, most) in (1..).zip(expected_ms.map(Duration::from_millis)) {
             for waits in 0..100 {
-                let wait = options.wait(attempt, waits);
+                let wait = options.wait(attempt, waits, Duration::ZERO);
                 assert!((most / 2..=most).contains(&wait), "attempt {attempt}: {wait:?} of {most:?}");
             }
         }
@@ -126,7 +131,7 @@ mod tests {
 
     #[test]
     fn waits_of_one_client_and_of_several_do_not_coincide() {
-        let (one, other) = (waits(1), waits(2));
+        let (one, other) = (waits(1, Duration::ZERO), waits(2, Duration::ZERO));
         let distinct: BTreeSet<_> = one.iter().chain(&other).collect();
         assert_eq!(distinct.len(), one.len() + other.len());
         // They are spread over the whole half, not gathered at one end of it.
@@ -134,5 +139,16 @@ mod tests {
             let inside = one.iter().filter(|wait| quarter.contains(&wait.as_millis())).count();
             assert!(inside > 30, "{inside} of 100 in {quarter:?} ms");
         }
+    }
+
+    #[test]
+    fn clients_that_are_asked_for_the_same_wait_do_not_return_together() {
+        let asked = Duration::from_secs(10);
+        let (one, other) = (waits(1, asked), waits(2, asked));
+        let distinct: BTreeSet<_> = one.iter().chain(&other).collect();
+        assert_eq!(distinct.len(), one.len() + other.len());
+        assert!(distinct.iter().all(|wait| (asked..=asked * 5 / 4).contains(*wait)), "{distinct:?}");
+        let early = one.iter().filter(|wait| **wait < asked * 9 / 8).count();
+        assert!((30..=70).contains(&early), "{early} of 100 in the first half");
     }
 }

@@ -15,9 +15,9 @@ use http_body_util::BodyExt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
-use transom_packages::{Credentials, Digest, Reference, RegistryError, RegistryErrorKind};
+use transom_packages::{Credentials, Digest, Reference, RegistryError};
 
-/// How often an upload is begun again after a lost connection.
+/// How often the upload of a blob is begun at most.
 const UPLOAD_ATTEMPTS: u32 = 3;
 
 /// What an upload has done.
@@ -123,18 +123,8 @@ impl RemoteRegistry {
                 listener(Progress::BlobExists { digest, size });
                 continue;
             }
-            let mut attempt = 1;
-            loop {
-                match self.push_blob(reference, descriptor, part, with).await {
-                    Err(error)
-                        if error.kind == RegistryErrorKind::Unavailable && attempt < UPLOAD_ATTEMPTS =>
-                    {
-                        tracing::debug!(%error, attempt, "an upload is begun again");
-                        attempt += 1;
-                    }
-                    result => break result?,
-                }
-            }
+            let upload = || self.push_blob(reference, descriptor, part, with);
+            self.http.attempts.run(self.options(), UPLOAD_ATTEMPTS, upload).await?;
             listener(Progress::BlobPushed { digest, size });
         }
         Ok(())

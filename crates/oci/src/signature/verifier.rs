@@ -2,11 +2,12 @@
 
 use super::trust_root::TrustRoot;
 use super::{HashAlgorithm, PublicKey, SignedKind, SignedPayload, find};
+use crate::failure::invalid;
 use crate::source::ImageSource;
 use async_trait::async_trait;
 use std::sync::Arc;
 use transom_packages::trust::{Authority, Evidence, SignatureVerifier, Signed};
-use transom_packages::{Credentials, Reference};
+use transom_packages::{Credentials, Reference, RegistryError};
 
 /// Verifies the signatures that lie beside images, wherever these come from.
 pub struct CosignVerifier {
@@ -49,7 +50,7 @@ pub async fn evidence(
     authorities: &[Authority],
     with: &[Credentials],
 ) -> Vec<Evidence> {
-    let mut found: Vec<(SignedKind, Result<Vec<SignedPayload>, String>)> = Vec::new();
+    let mut found: Vec<(SignedKind, Result<Vec<SignedPayload>, RegistryError>)> = Vec::new();
     let mut all = Vec::new();
     for authority in authorities {
         let kind = match authority.config.attestations.is_empty() {
@@ -63,11 +64,13 @@ pub async fn evidence(
                 found.len() - 1
             }
         };
-        let evidence = match &found[at].1 {
-            Ok(found) => of_authority(authority, root, found),
-            Err(problem) => Err(problem.clone()),
-        };
-        all.push(evidence.unwrap_or_else(Evidence::Unknown));
+        all.push(match &found[at].1 {
+            Ok(found) => of_authority(authority, root, found).unwrap_or_else(Evidence::Unknown),
+            Err(RegistryError { message, retry_after: None, .. }) => Evidence::Unknown(message.clone()),
+            Err(RegistryError { message, retry_after: Some(asked), .. }) => {
+                Evidence::Busy(message.clone(), *asked)
+            }
+        });
     }
     all
 }
@@ -77,9 +80,9 @@ async fn beside(
     image: &Reference,
     kind: SignedKind,
     with: &[Credentials],
-) -> Result<Vec<SignedPayload>, String> {
-    let digest = image.digest.as_ref().ok_or("the image has no digest")?;
-    find(source, image, digest, kind, with).await.map_err(|error| error.message)
+) -> Result<Vec<SignedPayload>, RegistryError> {
+    let digest = image.digest.as_ref().ok_or_else(|| invalid(image, "the image has no digest"))?;
+    find(source, image, digest, kind, with).await
 }
 
 /// What one authority signed, of what was found.

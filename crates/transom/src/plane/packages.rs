@@ -5,13 +5,14 @@ use super::args::{ControllerArgs, PackageArgs};
 use super::controllers::system_clock;
 use super::data_location::DataLocation;
 use super::trust;
+use crate::xpkg::origin;
 use std::path::Path;
 use std::sync::Arc;
 use transom_console::Failure;
 use transom_controllers::{PackageSources, PullSecretError};
 use transom_oci::ImageSource;
 use transom_oci::cache::{Cache, Cached};
-use transom_oci::credentials::from_secret;
+use transom_oci::credentials::{MachineConfig, from_secret};
 use transom_oci::layer::LayerLimits;
 use transom_oci::layout::LocalRegistry;
 use transom_oci::mounts::Mounts;
@@ -92,7 +93,7 @@ async fn open_local(path: &Path, flag: &str) -> Result<Arc<LocalRegistry>, Failu
     })
 }
 
-/// Proxies and certificate authorities by the variables that the original reads.
+/// Proxies, certificate authorities and Docker's configuration by the variables that the original reads.
 fn remote_options() -> Result<RemoteOptions, Failure> {
     let variable = |upper: &str| {
         let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -102,6 +103,7 @@ fn remote_options() -> Result<RemoteOptions, Failure> {
     let proxies = Proxies::new(http.as_deref(), https.as_deref(), except.as_deref());
     let mut options = RemoteOptions {
         proxies: proxies.map_err(|e| Failure::new(e.to_string()))?,
+        machine_config: origin::docker_config_file().map(MachineConfig::new),
         ..RemoteOptions::default()
     };
     if let Some(path) = std::env::var_os(CA_BUNDLE_VARIABLE).filter(|path| !path.is_empty()) {

@@ -200,13 +200,15 @@ fn user_caches() -> Option<PathBuf> {
     Some(caches.join("transom"))
 }
 
-/// Docker's configuration: in the folder `DOCKER_CONFIG`, or in `~/.docker`.
-fn docker_config() -> Result<DockerConfig, Failure> {
+/// Where Docker's configuration is: in the folder `DOCKER_CONFIG`, or in `~/.docker`.
+pub(crate) fn docker_config_file() -> Option<PathBuf> {
     let folder = std::env::var_os("DOCKER_CONFIG").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".docker"));
-    let Some(path) = folder.or_else(home).map(|folder| folder.join("config.json")) else {
-        return Ok(DockerConfig::default());
-    };
+    folder.or_else(home).map(|folder| folder.join("config.json"))
+}
+
+fn docker_config() -> Result<DockerConfig, Failure> {
+    let Some(path) = docker_config_file() else { return Ok(DockerConfig::default()) };
     match std::fs::read(&path) {
         Ok(bytes) => {
             DockerConfig::parse(&bytes).map_err(|e| Failure::new(format!("{}: {e}", path.display())))
