@@ -110,17 +110,17 @@ impl ExistingRevision {
     }
 }
 
-/// What is to be done, in this order: deactivate, write the current revision, activate, delete.
+/// What is to be done, in this order: deactivate, delete, write the current revision, activate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevisionPlan {
     /// The revision of the package's current content.
     pub current: CurrentRevision,
     /// Other revisions that are active and should not be, by name.
     pub deactivate: Vec<String>,
-    /// Other revisions that should be active and are not, by name.
-    pub activate: Vec<String>,
     /// Revisions beyond the history limit, the lowest number first.
     pub delete: Vec<String>,
+    /// Other revisions that should be active and are not, by name.
+    pub activate: Vec<String>,
 }
 
 /// The revision of a package's current content.

@@ -1,6 +1,7 @@
 //! The Lock: what packages depend on and is not installed gets installed.
 
 use super::dependencies::sources;
+use super::source::Run;
 use super::tags::{TagLookups, Tags};
 use super::{Shared, bounded, set_status};
 use futures_util::stream::{self, StreamExt};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use transom_engine::{Error, ErrorContext, Key, Next, Reconciler, Result, RunLog};
+use transom_engine::{Error, ErrorContext, Following, Key, Next, Reconciler, Result, RunLog};
 use transom_object::{GroupVersion, GroupVersionKind};
 use transom_packages::PackageKind;
 use transom_packages::constraint::named_versions;
@@ -28,6 +29,8 @@ pub(super) struct Locks {
     pub(super) name: String,
     /// What registries take long for.
     pub(super) lookups: TagLookups,
+    /// The Secrets that registries are asked with.
+    pub(super) secrets: Arc<Following>,
 }
 
 /// How many needs are met at a time.
@@ -64,11 +67,12 @@ struct Unmet {
 
 impl Reconciler for Locks {
     async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
+        let run = Run::begin(log, key, &self.secrets);
         let Some((object, lock)) = self.shared.read_lock(log).await? else { return Ok(Next::Gone) };
         if lock.packages.is_empty() {
             return self.empty(log).await;
         }
-        let problems = self.solve(log, &lock).await;
+        let problems = self.solve(run, &lock).await;
         let mut object = object;
         let before = object.get("status").cloned().unwrap_or_default();
         let condition = match problems.words.as_slice() {
@@ -120,11 +124,11 @@ impl Locks {
     }
 
     /// Meets every need that can be met. One that cannot does not keep the others waiting.
-    async fn solve(&self, log: &RunLog, lock: &Lock) -> Problems {
+    async fn solve(&self, run: Run<'_>, lock: &Lock) -> Problems {
         let packages = &lock.packages;
         let mirrors = self.shared.mirrors(sources(packages));
         let mut problems = blocked(packages, &Graph::new(packages, &mirrors), self.mode());
-        let installed = match self.installed(log).await {
+        let installed = match self.installed(run.log).await {
             Ok(installed) => installed,
             Err(error) => {
                 problems.words.push(error.chain().to_string());
@@ -137,7 +141,7 @@ impl Locks {
         // Concurrently: a registry that does not respond does not delay other dependencies.
         let mut meeting = Vec::new();
         for (i, need) in needs.iter().enumerate() {
-            meeting.push(async move { (i, self.meet(log, lock, need).await) });
+            meeting.push(async move { (i, self.meet(run, lock, need).await) });
         }
         let mut met: Vec<_> = stream::iter(meeting).buffer_unordered(NEEDS_AT_A_TIME).collect().await;
         met.sort_by_key(|(i, _)| *i);
@@ -178,13 +182,13 @@ impl Locks {
     }
 
     /// Meets a need as far as possible. Returns what of it cannot be met.
-    async fn meet(&self, log: &RunLog, lock: &Lock, need: &Need) -> Result<Unmet> {
+    async fn meet(&self, run: Run<'_>, lock: &Lock, need: &Need) -> Result<Unmet> {
         if let Some(action) = self.builtin(need) {
-            return self.take(log, action, &Inherited::default()).await.map(|()| Unmet::default());
+            return self.take(run.log, action, &Inherited::default()).await.map(|()| Unmet::default());
         }
         let inherited = self.inherited(lock, need).await?;
         let tags = if need.needs_tags() {
-            match self.tags(log, need, &inherited).await? {
+            match self.tags(run, need, &inherited).await? {
                 Tags::Listed(tags) => tags,
                 Tags::Waiting => {
                     let words = format!("waiting for the tags of {}{}", need.source, wanted_by(need));
@@ -198,7 +202,7 @@ impl Locks {
             Vec::new()
         };
         let choice = solver::choose(need, &tags, self.mode()).map_err(Error::permanent)?;
-        self.take(log, choice.action, &inherited).await?;
+        self.take(run.log, choice.action, &inherited).await?;
         if choice.unsatisfied.is_empty() {
             return Ok(Unmet::default());
         }
@@ -207,10 +211,10 @@ impl Locks {
         Ok(Unmet { words: Some(words), retry_after: None })
     }
 
-    async fn tags(&self, log: &RunLog, need: &Need, inherited: &Inherited) -> Result<Tags> {
+    async fn tags(&self, run: Run<'_>, need: &Need, inherited: &Inherited) -> Result<Tags> {
         let attempted =
             || format!("cannot fetch dependency package tags of {}{}", need.source, wanted_by(need));
-        let request = self.shared.tags(log, &need.source, &inherited.secrets).await;
+        let request = self.shared.tags(run, &need.source, &inherited.secrets).await;
         let (words, request) = request.context(attempted())?;
         Ok(match self.lookups.tags(&need.source, words, request).await {
             Tags::Failed(words, after) => Tags::Failed(format!("{}: {words}", attempted()), after),

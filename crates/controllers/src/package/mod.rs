@@ -42,7 +42,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue};
+use tokio::sync::watch;
+use transom_engine::{Change, Controller, Depth, Key, Mirror, Observer, Pace, Queue, Seen};
 use transom_object::{GroupVersionKind, meta};
 use transom_packages::lock::LockPackage;
 use transom_packages::lock::affected::affected;
@@ -167,8 +168,17 @@ fn start_packages(shared: &Arc<Shared>, of: PackageKind) -> Controller {
     );
     let wake = WakeConcerned { mirror: mirror.clone(), queue: controller.queue().clone() };
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
-    let keys = controller.follow(|_| true);
-    controller.start(reconcile::Packages { shared: shared.clone(), kind: of, name, mirror, keys })
+    let superseded = Arc::new(watch::Sender::new(()));
+    let notified = superseded.clone();
+    let notify = move |change: &Change<'_>| {
+        if is_superseding(change) {
+            notified.send_replace(());
+        }
+    };
+    controller.watch(&of.gvk(), Depth::Part("image", package_image), Arc::new(notify));
+    let secrets = controller.follow(|_| true);
+    let shared = shared.clone();
+    controller.start(reconcile::Packages { shared, kind: of, name, mirror, superseded, secrets })
 }
 
 fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
@@ -205,8 +215,8 @@ fn start_revisions(shared: &Arc<Shared>, of: PackageKind) -> Controller {
         controller.watch(&of.revision_gvk(), Depth::Part("image", revision_image), Arc::new(wake));
     }
     let established = controller.follow(|change| change.is_of_identity());
-    let keys = controller.follow(|_| true);
-    let followed = revision::Followed { established, keys };
+    let secrets = controller.follow(|_| true);
+    let followed = revision::Followed { established, secrets };
     controller.start(revision::Revisions::new(shared.clone(), of, name, followed, activation))
 }
 
@@ -227,7 +237,8 @@ fn start_lock(shared: &Arc<Shared>) -> Controller {
     let wake = move |change: &Change<'_>| change.wake(&queue, &Key::new("", LOCK_NAME));
     controller.watch(&kinds::image_config(), Depth::Whole, Arc::new(wake));
     let lookups = tags::TagLookups::new(controller.queue().clone());
-    controller.start(lock::Locks { shared: shared.clone(), name, lookups })
+    let secrets = controller.follow(|_| true);
+    controller.start(lock::Locks { shared: shared.clone(), name, lookups, secrets })
 }
 
 /// The image of a package, and where it is pulled from.
@@ -235,9 +246,16 @@ fn package_image(package: &Value) -> Value {
     json!([package.pointer("/spec/package"), package.pointer("/status/resolvedPackage")])
 }
 
+/// Whether a package that a run may be about has another image now, was replaced by another of its name, or is gone.
+fn is_superseding(change: &Change<'_>) -> bool {
+    let is_same =
+        |before: &Seen, after: &Seen| before.uid == after.uid && before.object[0] == after.object[0];
+    change.before.is_some_and(|before| !change.after.is_some_and(|after| is_same(before, after)))
+}
+
 /// Whether a package was installed or removed, or has another image.
 fn is_of_image(change: &Change<'_>) -> bool {
-    let image = |seen: &transom_engine::Seen| seen.object.clone();
+    let image = |seen: &Seen| seen.object.clone();
     change.gap || change.before.map(image) != change.after.map(image)
 }
 
@@ -314,7 +332,7 @@ impl Shared {
     /// The Lock wakes the revisions in it that a change concerns, and those that are no longer in it: an active one joins
     /// again.
     fn wake_locked(&self, queue: &Queue, of: PackageKind, change: &Change<'_>) {
-        let packages = |seen: Option<&transom_engine::Seen>| -> Vec<LockPackage> {
+        let packages = |seen: Option<&Seen>| -> Vec<LockPackage> {
             seen.and_then(|seen| serde::Deserialize::deserialize(&*seen.object).ok()).unwrap_or_default()
         };
         let (before, after) = (packages(change.before), packages(change.after));
@@ -349,9 +367,7 @@ struct WakeConcerned {
 
 impl Observer for WakeConcerned {
     fn changed(&self, change: &Change<'_>) {
-        let parse = |seen: &transom_engine::Seen| -> Option<ImageConfig> {
-            Deserialize::deserialize(&*seen.object).ok()
-        };
+        let parse = |seen: &Seen| -> Option<ImageConfig> { Deserialize::deserialize(&*seen.object).ok() };
         let configs: Vec<ImageConfig> =
             [change.before, change.after].into_iter().flatten().filter_map(parse).collect();
         for seen in self.mirror.all() {

@@ -1,12 +1,13 @@
 //! One run of one package: its image becomes a revision, and the package gets the conditions of that revision.
 
-use super::source::is_unchanged;
+use super::source::{Run, is_unchanged};
 use super::{Pause, Shared, bounded, current_conditions, pause, runtime, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use transom_engine::{
     DeleteOptions, Error, ErrorContext, Following, Key, Mirror, Next, Reconciler, ReportedError, Result,
     RunLog, Seen, found,
@@ -25,9 +26,6 @@ use transom_xapi::{Condition, Package, PackageRevision, conditions};
 /// How often the tag of a package that is always pulled is looked up.
 const ALWAYS_PULL_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How often a run that waits for a registry looks whether it still has to.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-
 type Step<T> = Result<T, ReportedError>;
 
 pub(super) struct Packages {
@@ -36,8 +34,10 @@ pub(super) struct Packages {
     pub(super) name: String,
     /// The packages of the kind, with their images.
     pub(super) mirror: Arc<Mirror>,
-    /// The Secrets with keys that images are verified with.
-    pub(super) keys: Arc<Following>,
+    /// Notified when a package in the mirror gets another image or is deleted.
+    pub(super) superseded: Arc<watch::Sender<()>>,
+    /// The Secrets that registries are asked with, and those with keys that images are verified with.
+    pub(super) secrets: Arc<Following>,
 }
 
 /// Which image a package has.
@@ -54,9 +54,11 @@ struct Image {
 impl Reconciler for Packages {
     async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let plane = &self.shared.plane;
+        let run = Run::begin(log, key, &self.secrets);
+        // From before the package is read, so that no change of its image is missed.
+        let superseded = self.superseded.subscribe();
         let read = plane.read(log, &self.kind.gvk(), "", &key.name).await;
         let Some(mut object) = read.context("cannot get package")? else {
-            self.keys.forget(key);
             self.shared.uninstall(self.kind, &key.name).await;
             return Ok(Next::Gone);
         };
@@ -67,7 +69,7 @@ impl Reconciler for Packages {
             self.shared.uninstall(self.kind, &key.name).await;
             return Ok(Next::Wait);
         }
-        let outcome = if paused { Ok(Next::Wait) } else { self.install(log, &mut object).await };
+        let outcome = if paused { Ok(Next::Wait) } else { self.install(run, superseded, &mut object).await };
         match outcome {
             Ok(next) => {
                 let written = plane.write_status(log, &mut object, &before).await;
@@ -80,15 +82,16 @@ impl Reconciler for Packages {
 }
 
 impl Packages {
-    async fn install(&self, log: &RunLog, object: &mut Value) -> Step<Next> {
+    async fn install(&self, run: Run<'_>, superseded: watch::Receiver<()>, object: &mut Value) -> Step<Next> {
+        let log = run.log;
         let package = Package::deserialize(&*object).map_err(Error::permanent);
         let package = package.with_event_reason(event::package::UNPACK)?;
         let revisions =
             self.revisions(log, &package).await.with_event_reason(event::package::LIST_REVISION)?;
         let image = tokio::select! {
             biased;
-            image = self.image(log, &package, &revisions) => image,
-            () = self.superseded(object, &package) => return Ok(Next::Again),
+            image = self.image(run, &package, &revisions) => image,
+            () = self.superseded(superseded, object, &package) => return Ok(Next::Again),
         };
         let image = image.context("cannot unpack package").with_event_reason(event::package::UNPACK)?;
         set_status(object, "resolvedPackage", image.plan.resolved.to_string().into());
@@ -100,12 +103,12 @@ impl Packages {
         for name in &plan.deactivate {
             self.set_state(log, object, &revisions, name, DesiredState::Inactive).await?;
         }
+        for name in &plan.delete {
+            self.collect(log, &revisions, name).await?;
+        }
         let current = self.write(log, object, &package, &revisions, &plan.current, &image).await?;
         for name in &plan.activate {
             self.set_state(log, object, &revisions, name, DesiredState::Active).await?;
-        }
-        for name in &plan.delete {
-            self.collect(log, &revisions, name).await?;
         }
         set_status(object, "currentRevision", plan.current.name.as_str().into());
         set_status(object, "currentIdentifier", package.spec.package.as_str().into());
@@ -124,14 +127,13 @@ impl Packages {
 
     /// Ends when the package has another image than that of the run, or is gone: a pending
     /// request about the old image is then cancelled.
-    async fn superseded(&self, object: &Value, package: &Package) {
+    async fn superseded(&self, mut superseded: watch::Receiver<()>, object: &Value, package: &Package) {
         let (key, read) = (Key::of(object), transom_engine::version(meta::resource_version(object)));
         let is_current = |seen: &Seen| {
             let same = *seen.uid == *package.metadata.uid && seen.object[0] == *package.spec.package;
             seen.version < read || same
         };
-        loop {
-            tokio::time::sleep(LOOK_INTERVAL).await;
+        while superseded.changed().await.is_ok() {
             if !self.mirror.get(&key).is_some_and(|seen| is_current(&seen)) {
                 return;
             }
@@ -149,14 +151,13 @@ impl Packages {
     /// The image of a package. The registry is asked only if the image, or what ImageConfigs say about it, is not what the
     /// current revision was made from. A new image is verified and its content checked before there is a revision of it: a
     /// package that cannot be used leaves the current one alone.
-    async fn image(&self, log: &RunLog, package: &Package, revisions: &[Value]) -> Result<Image> {
+    async fn image(&self, run: Run<'_>, package: &Package, revisions: &[Value]) -> Result<Image> {
         if let Some(digest) = self.shared.unpulled(self.kind, package) {
             let reference = Reference::parse(&package.spec.package).map_err(Error::permanent)?;
             let plan = ImagePlan::as_written(reference);
             return Ok(Image { plan, digest, is_pulled: false, verified: None });
         }
         let plan = self.shared.plan_image(&package.spec.package)?;
-        self.follow_keys(package, &plan);
         let installation = &package.spec.installation;
         let secrets = &installation.package_pull_secrets;
         let verified_by = |revision| meta::annotation(revision, annotation::VERIFIED_BY);
@@ -168,24 +169,18 @@ impl Packages {
             && installation.pull_policy() != PullPolicy::Always
         {
             let recorded = current.and_then(verified_by);
-            let verified = self.shared.verify(log, &plan, &digest, recorded, secrets).await?;
+            let verified = self.shared.verify(run, &plan, &digest, recorded, secrets).await?;
             return Ok(Image { plan, digest, is_pulled: true, verified });
         }
         let plan = self.shared.plan_new_image(&package.spec.package).await?;
-        self.follow_keys(package, &plan);
-        let digest = self.shared.resolve(log, &plan, secrets).await?;
+        let digest = self.shared.resolve(run, &plan, secrets).await?;
         let existing = find(revisions, &revision_name(&package.metadata.name, &digest));
         let recorded = existing.and_then(verified_by);
-        let verified = self.shared.verify(log, &plan, &digest, recorded, secrets).await?;
+        let verified = self.shared.verify(run, &plan, &digest, recorded, secrets).await?;
         if existing.is_none() {
-            self.shared.content(log, self.kind, &plan, &digest, installation).await?;
+            self.shared.content(run, self.kind, &plan, &digest, installation).await?;
         }
         Ok(Image { plan, digest, is_pulled: true, verified })
-    }
-
-    /// A change of a Secret with a key that the image is verified with reconciles the package.
-    fn follow_keys(&self, package: &Package, plan: &ImagePlan) {
-        self.keys.replace(&Key::new("", package.metadata.name.as_str()), &self.shared.key_secrets(plan));
     }
 
     /// The facts about revisions that the plan depends on. The current one takes over from others only if it is healthy as it

@@ -3,7 +3,7 @@
 
 use super::activation::Activation;
 use super::establish::{Write, gvk_of};
-use super::source::is_recorded;
+use super::source::{Run, is_recorded};
 use super::{Pause, Shared, bounded, mark_generation, pause, runtime, set_status};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -45,8 +45,8 @@ pub(super) type Step<T> = Result<T, Failure>;
 pub(super) struct Followed {
     /// What the revisions established: an object that is deleted is made again.
     pub(super) established: Arc<Following>,
-    /// The Secrets with keys that images are verified with.
-    pub(super) keys: Arc<Following>,
+    /// The Secrets that registries are asked with, and those with keys that images are verified with.
+    pub(super) secrets: Arc<Following>,
 }
 
 pub(super) struct Revisions {
@@ -63,10 +63,10 @@ pub(super) struct Revisions {
 impl Reconciler for Revisions {
     async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let plane = &self.shared.plane;
+        let run = Run::begin(log, key, &self.followed.secrets);
         let read = plane.read(log, &self.kind.revision_gvk(), "", &key.name).await;
         let Some(mut object) = read.context("cannot get package revision")? else {
             self.forget(key);
-            self.followed.keys.forget(key);
             return Ok(Next::Gone);
         };
         let before = object.get("status").cloned().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Reconciler for Revisions {
             } else if meta::is_deleting(&object) {
                 return self.remove(key, log, object).await;
             } else {
-                self.run(key, log, &mut object).await
+                self.run(run, &mut object).await
             };
         match outcome {
             Ok(next) => {
@@ -130,7 +130,8 @@ impl Revisions {
         Ok(Next::Wait)
     }
 
-    async fn run(&self, key: &Key, log: &RunLog, object: &mut Value) -> Step<Next> {
+    async fn run(&self, run: Run<'_>, object: &mut Value) -> Step<Next> {
+        let (key, log) = (run.key, run.log);
         let revision = PackageRevision::deserialize(&*object).map_err(Error::permanent);
         let revision = revision.with_event_reason(event::package_revision::SYNC)?;
         if !revision.is_active() {
@@ -140,13 +141,13 @@ impl Revisions {
             return Ok(Next::Wait);
         }
         if self.is_pulled(&revision) {
-            self.activate(key, log, object, &revision).await?;
+            self.activate(run, object, &revision).await?;
             self.healthy(object);
             return Ok(self.start(object, &revision).await);
         }
         // What needs no content runs at once: who applied it may call it already.
         let next = self.start(object, &revision).await;
-        self.activate(key, log, object, &revision).await?;
+        self.activate(run, object, &revision).await?;
         self.healthy(object);
         Ok(next)
     }
@@ -174,19 +175,13 @@ impl Revisions {
         Ok(released.context(attempted).with_event_reason(reason)?)
     }
 
-    async fn activate(
-        &self,
-        key: &Key,
-        log: &RunLog,
-        object: &mut Value,
-        revision: &PackageRevision,
-    ) -> Step<()> {
+    async fn activate(&self, run: Run<'_>, object: &mut Value, revision: &PackageRevision) -> Step<()> {
+        let (key, log) = (run.key, run.log);
         let plan = self.plan(revision).context("cannot get package");
         let plan = plan.with_event_reason(event::package_revision::PARSE)?;
-        self.followed.keys.replace(key, &self.shared.key_secrets(&plan));
         let is_up_to_date = self.is_up_to_date(key, revision, &plan);
         if is_up_to_date && plan.verification.is_some() {
-            let verified = self.shared.verified_digest(log, object, revision, &plan).await;
+            let verified = self.shared.verified_digest(run, object, revision, &plan).await;
             verified.context("cannot get package").with_event_reason(event::package_revision::PARSE)?;
         }
         let is_newest =
@@ -201,7 +196,7 @@ impl Revisions {
         }
         self.forget(key);
         set_source(object, &plan);
-        let content = self.content(log, object, revision, &plan).await.context("cannot get package");
+        let content = self.content(run, object, revision, &plan).await.context("cannot get package");
         let content = content.with_event_reason(event::package_revision::PARSE)?;
         self.lint(object, &content);
         let meta = &content.meta;
@@ -250,7 +245,7 @@ impl Revisions {
 
     async fn content(
         &self,
-        log: &RunLog,
+        run: Run<'_>,
         object: &Value,
         revision: &PackageRevision,
         plan: &ImagePlan,
@@ -258,8 +253,8 @@ impl Revisions {
         if !self.is_pulled(revision) {
             return self.unpulled_content(revision);
         }
-        let digest = self.shared.verified_digest(log, object, revision, plan).await?;
-        self.shared.content(log, self.kind, plan, &digest, &revision.spec.installation).await
+        let digest = self.shared.verified_digest(run, object, revision, plan).await?;
+        self.shared.content(run, self.kind, plan, &digest, &revision.spec.installation).await
     }
 
     /// What ImageConfigs say about the image of a revision, if it is pulled.

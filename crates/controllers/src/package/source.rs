@@ -1,16 +1,18 @@
 //! From the reference of a package to its content: ImageConfigs decide where it is pulled from and with which Secret, the
-//! registry does the rest. Secrets are read for each request to the registry, and errors contain nothing of them.
+//! registry does the rest. Secrets are read for each request to the registry, and errors contain nothing of them. They are
+//! followed: a change of one that a run read requeues its key.
 
 use super::{PullSecretReader, Shared};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use transom_engine::{Error, ErrorContext, Result, RunLog};
+use transom_engine::{BoxError, Dependency, Error, ErrorContext, Following, Key, Result, RunLog};
 use transom_object::GroupVersionKind;
 use transom_packages::image_config::{self, ImagePlan};
 use transom_packages::lock::graph::Mirrors;
@@ -29,8 +31,29 @@ use crate::catalog::kinds;
 const LOOKUP_WITHIN: Duration = Duration::from_secs(60);
 /// How long the registry may take to send a package.
 const FETCH_WITHIN: Duration = Duration::from_secs(180);
+/// The longest wait that a registry can ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 /// The largest `package.yaml` that is read at once.
 const SMALL_BYTES: usize = 256 << 10;
+
+/// A run, as far as it reads Secrets.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'r> {
+    /// What it reads and writes.
+    pub(super) log: &'r RunLog,
+    /// Its key.
+    pub(super) key: &'r Key,
+    /// The Secrets and ServiceAccounts that it and other runs of its controller read.
+    pub(super) followed: &'r Following,
+}
+
+impl<'r> Run<'r> {
+    /// A run that begins: what the one before it read no longer requeues its key.
+    pub(super) fn begin(log: &'r RunLog, key: &'r Key, followed: &'r Following) -> Self {
+        followed.forget(key);
+        Self { log, key, followed }
+    }
+}
 
 /// How many packages of one registry are fetched and read at a time.
 const FETCHES_OF_A_REGISTRY: usize = 8;
@@ -82,14 +105,14 @@ impl Shared {
     /// The digest that an image has now. A reference with a digest needs no request.
     pub(super) async fn resolve(
         &self,
-        log: &RunLog,
+        run: Run<'_>,
         plan: &ImagePlan,
         secrets: &[NameReference],
     ) -> Result<Digest> {
         if let Some(digest) = &plan.resolved.digest {
             return Ok(digest.clone());
         }
-        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+        let with = self.credentials(run, plan.pull_secret.as_deref(), secrets).await?;
         let asked = self.registry.resolve(&plan.resolved, &with);
         within(LOOKUP_WITHIN, &plan.resolved, asked).await
     }
@@ -97,7 +120,7 @@ impl Shared {
     /// The content of an image at a digest, as a package of a kind. It must have been verified.
     pub(super) async fn content(
         &self,
-        log: &RunLog,
+        run: Run<'_>,
         kind: PackageKind,
         plan: &ImagePlan,
         digest: &Digest,
@@ -110,7 +133,7 @@ impl Shared {
             PullPolicy::Never => self.at_hand(&pinned).await?,
             PullPolicy::IfNotPresent | PullPolicy::Always => {
                 let secrets = &installation.package_pull_secrets;
-                let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+                let with = self.credentials(run, plan.pull_secret.as_deref(), secrets).await?;
                 within(FETCH_WITHIN, &pinned, self.registry.fetch(&pinned, &with)).await?
             }
         };
@@ -143,10 +166,10 @@ impl Shared {
     }
 
     /// A request for the tags of a source, and words that tell it apart from requests to other places and with other
-    /// Secrets.
+    /// credentials.
     pub(super) async fn tags(
         &self,
-        log: &RunLog,
+        run: Run<'_>,
         source: &str,
         secrets: &[NameReference],
     ) -> Result<(String, BoxFuture<'static, Result<Vec<String>>>)> {
@@ -154,10 +177,9 @@ impl Shared {
         // Prefixes of ImageConfigs may end in the colon before a tag.
         let any = Reference { tag: Some("latest".to_owned()), ..reference };
         let plan = image_config::plan(&self.image_configs(), &any).map_err(Error::permanent)?;
-        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+        let with = self.credentials(run, plan.pull_secret.as_deref(), secrets).await?;
         let registry = self.registry.clone();
-        let names: Vec<&str> = secrets.iter().map(|secret| secret.name.as_str()).collect();
-        let words = format!("{} {:?} {names:?} {}", plan.resolved, plan.pull_secret, with.len());
+        let words = format!("{} {}", plan.resolved, fingerprint(&with));
         let asked = async move {
             let asked = registry.tags(&plan.resolved, &with);
             within(LOOKUP_WITHIN, &plan.resolved, asked).await
@@ -168,13 +190,13 @@ impl Shared {
     /// The credentials in the pull secret of an ImageConfig, those of the package, and those of the service account.
     pub(super) async fn credentials(
         &self,
-        log: &RunLog,
+        run: Run<'_>,
         configured: Option<&str>,
         named: &[NameReference],
     ) -> Result<Vec<Credentials>> {
         let mut all = Vec::new();
         for name in configured.into_iter().chain(named.iter().map(|secret| secret.name.as_str())) {
-            let found = self.pull_secret(log, name).await?;
+            let found = self.pull_secret(run, name).await?;
             all.extend(found.ok_or_else(|| {
                 let namespace = &self.plane.options.namespace;
                 Error::domain(format!(
@@ -182,17 +204,17 @@ impl Shared {
                 ))
             })?);
         }
-        for name in self.account_secrets(log).await? {
+        for name in self.account_secrets(run).await? {
             // As for Pods, a Secret of the account that does not exist is left out.
-            all.extend(self.pull_secret(log, &name).await?.unwrap_or_default());
+            all.extend(self.pull_secret(run, &name).await?.unwrap_or_default());
         }
         Ok(all)
     }
 
-    async fn account_secrets(&self, log: &RunLog) -> Result<Vec<String>> {
+    async fn account_secrets(&self, run: Run<'_>) -> Result<Vec<String>> {
         let account = GroupVersionKind::new("", "v1", "ServiceAccount");
-        let (namespace, name) = (&self.plane.options.namespace, &self.plane.options.service_account);
-        let read = self.plane.read(log, &account, namespace, name).await;
+        let name = &self.plane.options.service_account;
+        let read = self.read_followed(run, &account, name).await;
         let Some(account) = read.context(format!("cannot get ServiceAccount {name}"))? else {
             return Ok(Vec::new());
         };
@@ -200,14 +222,29 @@ impl Shared {
         Ok(secrets.filter_map(|secret| secret["name"].as_str().map(str::to_owned)).collect())
     }
 
-    async fn pull_secret(&self, log: &RunLog, name: &str) -> Result<Option<Vec<Credentials>>> {
+    async fn pull_secret(&self, run: Run<'_>, name: &str) -> Result<Option<Vec<Credentials>>> {
         let namespace = &self.plane.options.namespace;
-        let read = self.plane.read(log, &kinds::secret(), namespace, name).await;
+        let read = self.read_followed(run, &kinds::secret(), name).await;
         let read = read.context(format!("cannot get pull secret {name:?}"))?;
         let Some(secret) = read else { return Ok(None) };
         let reader: &PullSecretReader = &self.read_pull_secret;
         let credentials = reader(&connection::details(&secret)).map_err(Error::domain);
         credentials.context(format!("cannot use pull secret {name:?} in namespace {namespace:?}")).map(Some)
+    }
+
+    /// An object in the namespace of the control plane. The key of the run is requeued when it changes or comes to exist.
+    pub(super) async fn read_followed(
+        &self,
+        run: Run<'_>,
+        gvk: &GroupVersionKind,
+        name: &str,
+    ) -> Result<Option<Value>> {
+        let namespace = &self.plane.options.namespace;
+        // Followed before it is read, so that no change is missed.
+        let (gvk_of, namespace_of) = (gvk.clone(), namespace.clone());
+        let object = Dependency::Named { gvk: gvk_of, namespace: namespace_of, name: name.to_owned() };
+        run.followed.add(run.key, object);
+        self.plane.read(run.log, gvk, namespace, name).await
     }
 }
 
@@ -223,6 +260,20 @@ pub(super) fn is_unchanged(package: &Package, plan: &ImagePlan) -> bool {
 pub(super) fn is_recorded(revision: &PackageRevision, plan: &ImagePlan) -> bool {
     let status = &revision.status;
     status.resolved_image == plan.resolved.to_string() && status.applied_image_config_refs == plan.applied
+}
+
+/// Distinguishes credentials without keeping them.
+fn fingerprint(credentials: &[Credentials]) -> Digest {
+    let parts = credentials.iter().map(|c| (&c.registry, &c.username, &c.password, &c.identity_token));
+    Digest::of(format!("{:?}", parts.collect::<Vec<_>>()).as_bytes())
+}
+
+/// The error of a request to a registry. It is sent again no earlier than the registry asks for, within reason.
+pub(super) fn failed(cause: impl Into<BoxError>, asked: Option<Duration>) -> Error {
+    match asked {
+        Some(asked) => Error::deferred(cause, asked.min(LONGEST_WAIT)),
+        None => Error::domain(cause),
+    }
 }
 
 /// The error with what can be done about it.
@@ -244,7 +295,10 @@ pub(super) async fn within<T>(
     asked: impl Future<Output = Result<T, RegistryError>>,
 ) -> Result<T> {
     match tokio::time::timeout(time, asked).await {
-        Ok(answer) => answer.map_err(|error| Error::domain(with_remedy(error))),
+        Ok(answer) => answer.map_err(|error| {
+            let asked = error.retry_after;
+            failed(with_remedy(error), asked)
+        }),
         Err(_) => {
             let (registry, seconds) = (&reference.registry, time.as_secs());
             Err(Error::domain(format!(
@@ -267,5 +321,30 @@ mod tests {
             "r.io/a:v1: access is refused; no credentials were given; name a Secret with credentials in \
              spec.packagePullSecrets or in an ImageConfig"
         );
+    }
+
+    #[test]
+    fn what_a_registry_asks_for_is_kept_within_reason() {
+        let asks = |seconds: Option<u64>| {
+            let error = failed("busy", seconds.map(Duration::from_secs));
+            error.retry_after().map(|asked| asked.as_secs())
+        };
+        assert_eq!((asks(None), asks(Some(3600)), asks(Some(u64::MAX))), (None, Some(3600), Some(21_600)));
+    }
+
+    #[test]
+    fn credentials_differ_when_any_of_their_parts_differs() {
+        let of = |registry: &str, username: &str, password: &str, token: Option<&str>| Credentials {
+            registry: registry.to_owned(),
+            username: username.to_owned(),
+            password: password.to_owned(),
+            identity_token: token.map(str::to_owned),
+        };
+        let all = [of("r", "u", "p", None), of("r", "u", "p2", None), of("r", "up", "", None)];
+        let more = [of("r2", "u", "p", None), of("r", "u", "p", Some("")), of("r", "u", "p", Some("t"))];
+        let one_each = all.iter().chain(&more).map(std::slice::from_ref);
+        let distinct: std::collections::BTreeSet<String> =
+            one_each.chain([&[][..], &all[..2]]).map(|list| fingerprint(list).to_string()).collect();
+        assert_eq!(distinct.len(), 8);
     }
 }

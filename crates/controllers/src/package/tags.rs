@@ -15,7 +15,7 @@ use transom_xapi::constants::LOCK_NAME;
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 /// The backoff after the tags of a source could not be listed for the first time. Doubled each time.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
-/// The longest backoff.
+/// The longest backoff, unless the registry asks for a longer one.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 
 /// What is known of the tags of a source.
@@ -58,7 +58,7 @@ impl TagLookups {
         Self { queue, lookups: Arc::default(), tasks: Mutex::default() }
     }
 
-    /// The tags of a source. The words tell requests apart, and contain no credentials.
+    /// The tags of a source. The words tell requests apart, and contain no credentials, only a digest of them.
     pub(super) async fn tags<F>(&self, source: &str, words: String, request: F) -> Tags
     where
         F: Future<Output = Result<Vec<String>>> + Send + Unpin + 'static,
@@ -103,11 +103,13 @@ impl TagLookups {
     }
 
     fn note(&self, source: &str, request: String, answer: Result<Vec<String>>, times: u32) -> Tags {
-        let words = match answer {
+        let error = match answer {
             Ok(tags) => return Tags::Listed(tags),
-            Err(error) => error.chain().to_string(),
+            Err(error) => error,
         };
+        let words = error.chain().to_string();
         let backoff = FIRST_BACKOFF.saturating_mul(1 << times.min(16)).min(LONGEST_BACKOFF);
+        let backoff = backoff.max(error.retry_after().unwrap_or_default());
         let failure = Failure { request, words, times: times + 1, until: Instant::now() + backoff };
         let tags = failure.tags();
         locked(&self.lookups).insert(source.to_owned(), Lookup::Failed(failure));

@@ -3,17 +3,17 @@
 //! root are the same, no request is sent to a registry.
 
 use super::Shared;
-use super::source::within;
+use super::source::{Run, failed, within};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use transom_engine::{Dependency, Error, ErrorContext, Result, RunLog};
+use transom_engine::{Error, ErrorContext, Result};
 use transom_object::meta;
 use transom_packages::Digest;
 use transom_packages::image_config::ImagePlan;
 use transom_packages::names::revision_name;
-use transom_packages::trust::{self, KeyMissing, Policy, is_record_of};
+use transom_packages::trust::{self, Evidence, KeyMissing, Policy, is_record_of};
 use transom_xapi::composition::NameReference;
 use transom_xapi::constants::annotation;
 use transom_xapi::{PackageRevision, connection};
@@ -45,28 +45,17 @@ impl Verifications {
 }
 
 impl Shared {
-    /// The Secrets whose keys images are verified with. To be followed before they are read.
-    pub(super) fn key_secrets(&self, plan: &ImagePlan) -> BTreeSet<Dependency> {
-        let namespace = &self.plane.options.namespace;
-        let named = |name: &str| Dependency::Named {
-            gvk: kinds::secret(),
-            namespace: namespace.clone(),
-            name: name.to_owned(),
-        };
-        trust::key_secrets(plan).into_iter().map(named).collect()
-    }
-
     /// Makes sure that an image may be used: what an ImageConfig requires to be verified is verified, unless `recorded` says that it
     /// was. Returns what to record at the revision; nothing for an image that need not be verified.
     pub(super) async fn verify(
         &self,
-        log: &RunLog,
+        run: Run<'_>,
         plan: &ImagePlan,
         image: &Digest,
         recorded: Option<&str>,
         secrets: &[NameReference],
     ) -> Result<Option<String>> {
-        let Some(policy) = self.policy(log, plan).await? else { return Ok(None) };
+        let Some(policy) = self.policy(run, plan).await? else { return Ok(None) };
         let fingerprint = policy.fingerprint(image, self.verifier.trust_root());
         if let Some(recorded) = recorded.filter(|recorded| is_record_of(recorded, &fingerprint)) {
             return Ok(Some(recorded.to_owned()));
@@ -74,13 +63,14 @@ impl Shared {
         if let Some(record) = self.verifications.get(&fingerprint) {
             return Ok(Some(record));
         }
-        let with = self.credentials(log, plan.pull_secret.as_deref(), secrets).await?;
+        let with = self.credentials(run, plan.pull_secret.as_deref(), secrets).await?;
         let pinned = plan.resolved.at(image.clone());
         let asked = async { Ok(self.verifier.evidence(&pinned, &policy.authorities, &with).await) };
         let evidence = within(VERIFY_WITHIN, &pinned, asked).await?;
+        let asked = evidence.iter().filter_map(Evidence::retry_after).max();
         let decided = trust::decide(&policy, &evidence, image);
         let authority =
-            decided.map_err(|untrusted| Error::domain(format!("{}: {untrusted}", plan.resolved)))?;
+            decided.map_err(|untrusted| failed(format!("{}: {untrusted}", plan.resolved), asked))?;
         let record = policy.record(authority, &fingerprint);
         self.verifications.add(fingerprint, record.clone());
         Ok(Some(record))
@@ -89,7 +79,7 @@ impl Shared {
     /// The digest of the image of a revision, which is verified if it must be.
     pub(super) async fn verified_digest(
         &self,
-        log: &RunLog,
+        run: Run<'_>,
         object: &Value,
         revision: &PackageRevision,
         plan: &ImagePlan,
@@ -99,7 +89,7 @@ impl Shared {
             Some(digest) => Digest::parse(digest).map_err(Error::permanent)?,
             // A revision that another program made: its name has the beginning of the digest.
             None => {
-                let digest = self.resolve(log, plan, secrets).await?;
+                let digest = self.resolve(run, plan, secrets).await?;
                 let name = revision_name(revision.package(), &digest);
                 if name != revision.metadata.name {
                     return Err(Error::domain(format!(
@@ -113,17 +103,16 @@ impl Shared {
             }
         };
         let recorded = meta::annotation(object, annotation::VERIFIED_BY);
-        self.verify(log, plan, &digest, recorded, secrets).await?;
+        self.verify(run, plan, &digest, recorded, secrets).await?;
         Ok(digest)
     }
 
     /// The policy that an image is verified by, with the keys from their Secrets. A missing key makes only its own authority
     /// fail; another authority may still accept the image.
-    async fn policy(&self, log: &RunLog, plan: &ImagePlan) -> Result<Option<Policy>> {
+    async fn policy(&self, run: Run<'_>, plan: &ImagePlan) -> Result<Option<Policy>> {
         let mut data = BTreeMap::new();
         for name in trust::key_secrets(plan) {
-            let namespace = &self.plane.options.namespace;
-            let read = self.plane.read(log, &kinds::secret(), namespace, name).await;
+            let read = self.read_followed(run, &kinds::secret(), name).await;
             let read = read.context(format!("cannot get Secret {name:?} with the key of an authority"))?;
             data.insert(name, read.map(|secret| connection::details(&secret)));
         }

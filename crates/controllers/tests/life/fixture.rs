@@ -328,6 +328,16 @@ impl Plane {
         self.apply(&crate::life::packages::install_function(name, &package)).await;
     }
 
+    /// Waits until a function runs with a runtime config that contains a text.
+    pub(super) async fn until_function_runs_with(&self, name: &str, text: &str) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        let config = || self.functions.configs.lock().unwrap().get(name).cloned().unwrap_or_default();
+        while !config().to_string().contains(text) {
+            assert!(std::time::Instant::now() < deadline, "{name} runs with {:#}", config());
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
     /// Applies documents as a user does.
     pub(super) async fn apply(&self, yaml: &str) {
         for object in documents(yaml) {

@@ -1,5 +1,6 @@
 //! Functions of tests: the built-in ones, as a control plane assembles them, and scripts that take their place.
 
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use transom_builtins::{Builtins, Settings};
@@ -9,6 +10,8 @@ use transom_runner::{
     Source,
 };
 
+/// The runtime configs that functions were run with last, by their names.
+type RuntimeConfigs = Arc<Mutex<BTreeMap<String, Value>>>;
 type Scripts = Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>;
 
 /// Functions by the name of a package's repository: the built-in ones, and those of a test.
@@ -16,6 +19,7 @@ type Scripts = Arc<Mutex<BTreeMap<String, Arc<dyn Function>>>>;
 pub(super) struct TestFunctions {
     pub router: Arc<Router>,
     pub scripts: Scripts,
+    pub configs: RuntimeConfigs,
     pub installer: Installer,
 }
 
@@ -31,9 +35,10 @@ impl TestFunctions {
         let builtins = Builtins::new(&Settings::default());
         let assembly = Assembly::new(WithScripts { scripts: scripts.clone(), builtins }, options);
         let router = Arc::new(assembly.router());
-        let runtime = Arc::new(Packages(assembly.runtime()));
+        let configs = RuntimeConfigs::default();
+        let runtime = Arc::new(Packages { runtime: assembly.runtime(), configs: configs.clone() });
         let installer = Installer::new(assembly.resolver(), runtime, router.clone());
-        Self { router, scripts, installer }
+        Self { router, scripts, configs, installer }
     }
 }
 
@@ -67,7 +72,10 @@ impl FunctionSet for WithScripts {
 }
 
 /// Runs the package of a scripted function in this process.
-struct Packages(LocalRuntime);
+struct Packages {
+    runtime: LocalRuntime,
+    configs: RuntimeConfigs,
+}
 
 #[async_trait]
 impl FunctionRuntime for Packages {
@@ -76,10 +84,11 @@ impl FunctionRuntime for Packages {
         if let Source::Package { repository, .. } = revision.source {
             revision.source = Source::Builtin(repository);
         }
-        self.0.ensure(&revision).await
+        self.configs.lock().unwrap().insert(revision.id.function.clone(), json!(*revision.config));
+        self.runtime.ensure(&revision).await
     }
 
     async fn release(&self, revision: &RevisionId) {
-        self.0.release(revision).await;
+        self.runtime.release(revision).await;
     }
 }

@@ -48,6 +48,27 @@ async fn dependencies_are_installed_transitively_in_their_highest_version() {
 }
 
 #[tokio::test]
+async fn a_dependency_by_digest_is_exactly_that_image() {
+    let plane = Plane::new().await;
+    let pinned = push(&plane, "b", "v1.0.0", &[]);
+    push(&plane, "b", "v1.1.0", &[("r.io/acme/missing", "v1.0.0")]);
+    push(&plane, "a", "v1.0.0", &[("r.io/acme/b", pinned.as_str())]);
+    plane.apply(&install("a", "r.io/acme/a:v1.0.0")).await;
+    plane.until(CONFIGURATION, "a", is_healthy).await;
+    let b = until_installed(&plane, "acme-b", &pinned).await;
+    assert_eq!(b["spec"]["package"], format!("r.io/acme/b@{pinned}"));
+    let revision = plane.get(CONFIGURATION_REVISION, &revision_of("acme-b", &pinned)).await.unwrap();
+    assert_eq!(meta::annotation(&revision, "transom.io/image-digest"), Some(pinned.as_str()));
+    let lock = plane.until_true(LOCK, "lock", "Resolved").await;
+    let entry = lock["packages"].as_array().unwrap().iter().find(|e| e["source"] == "r.io/acme/b");
+    assert_eq!(entry.unwrap()["version"], pinned.as_str());
+    // A digest leaves nothing to be looked up.
+    let asked = plane.registry.take_requests();
+    let lookups = asked.iter().filter(|r| r.contains("acme/b") && !r.starts_with("fetch"));
+    assert_eq!(lookups.count(), 0, "{asked:?}");
+}
+
+#[tokio::test]
 async fn a_package_of_the_same_source_under_another_name_is_enough() {
     let plane = Plane::new().await;
     push(&plane, "a", "v1.0.0", &[("r.io/acme/b", ">=v0.2.0")]);

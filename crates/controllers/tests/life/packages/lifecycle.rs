@@ -78,6 +78,31 @@ async fn an_upgrade_moves_control_without_a_gap_and_can_be_rolled_back() {
 }
 
 #[tokio::test]
+async fn an_upgrade_writes_revisions_in_the_order_of_the_original() {
+    let Versions { plane, first, second } = versions("").await;
+    until_installed(&plane, "platform", &first).await;
+    move_to(&plane, V2).await;
+    until_installed(&plane, "platform", &second).await;
+    plane.until_idle().await;
+    let before = plane.log().len();
+    let next = configuration("platform", "", &[composition("things", &["third"])]);
+    let third = plane.registry.push("r.io/acme/platform:v3.0.0", &next);
+    move_to(&plane, "r.io/acme/platform:v3.0.0").await;
+    until_installed(&plane, "platform", &third).await;
+    plane.until_gone(CONFIGURATION_REVISION, &revision_of("platform", &first)).await;
+    let log = plane.log().split_off(before);
+    let path = "/apis/pkg.crossplane.io/v1/configurationrevisions";
+    let position = |write: String| {
+        let found = log.iter().position(|line| line.starts_with(&write));
+        found.unwrap_or_else(|| panic!("{write} is not in {log:#?}"))
+    };
+    let deactivated = position(format!("PUT {path}/{}?", revision_of("platform", &second)));
+    let deleted = position(format!("DELETE {path}/{}", revision_of("platform", &first)));
+    let created = position(format!("POST {path}?"));
+    assert!(deactivated < deleted && deleted < created, "{log:#?}");
+}
+
+#[tokio::test]
 async fn another_tag_of_the_same_bytes_is_the_same_revision() {
     let Versions { plane, first, .. } = versions("").await;
     until_installed(&plane, "platform", &first).await;

@@ -6,6 +6,7 @@ mod dependencies;
 mod functions;
 mod install;
 mod lifecycle;
+mod pulls;
 mod registry;
 mod scale;
 mod sources;

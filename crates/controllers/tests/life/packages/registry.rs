@@ -1,10 +1,12 @@
 //! A registry in memory that counts what it is asked for and can be made to fail. A key of it is any text: what a key signed
 //! verifies by that text.
 
+use crate::life::fixture::PATIENCE;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 use transom_function::async_trait;
 use transom_packages::trust::{Authority, Evidence, SignatureVerifier, Signed};
@@ -24,6 +26,10 @@ pub(crate) struct MemoryRegistry {
     /// The digests that were fetched, and are at hand since.
     fetched: Mutex<BTreeSet<Digest>>,
     down: AtomicBool,
+    /// Requests that begin like this are refused with a wait.
+    busy: Mutex<Option<(String, Duration)>>,
+    /// Requests that begin like this are not answered.
+    hanging: Mutex<Option<String>>,
     /// The password without which nothing is served.
     password: Mutex<Option<String>>,
     /// Fetches of this image wait, after so many that do not.
@@ -60,6 +66,20 @@ impl MemoryRegistry {
         self.down.store(down, Ordering::SeqCst);
     }
 
+    /// Refuses requests that begin like this, and asks for a wait.
+    pub(crate) fn set_busy(&self, requests: &str, retry_after: Duration) {
+        *self.busy.lock().unwrap() = Some((requests.to_owned(), retry_after));
+    }
+
+    pub(crate) fn set_ready(&self) {
+        *self.busy.lock().unwrap() = None;
+    }
+
+    /// Does not answer lookups of tags that begin like this.
+    pub(crate) fn hang(&self, requests: &str) {
+        *self.hanging.lock().unwrap() = Some(requests.to_owned());
+    }
+
     pub(crate) fn require_password(&self, password: &str) {
         *self.password.lock().unwrap() = Some(password.to_owned());
     }
@@ -86,6 +106,15 @@ impl MemoryRegistry {
         std::mem::take(&mut *self.requests.lock().unwrap())
     }
 
+    /// Waits until it was asked this.
+    pub(crate) async fn until_asked(&self, request: &str) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !self.requests.lock().unwrap().iter().any(|asked| asked == request) {
+            assert!(std::time::Instant::now() < deadline, "{request} was not asked");
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
     fn find(&self, reference: &Reference) -> Option<Fetched> {
         let digest = reference.digest.clone().expect("a digest");
         let images = self.images.lock().unwrap();
@@ -99,6 +128,11 @@ impl MemoryRegistry {
         self.requests.lock().unwrap().push(what.to_owned());
         if self.down.load(Ordering::SeqCst) {
             return Err(error(RegistryErrorKind::Unavailable, format!("{what}: connection refused")));
+        }
+        let busy = self.busy.lock().unwrap().clone();
+        if let Some((_, asked)) = busy.filter(|(requests, _)| what.starts_with(requests)) {
+            let error = error(RegistryErrorKind::Unavailable, format!("{what}: too many requests"));
+            return Err(RegistryError { retry_after: Some(asked), ..error });
         }
         let password = self.password.lock().unwrap().clone();
         if password.is_some_and(|password| !with.iter().any(|c| c.password == password)) {
@@ -115,7 +149,12 @@ fn error(kind: RegistryErrorKind, message: String) -> RegistryError {
 #[async_trait]
 impl Registry for MemoryRegistry {
     async fn resolve(&self, reference: &Reference, with: &[Credentials]) -> Result<Digest, RegistryError> {
-        self.ask(&format!("resolve {reference}"), with)?;
+        let request = format!("resolve {reference}");
+        self.ask(&request, with)?;
+        let hangs = self.hanging.lock().unwrap().as_ref().is_some_and(|start| request.starts_with(start));
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         let key = (reference.source(), reference.tag.clone().unwrap_or_default());
         let images = self.images.lock().unwrap();
         let found = images.get(&key).map(|package| Digest::of(package.as_bytes()));
@@ -167,7 +206,11 @@ impl SignatureVerifier for MemoryRegistry {
     ) -> Vec<Evidence> {
         let digest = image.digest.clone().expect("a digest");
         if let Err(error) = self.ask(&format!("signatures {}", image.source()), with) {
-            return vec![Evidence::Unknown(error.message); authorities.len()];
+            let evidence = match error.retry_after {
+                Some(asked) => Evidence::Busy(error.message, asked),
+                None => Evidence::Unknown(error.message),
+            };
+            return vec![evidence; authorities.len()];
         }
         let signatures = self.signatures.lock().unwrap().get(&digest).cloned().unwrap_or_default();
         let of = |authority: &Authority| match &authority.key {

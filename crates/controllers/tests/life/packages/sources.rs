@@ -6,7 +6,6 @@ use crate::life::basics::composition;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use std::time::Duration;
 
 pub(super) fn image_config(name: &str, prefix: &str, spec: &str) -> String {
     format!(
@@ -16,7 +15,7 @@ pub(super) fn image_config(name: &str, prefix: &str, spec: &str) -> String {
 }
 
 /// A pull secret where the controllers look for it.
-async fn secret(plane: &Plane, name: &str, password: &str) {
+pub(super) async fn secret(plane: &Plane, name: &str, password: &str) {
     secret_with(plane, name, "password", password).await;
 }
 
@@ -77,12 +76,10 @@ async fn pull_secrets_reach_the_registry_and_dependencies_but_no_message() {
     let message = message_of(&missing, "Installed");
     assert!(message.contains("there is no such Secret in namespace \"crossplane-system\""), "{message}");
     secret(&plane, "pull", "guess-4711").await;
-    plane.after(Duration::from_secs(61)).await;
     let refused =
         plane.until(CONFIGURATION, "a", |p| message_of(p, "Installed").contains("unauthorized")).await;
     assert!(!refused.to_string().contains("guess-4711"));
     secret(&plane, "pull", "hunter2").await;
-    plane.after(Duration::from_secs(61)).await;
     plane.until(CONFIGURATION, "a", is_healthy).await;
     let b = plane.until(CONFIGURATION, "acme-b", is_healthy).await;
     assert_eq!(b["spec"]["packagePullSecrets"], json!([{"name": "pull"}]));
@@ -112,6 +109,40 @@ async fn secrets_of_image_configs_and_of_the_service_account_are_used() {
         plane.apply(&install("platform", "r.io/acme/platform:v1.0.0")).await;
         until_installed(&plane, "platform", &digest).await;
     }
+}
+
+fn runtime_config(name: &str) -> String {
+    format!(
+        "apiVersion: pkg.crossplane.io/v1beta1\nkind: DeploymentRuntimeConfig\nmetadata: {{name: {name}}}\nspec:\n  \
+         deploymentTemplate:\n    spec:\n      selector: {{}}\n      template:\n        spec:\n          \
+         containers: [{{name: package-runtime, args: [--{name}]}}]\n"
+    )
+}
+
+#[tokio::test]
+async fn an_image_config_chooses_the_runtime_config_of_a_package() {
+    const CONFIG: &str = "pkg.crossplane.io/v1beta1/DeploymentRuntimeConfig";
+    let plane = Plane::new().await;
+    plane.apply(&runtime_config("own")).await;
+    plane.apply(&runtime_config("chosen")).await;
+    plane.function("sizer", |mut request| Ok(request.start_response())).await;
+    plane.patch(FUNCTION, "sizer", json!({"spec": {"runtimeConfigRef": {"name": "own"}}})).await;
+    plane.until_function_runs_with("sizer", "--own").await;
+    // One for another image, and one for this one.
+    let spec = |name: &str| format!("runtime: {{configRef: {{name: {name}}}}}");
+    plane.apply(&image_config("other", "example.org/sizers/", &spec("own"))).await;
+    plane.apply(&image_config("runtime", "example.org/sizer", &spec("chosen"))).await;
+    plane.until_function_runs_with("sizer", "--chosen").await;
+    let function = plane.until(FUNCTION, "sizer", is_healthy).await;
+    assert_eq!(function["spec"]["runtimeConfigRef"]["name"], "own");
+
+    plane.delete(CONFIG, "chosen").await;
+    let missing =
+        |f: &Value| message_of(f, "Healthy").contains("there is no DeploymentRuntimeConfig \"chosen\"");
+    plane.until(FUNCTION, "sizer", missing).await;
+    plane.delete("pkg.crossplane.io/v1beta1/ImageConfig", "runtime").await;
+    plane.until_function_runs_with("sizer", "--own").await;
+    plane.until(FUNCTION, "sizer", is_healthy).await;
 }
 
 #[tokio::test]
