@@ -1,10 +1,15 @@
 //! Signatures: the command that verifies them, and a control plane that installs what is signed and nothing else.
 
+#[path = "../../../oci/tests/sigstore.rs"]
+#[expect(dead_code, reason = "the tests of the crate need more of it")]
+mod sigstore;
+
+use self::sigstore::{ISSUER, Leaf, SIGNED_AT, SUBJECT, Sigstore, hex, sha256};
 use super::{COMPOSITION, Folder, META};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{KeyPair, SigningKey};
-use serde_json::json;
+use serde_json::{Value, json};
 use transom_oci::testing::{Fault, Image, Server};
 use transom_packages::Digest;
 use transom_testkit::process::{Home, Plane, wait_until};
@@ -13,12 +18,38 @@ const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 
 /// Signs an image of the repository `acme/package` as cosign does.
 pub(crate) fn sign(server: &Server, digest: &str, key: &KeyPair) {
-    let payload = json!({"critical": {"image": {"docker-manifest-digest": digest}}}).to_string();
+    let payload = payload(digest);
     let signature = STANDARD.encode(key.sign(payload.as_bytes()).unwrap());
+    store_signature(server, digest, payload, json!({"dev.cosignproject.cosign/signature": signature}));
+}
+
+/// The same without a key of one's own: by a certificate of a Sigstore instance, and in its log.
+fn sign_keyless(server: &Server, digest: &str, sigstore: &Sigstore) {
+    let payload = payload(digest);
+    let certified = sigstore.issue(&Leaf::default());
+    let signature = STANDARD.encode(certified.key.sign(payload.as_bytes()).unwrap());
+    let certificate = STANDARD.encode(certified.pem());
+    let body = json!({"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": {
+        "data": {"hash": {"algorithm": "sha256", "value": hex(sha256(&payload))}},
+        "signature": {"content": signature, "publicKey": {"content": certificate}},
+    }});
+    let annotations = json!({
+        "dev.cosignproject.cosign/signature": signature,
+        "dev.sigstore.cosign/certificate": certified.pem(),
+        "dev.sigstore.cosign/bundle": sigstore.entry(&body, SIGNED_AT + 60).to_string(),
+    });
+    store_signature(server, digest, payload, annotations);
+}
+
+fn payload(digest: &str) -> String {
+    json!({"critical": {"image": {"docker-manifest-digest": digest}}}).to_string()
+}
+
+fn store_signature(server: &Server, digest: &str, payload: String, annotations: Value) {
     let config = "{}".to_owned();
     let descriptor = |media_type: &str, content: &str| json!({"mediaType": media_type, "size": content.len(), "digest": Digest::of(content.as_bytes()).as_str()});
     let mut layer = descriptor(SIMPLE, &payload);
-    layer["annotations"] = json!({"dev.cosignproject.cosign/signature": signature});
+    layer["annotations"] = annotations;
     let manifest = json!({
         "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": descriptor("application/vnd.oci.image.config.v1+json", &config), "layers": [layer],
@@ -65,6 +96,18 @@ async fn a_package_is_verified_by_a_key_from_the_command_line() {
     folder.write(kept, "{}");
     let error = folder.error(&public, 1);
     assert!(error.contains(kept) && error.contains("the Sigstore trust root cannot be used"), "{error}");
+    let sigstore = Sigstore::new();
+    folder.write(kept, &sigstore.trust_root().to_string());
+    assert!(folder.error(&public, 1).contains("is not verified"), "it is signed by a key alone");
+    sign_keyless(&server, &digest, &sigstore);
+    let by = |who: &str| {
+        let who = ["--certificate-identity", who, "--certificate-oidc-issuer", ISSUER];
+        folder.run(&[&["verify", &reference], &who[..]].concat())
+    };
+    let verified = by(SUBJECT);
+    assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stderr));
+    assert_eq!(by("someone@example.org").status.code(), Some(1));
+    sign(&server, &digest, &key);
     folder.ok(&["verify", &reference, "--key", "cosign.pub", "-o", "json"]);
     folder.error(&["verify", &reference], 80);
 }

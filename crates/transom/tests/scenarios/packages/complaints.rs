@@ -29,6 +29,7 @@ fn is_test_of(number: &str, test: &str) -> bool {
     let Ok(text) = std::fs::read_to_string(folder.join(file)) else { return false };
     let declared = [
         format!("#[tokio::test(flavor = \"multi_thread\")]\nasync fn {function}("),
+        format!("#[tokio::test]\nasync fn {function}("),
         format!("#[test]\nfn {function}("),
     ];
     let named = file.starts_with("../") || function.split('_').any(|word| word == number);

@@ -80,8 +80,18 @@ fn push_contents(registry: &Registry) -> Vec<Case> {
     ]
 }
 
+/// Pushes a package, and returns its layer with another time in the head of gzip: all but the digest is as it should be.
+fn push_flipped(registry: &Registry) -> bytes::Bytes {
+    let text = registry.configuration("flipped", &[], &[composition_with("  pipeline: []")]);
+    let mut layer = package_layer(&text);
+    registry.0.push("evil/flipped", "v1.0.0", &image(CONFIG, &[layer.clone()], true));
+    layer[4] ^= 0x20;
+    layer.into()
+}
+
 /// Packages whose manifest is hostile, and a registry that does not return what was stored.
 fn push_images(registry: &Registry) -> Vec<Case> {
+    let flipped = push_flipped(registry);
     let ordinary = |name: &str| registry.push_simple(&format!("evil/{name}:v1.0.0"), &[]);
     let manifest = |name: &str, bytes: &[u8]| {
         registry.0.push_manifest(&format!("evil/{name}"), "v1.0.0", MANIFEST, bytes)
@@ -106,6 +116,7 @@ fn push_images(registry: &Registry) -> Vec<Case> {
     }
     fault("evil/manifest-100mb/manifests", Fault::Endless(100 << 20));
     fault("evil/replaced/blobs", Fault::Replace(bytes::Bytes::from(package_layer("other"))));
+    fault("evil/flipped/blobs", Fault::Replace(flipped));
     fault("evil/shortened/blobs", Fault::Replace(bytes::Bytes::from_static(b"short")));
     fault("evil/lengthened/blobs", Fault::Endless(1 << 30));
     fault("evil/truncated/blobs", Fault::Truncate);
@@ -119,6 +130,7 @@ fn push_images(registry: &Registry) -> Vec<Case> {
         ("no-manifest", "is not a manifest"),
         ("manifest-100mb", "more than 4194304 bytes"),
         ("replaced", "bytes, not"),
+        ("flipped", "it was damaged or replaced"),
         ("shortened", "has 5 bytes, not"),
         ("lengthened", "has more than the"),
         ("truncated", "did not send a whole response"),
@@ -220,7 +232,8 @@ async fn token_realms_that_are_elsewhere_or_hang_are_refused() {
     elsewhere.0.require(Access::Bearer { realm: "http://elsewhere.invalid/token".to_owned() });
     hanging.0.require(Access::Bearer { realm: format!("http://{}/token", hanging.0.host) });
     hanging.0.fault("/token", Fault::HangBeforeHeaders, None);
-    let user = User::of_packages(&["--registry-timeout", "300ms"]).await;
+    let user = User::without_functions(&["--registry-timeout", "300ms"], &LOG_EVERYTHING).await;
+    user.until_served().await;
     let auths = json!({"auths": {
         &elsewhere.0.host: {"username": "user", "password": "secret-4711"},
         &hanging.0.host: {"username": "user", "password": "secret-4711"},
@@ -237,7 +250,11 @@ async fn token_realms_that_are_elsewhere_or_hang_are_refused() {
     }
     assert!(user.list(CONFIGURATION_REVISION).await.is_empty());
     assert!(!json!(user.list("v1/Event").await).to_string().contains("4711"));
-    assert!(!user.home.log().contains("4711"));
+    let log = user.home.log();
+    assert!(log.contains("TRACE"), "all of it is logged");
+    let (plain, basic) = ("secret-4711", "dXNlcjpzZWNyZXQtNDcxMQ");
+    let found = log.lines().find(|line| line.contains(plain) || line.contains(basic));
+    assert!(found.is_none(), "{found:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,6 +309,60 @@ async fn tags_that_are_never_listed_hold_up_no_other_dependency() {
     user.apply(&install("app", &registry.at("good/app:v1.0.0"))).await;
     user.until_healthy("app").await;
     assert!(started.elapsed() < UNAFFECTED, "{:?}", started.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_that_are_never_listed_are_named_as_the_reason() {
+    let registry = Registry::start().await;
+    let user = User::of_packages(&["--registry-timeout", "300ms"]).await;
+    registry.0.fault("evil/slow/tags", Fault::HangBeforeHeaders, None);
+    registry.0.fault("evil/half/tags", Fault::HangWithinBody, None);
+    registry.push_simple("evil/slow:v1.0.0", &[]);
+    registry.push_simple("evil/half:v1.0.0", &[]);
+    for (name, words) in [("slow", "no response within 0.3 s"), ("half", "paused for 0.3 s")] {
+        let dependency = format!("configuration evil/{name} >=v1.0.0");
+        registry.push_simple(&format!("evil/needs-{name}:v1.0.0"), &[&dependency]);
+        user.apply(&install(name, &registry.at(&format!("evil/needs-{name}:v1.0.0")))).await;
+        let said = |lock: &Value| {
+            let message = message_of(lock, "Resolved");
+            status_of(lock, "Resolved") == "False"
+                && message.contains(&format!("evil/{name}"))
+                && message.contains(words)
+        };
+        user.until(LOCK, "lock", said).await;
+        let message = user.until_unhealthy(name, "missing dependencies").await;
+        assert!(message.contains(&format!("evil/{name}")), "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signatures_that_never_arrive_keep_a_package_from_being_installed() {
+    let registry = Registry::start().await;
+    let user = User::of_packages(&["--registry-timeout", "300ms"]).await;
+    let key = rcgen::KeyPair::generate().unwrap();
+    user.secret("cosign", "cosign.pub", &key.public_key_pem()).await;
+    let spec = "verification: {provider: Cosign, cosign: {authorities: [{name: ours, key: {secretRef: {name: cosign, key: \
+                cosign.pub}, hashAlgorithm: sha256}}]}}";
+    user.apply(&image_config("signed", &registry.at("acme/"), spec)).await;
+    let digest = registry.push_simple("acme/package:v1.0.0", &[]);
+    crate::xpkg::verify::sign(&registry.0, digest.as_str(), &key);
+    let (before, within) = (Fault::HangBeforeHeaders, Fault::HangWithinBody);
+    for (name, fault, words) in
+        [("before", before, "no response within 0.3 s"), ("within", within, "paused for 0.3 s")]
+    {
+        registry.0.state.lock().unwrap().rules.clear();
+        registry.0.fault(".sig", fault, None);
+        user.apply(&install(name, &registry.at("acme/package:v1.0.0"))).await;
+        let said = |p: &Value| is_unpacking(p) && message_of(p, "Installed").contains(words);
+        user.until(CONFIGURATION, name, said).await;
+        assert!(user.list(CONFIGURATION_REVISION).await.is_empty());
+        user.delete(CONFIGURATION, name, None).await;
+        user.until_gone(CONFIGURATION, name).await;
+    }
+    // The signature was there all the time.
+    registry.0.state.lock().unwrap().rules.clear();
+    user.apply(&install("after", &registry.at("acme/package:v1.0.0"))).await;
+    user.until_installed("after", &digest).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,6 +23,9 @@ pub(super) const PROVIDER: &str = "pkg.crossplane.io/v1/Provider";
 pub(super) const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
 pub(super) const LOCK: &str = "pkg.crossplane.io/v1beta1/Lock";
 
+/// The variable of a plane that logs all that it and its libraries do.
+pub(super) const LOG_EVERYTHING: [(&str, &str); 1] = [("RUST_LOG", "trace")];
+
 /// A registry for packages of any repository.
 pub(super) struct Registry(pub Server);
 

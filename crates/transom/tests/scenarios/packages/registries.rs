@@ -2,6 +2,7 @@
 //! the tracker of Crossplane.
 
 use super::*;
+use crate::xpkg::Folder;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 use std::sync::Arc;
@@ -51,22 +52,24 @@ async fn i6767_a_registry_with_a_private_authority() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i4299_i6428_i4529_a_mirror_stands_in_for_all_registries() {
+async fn i4299_i6428_one_image_config_leads_several_registries_to_a_mirror() {
     let registry = Registry::start().await;
     let user = User::of_packages(&[]).await;
-    registry.push_simple("mirror/one/acme/a:v1.0.0", &["configuration two.invalid/acme/b >=v1.0.0"]);
-    registry.push_simple("mirror/two/acme/b:v1.0.0", &[]);
+    registry.push_simple("mirror/acme/a:v1.0.0", &["configuration two.invalid/acme/b >=v1.0.0"]);
+    registry.push_simple("mirror/acme/b:v1.0.0", &[]);
     // The package comes first: it is installed when there is a mirror for it.
     user.apply(&install("a", "one.invalid/acme/a:v1.0.0")).await;
     user.until(CONFIGURATION, "a", is_unpacking).await;
-    for name in ["one", "two"] {
-        let rewrite = format!("rewriteImage: {{prefix: '{}'}}", registry.at(&format!("mirror/{name}/")));
-        user.apply(&image_config(name, &format!("{name}.invalid/"), &rewrite)).await;
-    }
+    user.apply(&format!(
+        "apiVersion: pkg.crossplane.io/v1beta1\nkind: ImageConfig\nmetadata: {{name: mirror}}\nspec:\n  \
+         matchImages: [{{prefix: one.invalid/}}, {{prefix: two.invalid/}}]\n  rewriteImage: {{prefix: '{}'}}\n",
+        registry.at("mirror/")
+    ))
+    .await;
     user.until_healthy("a").await;
     let b = user.until_healthy("acme-b").await;
     assert_eq!(b["spec"]["package"], "two.invalid/acme/b:v1.0.0");
-    assert_eq!(b["status"]["resolvedPackage"], registry.at("mirror/two/acme/b:v1.0.0"));
+    assert_eq!(b["status"]["resolvedPackage"], registry.at("mirror/acme/b:v1.0.0"));
 }
 
 /// The pull secret of a registry.
@@ -75,12 +78,14 @@ fn pull_secret(registry: &Registry, password: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i5785_i6137_i6235_private_registries_by_basic_and_token_authentication() {
+async fn i5785_private_registries_by_basic_and_token_authentication() {
     let (basic, bearer, storage) =
         (Registry::start().await, Registry::start().await, Registry::start().await);
     basic.0.require(Access::Basic);
     bearer.0.require(Access::Bearer { realm: format!("http://{}/token", bearer.0.host) });
-    let user = User::of_packages(&[]).await;
+    // Everything is logged, and no secret is.
+    let user = User::without_functions(&[], &LOG_EVERYTHING).await;
+    user.until_served().await;
     for (name, registry) in [("basic", &basic), ("bearer", &bearer)] {
         registry.push_simple(&format!("acme/{name}:v1.0.0"), &[]);
         user.apply(&install(name, &registry.at(&format!("acme/{name}:v1.0.0")))).await;
@@ -131,7 +136,90 @@ async fn i5785_i6137_i6235_private_registries_by_basic_and_token_authentication(
         );
     }
     let log = user.home.log();
-    assert!(!log.contains("guess-of-a") && !log.contains("of-the-storage"));
+    assert!(log.contains("TRACE"), "all of it is logged");
+    for secret in ["guess-of-a", "of-the-storage", "token-of-the-realm", "dXNlcjpwYXNzd29yZA"] {
+        let found = log.lines().find(|line| line.contains(secret));
+        assert!(found.is_none(), "{secret}: {found:?}");
+    }
+}
+
+/// A program that returns credentials, as those of clouds do: the file `answer`, and it notes in `asked` for what it was run.
+fn credential_program(folder: &Folder, host: &str) -> [(&'static str, String); 2] {
+    use std::os::unix::fs::PermissionsExt;
+    let path = |name: &str| folder.path(name).display().to_string();
+    folder.write("config.json", &json!({"credHelpers": {host: "cloud"}}).to_string());
+    let (asked, answer) = (path("asked"), path("answer"));
+    let script = format!("#!/bin/sh\nread -r host\necho \"$1 $host\" >> {asked}\ncat {answer}\n");
+    folder.write("bin/docker-credential-cloud", &script);
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path("bin/docker-credential-cloud"), mode).expect("its mode is set");
+    let programs = format!("{}:{}", path("bin"), std::env::var("PATH").unwrap_or_default());
+    [("DOCKER_CONFIG", path("")), ("PATH", programs)]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i6137_credentials_of_the_machine_are_the_last_resort() {
+    let (registry, other) = (Registry::start().await, Registry::start().await);
+    registry.push_simple("acme/a:v1.0.0", &["configuration acme/b >=v1.0.0"]);
+    for name in ["b", "c", "d"] {
+        registry.push_simple(&format!("acme/{name}:v1.0.0"), &[]);
+    }
+    let folder = Folder::new();
+    let variables = credential_program(&folder, &registry.0.host);
+    let [config, programs] = &variables;
+    let variables = [(config.0, &*config.1), (programs.0, &*programs.1), LOG_EVERYTHING[0]];
+    let user = User::without_functions(&[], &variables).await;
+    user.until_served().await;
+    // What anyone may read needs none.
+    user.apply(&install("d", &registry.at("acme/d:v1.0.0"))).await;
+    user.until_healthy("d").await;
+    registry.0.require(Access::Basic);
+    let asked = || std::fs::read_to_string(folder.path("asked")).unwrap_or_default();
+    assert_eq!(asked(), "");
+    // A program that fails is named, with what can be done about it.
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    let failed = format!("docker-credential-cloud for {}: failed", registry.0.host);
+    let said = |p: &Value| is_unpacking(p) && message_of(p, "Installed").contains(&failed);
+    user.until(CONFIGURATION, "a", said).await;
+    folder.write("answer", r#"{"Username": "user", "Secret": "password"}"#);
+    user.until_healthy("a").await;
+    user.until_healthy("acme-b").await;
+    assert!(asked().lines().all(|line| line == format!("get {}", registry.0.host)), "{}", asked());
+    // Secrets come first: with one that is right no program runs, after one that is wrong it does.
+    other.push_simple("acme/e:v1.0.0", &[]);
+    other.0.require(Access::Basic);
+    let both = json!({"credHelpers": {&registry.0.host: "cloud", &other.0.host: "cloud"}});
+    folder.write("config.json", &both.to_string());
+    user.secret("right", ".dockerconfigjson", &pull_secret(&other, "password")).await;
+    user.secret("wrong", ".dockerconfigjson", &pull_secret(&registry, "guess-of-a-password")).await;
+    for (name, package) in [("right", other.at("acme/e:v1.0.0")), ("wrong", registry.at("acme/c:v1.0.0"))] {
+        let secrets = format!(", packagePullSecrets: [{{name: {name}}}]");
+        user.apply(&install_with(name, &package, &secrets)).await;
+        user.until_healthy(name).await;
+    }
+    assert!(!asked().contains(&other.0.host), "{}", asked());
+    let log = user.home.log();
+    assert!(!log.contains("dXNlcjpwYXNzd29yZA") && !log.contains("guess-of-a"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_the_cache_costs_one_request_at_most() {
+    let registry = Registry::start().await;
+    let user = User::of_packages(&[]).await;
+    let things = |n: usize| composition(&format!("c-{n}"), "Thing", &json!({}), &[("nothing", Value::Null)]);
+    let all: Vec<String> = (0..20).map(things).collect();
+    registry.push("acme/a:v1.0.0", &registry.configuration("a", &[], &all));
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    user.until_healthy("a").await;
+    user.delete(CONFIGURATION, "a", None).await;
+    user.until_gone(COMPOSITION, "c-19").await;
+    user.until_gone(CONFIGURATION, "a").await;
+    registry.take_requests();
+    user.apply(&install("a", &registry.at("acme/a:v1.0.0"))).await;
+    user.until_healthy("a").await;
+    user.until_idle().await;
+    assert_eq!(user.names(COMPOSITION).await.len(), 20);
+    assert_eq!(registry.take_requests(), ["HEAD /v2/acme/a/manifests/v1.0.0"]);
 }
 
 /// The digest of the only layer in a registry with one package.

@@ -216,6 +216,60 @@ async fn without_a_registry_a_platform_is_upgraded_rolled_back_and_broken() {
     assert!(registry.take_requests().is_empty(), "the bundle replaces all registries");
 }
 
+/// Writes what a registry has as an OCI layout.
+fn write_layout(registry: &Registry, folder: &Folder) {
+    let state = registry.0.state.lock().unwrap();
+    let blobs = folder.path("layout/blobs/sha256");
+    std::fs::create_dir_all(&blobs).unwrap();
+    let write = |bytes: &[u8]| std::fs::write(blobs.join(Digest::of(bytes).hex()), bytes).unwrap();
+    state.blobs.values().for_each(|bytes| write(bytes));
+    let mut manifests = Vec::new();
+    for (name, (media_type, bytes)) in &state.manifests {
+        write(bytes);
+        if !name.contains(":sha256:") {
+            manifests.push(json!({
+                "mediaType": media_type, "size": bytes.len(), "digest": Digest::of(bytes).as_str(),
+                "annotations": {"org.opencontainers.image.ref.name": registry.at(name)},
+            }));
+        }
+    }
+    folder.write("layout/oci-layout", r#"{"imageLayoutVersion": "1.0.0"}"#);
+    let index = json!({"schemaVersion": 2, "manifests": manifests});
+    folder.write("layout/index.json", &index.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_oci_layout_stands_in_for_a_registry() {
+    let registry = Registry::start().await;
+    let a = registry.push_simple("acme/a:v1.0.0", &["configuration acme/b >=v1.0.0"]);
+    registry.push_simple("acme/b:v1.0.0", &[]);
+    let b = registry.push_simple("acme/b:v1.1.0", &[]);
+    let damaged = package_layer(&registry.configuration("damaged", &[], &[]));
+    registry.0.push("acme/damaged", "v1.0.0", &image(CONFIG, &[damaged.clone()], true));
+    let folder = Folder::new();
+    write_layout(&registry, &folder);
+    let mut other = damaged.clone();
+    // The time in the head of gzip: all but the digest is as it should be.
+    other[4] ^= 0x20;
+    let path = folder.path("layout/blobs/sha256").join(Digest::of(&damaged).hex());
+    std::fs::write(path, other).unwrap();
+    let [reference, of_damaged] = ["a", "damaged"].map(|name| registry.at(&format!("acme/{name}:v1.0.0")));
+    drop(registry);
+    let inspected = folder.ok(&["inspect", &reference, "--packages", "layout", "-o", "json"]);
+    let inspected: Value = serde_json::from_str(&inspected).unwrap();
+    assert_eq!(inspected["digest"], a.as_str());
+    let layout = folder.path("layout").display().to_string();
+    let user = User::of_packages(&["--package-source", &layout]).await;
+    user.apply(&install("a", &reference)).await;
+    user.until_installed("a", &a).await;
+    user.until_installed("acme-b", &b).await;
+    // What is on disk is verified like what comes from a registry.
+    user.apply(&install("damaged", &of_damaged)).await;
+    let refused = user.until(CONFIGURATION, "damaged", is_unpacking).await;
+    let message = message_of(&refused, "Installed");
+    assert!(message.contains("it was damaged or replaced"), "{message}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_registry_signatures_of_the_bundle_are_verified() {
     let registry = Registry::start().await;
