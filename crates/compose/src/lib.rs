@@ -67,7 +67,9 @@ pub use nesting::Nesting;
 pub use objects::Objects;
 pub use observe::{ObserveError, connection_details, observe};
 pub use plan::{Outcome, Plan, Refusal, RefusalKind, Step};
-pub use reconcile::{Composed, FrequentChange, Interim, Mode, Moment, Reconcile, Setup, SlowCall, Todo};
+pub use reconcile::{
+    Composed, ComposedBefore, FrequentChange, Interim, Mode, Moment, Reconcile, Setup, SlowCall, Todo,
+};
 pub use references::PersistReferences;
 pub use report::{Report, Unsynced, first_few};
 pub use requeue::{Next, Polling};

@@ -23,6 +23,8 @@ pub(crate) struct Reads {
     otherwise: BTreeSet<Lookup>,
     /// The FunctionRevisions that steps chose.
     revisions: BTreeSet<TypedReference>,
+    /// The names of all FunctionRevisions that were called.
+    called: BTreeSet<String>,
     /// What it composes: an object of these is composed, not required.
     composed: BTreeSet<TypedReference>,
     /// The same by kind, namespace and name.
@@ -71,6 +73,12 @@ impl Reads {
     /// The pipeline is about to run again.
     pub(crate) fn forget_revisions(&mut self) {
         self.revisions.clear();
+        self.called.clear();
+    }
+
+    /// The names of all FunctionRevisions that were called.
+    pub(crate) fn called(&self) -> &BTreeSet<String> {
+        &self.called
     }
 
     /// Adds what is about to be written.
@@ -185,6 +193,13 @@ impl World for Recorder<'_> {
 
     fn follow_function(&self, function: &str) {
         self.world.follow_function(function);
+    }
+
+    fn called(&self, revision: &str) {
+        let called = &mut self.lock().called;
+        if !called.contains(revision) {
+            called.insert(revision.to_owned());
+        }
     }
 
     fn answered_by(&self, revision: &str) {

@@ -244,8 +244,11 @@ impl Calls<'_> {
             }
             Cause::Run { step: self.step.step.clone(), source }
         })?;
-        if let Some(revision) = revision.filter(|_| chooses) {
-            self.world.answered_by(&revision);
+        if let Some(revision) = revision {
+            self.world.called(&revision);
+            if chooses {
+                self.world.answered_by(&revision);
+            }
         }
         Ok(response)
     }

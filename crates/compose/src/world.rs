@@ -144,6 +144,9 @@ pub trait World: Send + Sync {
     /// The outcome depends on which revisions of a function can be called; of all functions if the name is empty.
     fn follow_function(&self, _function: &str) {}
 
+    /// A FunctionRevision was called, whether a step chose it or not.
+    fn called(&self, _revision: &str) {}
+
     /// A FunctionRevision that a step chose was called.
     fn answered_by(&self, _revision: &str) {}
 }

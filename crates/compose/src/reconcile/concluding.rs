@@ -122,6 +122,7 @@ impl Reconcile<'_> {
                 events.extend(applied.decision.remarks.iter().cloned());
             }
             report.mark(&mut self.xr.object, self.setup.layout, moment.now);
+            events.extend(self.revisions_event(&applied));
         }
         let mut steps = self.events(events);
         if let Err(why) = must_fit(self.xr.object.get("status").unwrap_or(&Value::Null)) {
@@ -134,6 +135,23 @@ impl Reconcile<'_> {
         }
         let conclusion = Conclusion { applied, report, published };
         self.execute(Phase::Concluding(Box::new(conclusion)), steps, moment)
+    }
+
+    /// The event that names the FunctionRevisions that composed the composite resource: when they are others than before. If those
+    /// are not known, when anything changes, so that a process that starts writes nothing about what stays as it is.
+    fn revisions_event(&self, applied: &Applied) -> Option<Event> {
+        let before = self.composed_before.as_ref()?;
+        let reads = self.reads();
+        let is_news = match before {
+            Some(before) => before != reads.called(),
+            None => {
+                let after = self.xr.object.get("status").unwrap_or(&Value::Null);
+                applied.changed || self.first.is_some() || !functions_see_the_same(&self.stored_status, after)
+            }
+        };
+        let names: Vec<&str> = reads.called().iter().map(String::as_str).collect();
+        let message = || format!("Composed by FunctionRevisions {}", names.join(", "));
+        (is_news && !names.is_empty()).then(|| Event::normal(event::composite::COMPOSE, message()))
     }
 
     fn final_report(&self, applied: &Applied) -> Report {

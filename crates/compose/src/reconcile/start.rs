@@ -31,6 +31,7 @@ impl<'a> Reconcile<'a> {
             started: moment.now,
             chosen: None,
             required,
+            composed_before: None,
             reads: Default::default(),
             observation: None,
             relied_on: Vec::new(),

@@ -65,6 +65,8 @@ struct Composites {
     callers: Arc<Callers>,
     /// What the steps of each required the last time.
     required: Mutex<HashMap<Key, Requirements>>,
+    /// The FunctionRevisions that composed each the last time.
+    composed_by: Mutex<HashMap<Key, BTreeSet<String>>>,
 }
 
 /// The name of the controller of a definition's composite resources.
@@ -101,6 +103,7 @@ impl CompositeController {
             following,
             callers,
             required: Mutex::default(),
+            composed_by: Mutex::default(),
         };
         Self { _controller: controller.start(composites) }
     }
@@ -120,7 +123,12 @@ impl Composites {
         }
     }
 
+    fn composed_by(&self) -> MutexGuard<'_, HashMap<Key, BTreeSet<String>>> {
+        self.composed_by.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn forget(&self, key: &Key) {
+        self.composed_by().remove(key);
         self.following.forget(key);
         self.callers.forget(key);
         self.required().remove(key);

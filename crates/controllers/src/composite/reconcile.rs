@@ -49,7 +49,11 @@ impl Composites {
         };
         let required = self.required().get(key).cloned().unwrap_or_default();
         let (mut reconcile, todo) = Reconcile::start(&setup, xr, required, &run.moment());
+        reconcile.report_revisions(self.composed_by().get(key).cloned());
         let next = run.drive(&mut reconcile, todo).await;
+        if let Some(revisions) = reconcile.composed_by() {
+            self.composed_by().insert(key.clone(), revisions);
+        }
         self.callers.replace(key, &run.take_followed());
         announcement.after(&self.plane.announce, reconcile.xr());
         run.next(next)

@@ -37,12 +37,54 @@ async fn by_default_one_revision_is_active() {
     user.apply(&calling("things", &json!({}), &json!({}))).await;
     user.apply(&thing("one", "things")).await;
     until_says(&user, "one", "one").await;
+    let event = |tag: &str, server| format!("Composed by FunctionRevisions {}", revision(tag, server));
+    user.until_event("one", &event("v1", one)).await;
     user.apply(&version("v2", two, "", "")).await;
     until_current(&user, &revision("v2", two)).await;
     until_states(&user, &["Inactive", "Active"]).await;
     poke(&user, "one").await;
     let thing = until_says(&user, "one", "two").await;
-    assert_eq!(composed_by(&thing), [""; 0], "it does not choose");
+    assert_eq!(
+        composed_by(&thing),
+        [""; 0],
+        "it does not choose, so its status does not change with every revision"
+    );
+    user.until_event("one", &event("v2", two)).await;
+}
+
+/// Which revision composed a composite resource is in an event when it changes, and nothing is written otherwise, not even after a
+/// restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_revision_that_composed_is_in_an_event_when_it_changes() {
+    let mut user = with_things(&[]).await;
+    let (one, two) = (saying("same").await, saying("same").await);
+    user.apply(&version("v1", one, "", "")).await;
+    user.apply(&calling("things", &json!({}), &json!({}))).await;
+    user.apply(&thing("one", "things")).await;
+    until_says(&user, "one", "same").await;
+    let events = async |user: &User| -> Vec<Value> {
+        let all = user.list("v1/Event").await;
+        all.into_iter()
+            .filter(|e| e["message"].as_str().is_some_and(|m| m.starts_with("Composed by")))
+            .collect()
+    };
+    user.until_event("one", &revision("v1", one)).await;
+    user.until_idle().await;
+    let before = events(&user).await;
+    assert_eq!(before.len(), 1, "{before:#?}");
+    poke(&user, "one").await;
+    user.until_idle().await;
+    user.restart(&[]).await;
+    poke(&user, "one").await;
+    user.until_idle().await;
+    assert_eq!(events(&user).await, before, "the same revision composes it");
+    // Another revision that composes the same.
+    user.apply(&version("v2", two, "", "")).await;
+    until_current(&user, &revision("v2", two)).await;
+    poke(&user, "one").await;
+    user.until_event("one", &revision("v2", two)).await;
+    user.until_idle().await;
+    assert_eq!(events(&user).await.len(), 2);
 }
 
 /// "When revisionActivationPolicy is Automatic, the revisions with the highest revision numbers (up to the limit) will be
