@@ -16,7 +16,7 @@
 //! | `managed` | definitions of managed resources: CRDs, and policies that activate them |
 //! | `usage` | usages: objects that must not be deleted while they are used |
 //! | `roles` | ClusterRoles of definitions and providers, where they are wanted |
-//! | `validation` | the validation of definitions, Compositions and packages by a webhook, before they are stored |
+//! | `validation` | the validation of definitions, Compositions and packages before they are stored |
 //! | `borrowing` | whether the author of a definition may use the service account that it names |
 //! | `webhooks` | how the API server is made to call webhooks |
 //! | `catalog` | a cache of Compositions, their revisions, those of Functions, and ImageConfigs |
@@ -41,14 +41,12 @@ mod validation;
 mod webhooks;
 
 pub use borrowing::{borrowed_account, review_account};
-pub use conversion::{
-    CONVERSION_PATH, ConversionEndpoint, Conversions, definition_problems, removed_versions,
-};
+pub use conversion::{CONVERSION_PATH, ConversionEndpoint, Conversions};
 pub use package::{BuiltinProviders, NoProviders, PackageSources, PullSecretError, PullSecretReader};
 pub use plane::{Announce, Notice, Options};
 pub use roles::RoleManager;
 pub use usage::{DeletionDecision, DeletionRequest, IN_USE_REASON, Protection, WEBHOOK};
-pub use validation::{validate, validate_in};
+pub use validation::{admission_response, installation_problems, refusal, reviewed};
 pub use webhooks::{ACCOUNTS_PATH, USAGES_PATH, VALIDATION_PATH, webhook_configurations};
 
 use catalog::Catalog;

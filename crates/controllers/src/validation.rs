@@ -1,10 +1,10 @@
-//! The validation of definitions, Compositions and packages by a webhook, before they are stored. Pure.
+//! The validation of definitions, Compositions and packages before they are stored.
 //!
-//! The controllers find the same mistakes later and report them as conditions; a webhook that cannot be reached therefore
-//! lets nothing harmful pass.
+//! The controllers find the same mistakes later and report them as conditions; a check that cannot be made therefore lets nothing
+//! harmful pass.
 
 use crate::catalog::kinds;
-use crate::conversion::{change_problems, definition_problems, removed_versions};
+use crate::conversion::{definition_problems, removed_versions};
 use crate::definition;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,7 +14,8 @@ use transom_object::{GroupVersion, meta};
 use transom_packages::{PackageKind, Reference};
 use transom_xapi::Composition;
 use transom_xapi::composition::{MODE_PIPELINE, MODE_RESOURCES};
-use transom_xapi::constants::{group, kind};
+use transom_xapi::constants::{group, kind, owner};
+use transom_xapi::metadata::must_be_controllable_by;
 
 /// What is validated: API group, versions and plurals.
 pub(crate) const VALIDATED: &[(&str, &[&str])] = &[
@@ -22,17 +23,68 @@ pub(crate) const VALIDATED: &[(&str, &[&str])] = &[
     (group::PKG, &["providers", "configurations", "functions"]),
 ];
 
-/// The mistakes of an object that is to be stored, each beginning with the field.
-pub(crate) fn problems(object: &Value, before: Option<&Value>) -> Vec<String> {
+/// The mistakes of an object that is to be stored, each beginning with the field: those that the object itself shows, whether a
+/// version that a definition loses is used by a Composition, and what the API server says of the CRDs of a definition.
+pub async fn installation_problems(cluster: &Cluster, object: &Value, before: Option<&Value>) -> Vec<String> {
+    if !is_checked(object, before) {
+        return Vec::new();
+    }
+    let is_definition = meta::kind(object) == kind::XRD;
+    let removes = is_definition && before.is_some_and(|before| !removed_versions(object, before).is_empty());
+    // Without an answer the removal is allowed, as it is while no check is made.
+    let compositions = if removes {
+        cluster.list(&kinds::composition(), "", &BTreeMap::new()).await.unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    // Checking the rules of conversions takes a while: other requests go on meanwhile.
+    let (after, former) = (object.clone(), before.cloned());
+    let checked = tokio::task::spawn_blocking(move || problems(&after, former.as_ref(), &compositions)).await;
+    let found = checked.unwrap_or_default();
+    if found.is_empty() && is_definition { crd_problems(cluster, object).await } else { found }
+}
+
+/// Whether an object is checked: nothing of it is made once it is being deleted, and what is stored already can be changed otherwise.
+fn is_checked(object: &Value, before: Option<&Value>) -> bool {
+    !meta::is_deleting(object) && before.is_none_or(|before| before["spec"] != object["spec"])
+}
+
+/// The mistakes of an object that is to be stored which need no server.
+fn problems(object: &Value, before: Option<&Value>, compositions: &[Value]) -> Vec<String> {
     let of_package = PackageKind::of_package(meta::api_version(object), meta::kind(object)).is_some();
     match meta::kind(object) {
         kind::XRD => {
-            definition::problems(object).into_iter().chain(change_problems(object, before)).collect()
+            let changes = definition_problems(object, before, compositions);
+            definition::problems(object).into_iter().chain(changes).collect()
         }
         kind::COMPOSITION => of_composition(object, before),
         _ if of_package => of_reference(object["spec"]["package"].as_str().unwrap_or_default()),
         _ => Vec::new(),
     }
+}
+
+/// What the API server says of the CRDs of a definition, which are written for a trial.
+async fn crd_problems(cluster: &Cluster, definition: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    for mut crd in definition::crds(definition) {
+        let Ok(live) = cluster.get(&kinds::crd(), "", meta::name(&crd.object)).await else { continue };
+        let is_free = |live: &Value| must_be_controllable_by(live, meta::uid(definition)).is_ok();
+        if !live.as_ref().is_none_or(is_free) {
+            // A condition names its controller, and the definition can work once it is gone.
+            continue;
+        }
+        crd.object["metadata"]["ownerReferences"] =
+            live.as_ref().map(|live| live["metadata"]["ownerReferences"].clone()).unwrap_or_default();
+        let tried = match live {
+            None => cluster.try_create(&crd.object, owner::DEFAULT).await,
+            Some(live) => {
+                meta::set_resource_version(&mut crd.object, meta::resource_version(&live));
+                cluster.try_update(&crd.object, owner::DEFAULT).await
+            }
+        };
+        problems.extend(tried.err().and_then(|error| crd.problem(&error)));
+    }
+    problems
 }
 
 fn of_reference(package: &str) -> Vec<String> {
@@ -72,48 +124,29 @@ fn of_composition(object: &Value, before: Option<&Value>) -> Vec<String> {
     problems
 }
 
-/// The response to an `AdmissionReview`.
-pub fn validate(review: &Value) -> Value {
-    let (object, before) = reviewed(review);
-    let problems = object.map_or_else(Vec::new, |object| problems(object, before));
-    answer(review, &problems)
+/// The object of an `AdmissionReview` that is to be stored, and the one before.
+pub fn reviewed(review: &Value) -> (Option<&Value>, Option<&Value>) {
+    let request = &review["request"];
+    let present = |field: &str| request.get(field).filter(|object| object.is_object());
+    (present("object"), present("oldObject"))
 }
 
-/// [`validate`], and whether Compositions use a version that a definition loses: only then they are read.
-pub async fn validate_in(cluster: &Cluster, review: &Value) -> Value {
-    if let (Some(object), Some(before)) = reviewed(review)
-        && meta::kind(object) == kind::XRD
-        && !removed_versions(object, before).is_empty()
-    {
-        // Without an answer the removal is allowed, as it is while no webhook is served.
-        let compositions =
-            cluster.list(&kinds::composition(), "", &BTreeMap::new()).await.unwrap_or_default();
-        let found = definition_problems(object, Some(before), &compositions);
-        if !found.is_empty() {
-            return answer(review, &found);
-        }
+/// Why an object is refused.
+pub fn refusal(object: &Value, problems: &[String]) -> String {
+    format!("{} {:?} is invalid: {}", meta::kind(object), meta::name(object), problems.join("; "))
+}
+
+/// The response to an `AdmissionReview`, with warnings for the client.
+pub fn admission_response(review: &Value, problems: &[String], warnings: &[String]) -> Value {
+    let request = &review["request"];
+    let mut response = json!({"uid": request["uid"], "allowed": problems.is_empty()});
+    if !problems.is_empty() {
+        let message = refusal(&request["object"], problems);
+        response["status"] = json!({"metadata": {}, "reason": "Invalid", "message": message, "code": 422});
     }
-    validate(review)
-}
-
-/// The object of a review that is to be stored, and the one before.
-fn reviewed(review: &Value) -> (Option<&Value>, Option<&Value>) {
-    let request = &review["request"];
-    let is_stored = |object: &&Value| object.is_object() && !meta::is_deleting(object);
-    (request.get("object").filter(is_stored), request.get("oldObject").filter(|before| before.is_object()))
-}
-
-fn answer(review: &Value, problems: &[String]) -> Value {
-    let request = &review["request"];
-    let object = &request["object"];
-    let response = if problems.is_empty() {
-        json!({"uid": request["uid"], "allowed": true})
-    } else {
-        let what =
-            format!("{} {:?} is invalid: {}", meta::kind(object), meta::name(object), problems.join("; "));
-        let status = json!({"metadata": {}, "reason": "Invalid", "message": what, "code": 422});
-        json!({"uid": request["uid"], "allowed": false, "status": status})
-    };
+    if !warnings.is_empty() {
+        response["warnings"] = warnings.into();
+    }
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }
 
@@ -123,7 +156,9 @@ mod tests {
 
     fn answer(object: &Value, before: Option<&Value>) -> Value {
         let request = json!({"uid": "r", "operation": "CREATE", "object": object, "oldObject": before});
-        validate(&json!({"request": request}))["response"].clone()
+        let review = json!({"request": request});
+        let found = if is_checked(object, before) { problems(object, before, &[]) } else { Vec::new() };
+        admission_response(&review, &found, &[])["response"].clone()
     }
 
     fn message(object: &Value, before: Option<&Value>) -> String {
@@ -178,6 +213,6 @@ mod tests {
         assert_eq!(answer(&broken, None)["allowed"], true);
         broken = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
         assert_eq!(answer(&broken, None)["allowed"], true);
-        assert_eq!(validate(&json!({}))["response"]["allowed"], true);
+        assert_eq!(admission_response(&json!({}), &[], &[])["response"]["allowed"], true);
     }
 }

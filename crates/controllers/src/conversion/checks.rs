@@ -85,7 +85,7 @@ fn own_fields(rules: &Value) -> Vec<String> {
 }
 
 /// What is wrong with a definition that is to replace another one: with its rules, and with versions that it no longer has.
-pub(crate) fn change_problems(xrd: &Value, before: Option<&Value>) -> Vec<String> {
+fn change_problems(xrd: &Value, before: Option<&Value>) -> Vec<String> {
     if before.is_some_and(|before| before["spec"] == xrd["spec"]) {
         return Vec::new();
     }
@@ -99,7 +99,11 @@ pub(crate) fn change_problems(xrd: &Value, before: Option<&Value>) -> Vec<String
 
 /// Everything that is wrong with a definition that is to replace another one, also because Compositions use a version that it no longer
 /// has. They are needed only if [`removed_versions`] has a result.
-pub fn definition_problems(xrd: &Value, before: Option<&Value>, compositions: &[Value]) -> Vec<String> {
+pub(crate) fn definition_problems(
+    xrd: &Value,
+    before: Option<&Value>,
+    compositions: &[Value],
+) -> Vec<String> {
     let mut all = change_problems(xrd, before);
     all.extend(before.into_iter().flat_map(|before| used_versions(xrd, before, compositions)));
     all
@@ -119,7 +123,7 @@ fn is_by_rules(xrd: &Value) -> bool {
 }
 
 /// The versions that a definition had and its next generation does not have, if its objects are converted by rules.
-pub fn removed_versions(xrd: &Value, before: &Value) -> Vec<String> {
+pub(crate) fn removed_versions(xrd: &Value, before: &Value) -> Vec<String> {
     if !is_by_rules(before) {
         return Vec::new();
     }

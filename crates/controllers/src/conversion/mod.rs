@@ -16,8 +16,7 @@ mod endpoint;
 pub(crate) mod migration;
 
 pub use answer::Conversions;
-pub(crate) use checks::{change_problems, problems};
-pub use checks::{definition_problems, removed_versions};
+pub(crate) use checks::{definition_problems, problems, removed_versions};
 pub use endpoint::ConversionEndpoint;
 
 /// The path of conversions, before the name of the definition.

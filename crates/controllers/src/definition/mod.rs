@@ -129,6 +129,27 @@ pub(crate) fn problems(xrd: &Value) -> Vec<String> {
         .collect()
 }
 
+/// A CRD of a definition, to be written for a trial.
+pub(crate) struct DerivedCrd {
+    pub(crate) object: Value,
+    side: Side,
+}
+
+impl DerivedCrd {
+    /// Why the server finds the CRD invalid, in terms of the definition. Other refusals may pass, or have another cause.
+    pub(crate) fn problem(&self, error: &Error) -> Option<String> {
+        let refusal = Refusal::of_write(self.side, error).filter(|_| error.is_invalid())?;
+        Some(refusal.message)
+    }
+}
+
+/// The CRDs of a definition that has no [`problems`].
+pub(crate) fn crds(xrd: &Value) -> Vec<DerivedCrd> {
+    let Ok(definition) = Definition::deserialize(xrd) else { return Vec::new() };
+    let sides = Side::BOTH.into_iter().filter(|side| side.concerns(&definition));
+    sides.filter_map(|side| Some(DerivedCrd { object: side.derive(&definition).ok()?, side })).collect()
+}
+
 fn status_of(xrd: &Value) -> Value {
     xrd.get("status").cloned().unwrap_or_default()
 }

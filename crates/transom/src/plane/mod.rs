@@ -29,6 +29,7 @@ mod functions;
 #[cfg(debug_assertions)]
 mod idleness;
 mod initial;
+mod installation_admission;
 mod kubeconfig;
 mod links;
 mod listen;
@@ -43,7 +44,6 @@ mod rehearsing;
 mod runtimes;
 mod server;
 mod store;
-mod template_admission;
 mod trust;
 mod usage_protection;
 mod webhook_caller;

@@ -1,11 +1,11 @@
 //! The API server of an embedded plane, with its certificates and its upkeep.
 
 use super::account_admission::AccountAdmission;
-use super::conversions::{DefinitionAdmission, PlaneCaller};
+use super::conversions::PlaneCaller;
 use super::data_location::DataLocation;
+use super::installation_admission::InstallationAdmission;
 use super::links::Links;
 use super::pki::{self, Authority};
-use super::template_admission::TemplateAdmission;
 use super::usage_protection::UsageProtection;
 use http::Request;
 use std::sync::{Arc, OnceLock};
@@ -73,8 +73,7 @@ impl ApiServer {
                     cluster: itself.clone(),
                     own: roles::accounts_of_control_plane(NAMESPACE),
                 }),
-                Box::new(TemplateAdmission),
-                Box::new(DefinitionAdmission(store.clone())),
+                Box::new(InstallationAdmission { cluster: itself.clone() }),
             ];
             #[cfg(target_os = "linux")]
             {

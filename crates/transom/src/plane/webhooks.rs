@@ -1,8 +1,8 @@
 //! The admission webhooks of controllers on a cluster: usage protection, validation of what users install, and whether the
 //! author of a definition may use the service account that it names.
 
+use super::installation_admission;
 use super::links::Links;
-use super::template_admission;
 use http::StatusCode;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use transom_console::Failure;
 use transom_controllers::{
     ACCOUNTS_PATH, CONVERSION_PATH, Conversions, Protection, USAGES_PATH, VALIDATION_PATH, review_account,
-    validate_in, webhook_configurations,
+    webhook_configurations,
 };
 use transom_engine::Cluster;
 use transom_hosting::{
@@ -99,7 +99,7 @@ fn handler(protection: Arc<Protection>, cluster: Cluster, own: AccountReference)
             };
             let answer = match question.path.as_str() {
                 USAGES_PATH => protection.review(&review),
-                VALIDATION_PATH => template_admission::review(&review, validate_in(&cluster, &review).await),
+                VALIDATION_PATH => installation_admission::review(&cluster, &review).await,
                 ACCOUNTS_PATH => review_account(&cluster, &own, &review).await,
                 path => match path.strip_prefix(CONVERSION_PATH).and_then(|rest| rest.strip_prefix('/')) {
                     Some(definition) => match convert(&conversions, &cluster, definition, review).await {

@@ -143,7 +143,8 @@ const BANS: &[Ban] = &[
             "telemetry/src/testing.rs",
             // The program of a project, which is killed with the value that owns it.
             "transom/src/function/process.rs",
-            // Conversions and checks of their rules, which compute for a while; the request waits for the result.
+            // Conversions, and checks of their rules, which compute for a while; the request waits for the result.
+            "controllers/src/validation.rs",
             "transom/src/plane/conversions.rs",
             "transom/src/plane/webhooks.rs",
             // The election, which is stopped with the controllers.
@@ -173,6 +174,12 @@ const BANS: &[Ban] = &[
         ],
     },
     Ban {
+        within: &["store/src/"],
+        texts: &["Value", "serde_json"],
+        why: "objects are kept as encoded bytes with a small header",
+        allowed: &[],
+    },
+    Ban {
         within: &[
             "go/src/",
             "object/src/",
@@ -186,6 +193,7 @@ const BANS: &[Ban] = &[
             "admission/src/",
             "crd/src/",
             "openapi/src/",
+            "conversion/src/",
         ],
         texts: &[
             "std::fs",

@@ -70,6 +70,42 @@ async fn composition_validation() {
     user.apply(&good.to_string()).await;
 }
 
+/// The input of a built-in function is reviewed when the Composition is written, if its Function is installed by then.
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_are_reviewed_when_they_are_written() {
+    let user = User::new().await;
+    user.apply(&function("function-patch-and-transform", "")).await;
+    let input = |patch: Value| {
+        json!({
+            "apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources",
+            "resources": [{"name": "map", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": [patch]}],
+        })
+    };
+    let composed = |name: &str, patch: Value| {
+        composition(name, "Thing", &json!({}), &[("function-patch-and-transform", input(patch))])
+    };
+    let good = json!({"type": "FromCompositeFieldPath", "fromFieldPath": "spec.coolField", "toFieldPath": "data.says"});
+    let typo = json!({"type": "FromCompositeFieldPth", "fromFieldPath": "spec.coolField"});
+    let why = user.refusal(&composed("wrong", typo.clone())).await;
+    let at = "Composition \"wrong\" is invalid: spec.pipeline[0].input: invalid input: resources[0].patches[0].type: ";
+    assert!(why.contains(at) && why.contains("FromCompositeFieldPath"), "{why}");
+    user.apply(&composed("right", good)).await;
+    let why = user.refused_change(&composed("right", typo.clone())).await;
+    assert!(why.contains("spec.pipeline[0].input"), "{why}");
+    // Functions may be installed later, and only inputs of built-in ones are known.
+    let later = composition("later", "Thing", &json!({}), &[("not-installed", input(typo))]);
+    user.apply(&later).await;
+    // What has no effect is a warning.
+    let client = user.client().await;
+    let mut other =
+        documents(&composed("kind", json!({"fromFieldPath": "a", "toFieldPath": "data.a"}))).remove(0);
+    other["spec"]["pipeline"][0]["input"]["kind"] = "Resource".into();
+    let reply = client.post("/apis/apiextensions.crossplane.io/v1/compositions", &other).await.unwrap();
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let warning = reply.headers.get("warning").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    assert!(warning.contains("spec.pipeline[0].input.kind") && warning.contains("Resources"), "{warning}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn namespaced_xr_cluster_composition() {
     let user = User::new().await;

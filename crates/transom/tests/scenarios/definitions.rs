@@ -28,6 +28,33 @@ async fn xrd_validation() {
     assert!(why.contains("lowercase"), "{why}");
 }
 
+/// What the API server would not serve is not stored, neither at first nor as a change; what is stored can be changed otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_cannot_be_served_is_refused_when_it_is_written() {
+    let user = User::new().await;
+    let good = definition("Thing", "LegacyCluster", "claimNames: {kind: Claim, plural: claims}");
+    let wrong_type = good.replace("coolField: {type: string}", "coolField: {type: strng}");
+    let wrong_rule = ruled(&good, "self.");
+    let at = "spec.versions[0].schema.openAPIV3Schema";
+    for (wrong, words) in [
+        (&wrong_type, &[at, "coolField", "\"strng\""][..]),
+        (&wrong_rule, &[at, "x-kubernetes-validations"]),
+    ] {
+        let why = user.refusal(wrong).await;
+        assert!(why.contains("CompositeResourceDefinition \"things.example.org\" is invalid: "), "{why}");
+        assert!(words.iter().all(|word| why.contains(word)), "{why}");
+    }
+    assert!(user.get(XRD, "things.example.org").await.is_none());
+    user.apply(&good).await;
+    user.until_true(XRD, "things.example.org", "Established").await;
+    let why = user.refused_change(&wrong_type).await;
+    assert!(why.contains("coolField"), "{why}");
+    let labels = json!({"metadata": {"labels": {"team": "a"}}});
+    user.patch(XRD, "things.example.org", labels).await;
+    let more = good.replace("coolField: {type: string}", "coolField: {type: string}, more: {type: string}");
+    user.apply(&more).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn xrd_referenceable_version_change() {
     let user = User::new().await;

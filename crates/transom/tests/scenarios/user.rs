@@ -24,7 +24,7 @@ pub(super) const NOP: &str = "nop.crossplane.io/v1alpha1/NopResource";
 
 const FUNCTIONS: [&str; 4] =
     ["function-dummy", "function-auto-ready", "function-go-templating", "function-patch-and-transform"];
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 pub(super) struct User {
     pub home: Home,

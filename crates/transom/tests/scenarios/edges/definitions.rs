@@ -19,6 +19,22 @@ fn foreign(kind: &str, plural: &str) -> String {
     )
 }
 
+/// A policy that no new CRD satisfies.
+const NO_CRDS: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-crds}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apiextensions.k8s.io], apiVersions: ['*'], operations: [CREATE], resources: [customresourcedefinitions]}]
+  validations: [{expression: 'false', message: there are enough, reason: Forbidden}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-crds}
+spec: {policyName: no-crds, validationActions: [Deny]}
+";
+
 /// A definition of things with this schema instead of the usual one.
 pub(super) fn with_schema(kind: &str, schema: &Value) -> String {
     let mut xrd = documents(&definition(kind, "Cluster", "")).remove(0);
@@ -69,10 +85,14 @@ async fn case_67_a_definition_whose_claim_crd_is_foreign_can_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn case_67_a_definition_without_a_crd_can_go() {
     let user = User::new().await;
-    // The server refuses a CRD with an invalid rule.
-    let broken =
-        json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-validations": [{"rule": "self."}]}});
-    user.apply(&with_schema("Thing", &broken)).await;
+    // The server has no room for another CRD.
+    user.apply(NO_CRDS).await;
+    let mut other = documents(&foreign("Other", "others")).remove(0);
+    other["metadata"]["ownerReferences"] = json!([]);
+    while user.cluster.try_create(&other, "kubectl").await.is_ok() {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    user.apply(&definition("Thing", "Cluster", "")).await;
     user.until_event(
         NAME,
         "Warning EstablishComposite cannot apply rendered composite resource CustomResourceDefinition",
