@@ -3,6 +3,7 @@
 
 use crate::texts;
 use serde_json::{Map, Number, Value, json};
+use transom_object::hash::{SPLIT_MIX_STEP, split_mix};
 use transom_schema::{Additional, ListType, Schema, Type};
 
 /// Values at which conversions of numbers fail first.
@@ -21,10 +22,8 @@ impl Random {
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(SPLIT_MIX_STEP);
+        split_mix(self.0)
     }
 
     /// Less than the limit, which is not zero.

@@ -10,6 +10,7 @@ use crate::convert::ConversionError;
 use crate::path::FieldPath;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use transom_object::hash::fnv1a;
 use transom_object::json;
 use transom_schema::{Additional, ListType, Schema, normalize};
 
@@ -196,9 +197,7 @@ pub(crate) fn content(entry: &Value, schema: Option<&Schema>) -> String {
     if let Some(schema) = schema {
         normalize::default(&mut entry, schema);
     }
-    let hash = json::encode(&entry).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-    });
+    let hash = fnv1a(json::encode(&entry));
     format!("{hash:016x}")
 }
 

@@ -10,7 +10,7 @@ const TEXTS: &[&str] =
 /// How often something of one element or less is repeated at most, where nothing bounds it.
 const MAX_REPETITIONS: u32 = 3;
 /// How many attempts are made to match a pattern within the bounds of the length.
-const ATTEMPTS: usize = 16;
+const MAX_MATCH_ATTEMPTS: usize = 16;
 
 fn of_format(format: &str) -> &'static [&'static str] {
     match format {
@@ -44,7 +44,7 @@ pub(crate) fn text(schema: &Schema, random: &mut Random) -> String {
     if let Some(pattern) = checks.pattern.as_ref().and_then(|pattern| pattern.compiled.as_ref()) {
         let Ok(hir) = regex_syntax::parse(pattern.as_str()) else { return String::new() };
         let mut text = String::new();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_MATCH_ATTEMPTS {
             text.clear();
             matching(&hir, random, &mut text);
             if fits(&text) {

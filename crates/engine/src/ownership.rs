@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use transom_object::hash::fnv1a;
 
 /// The shard of everything that is not divided.
 pub const LEADER_SHARD: u32 = 0;
@@ -111,7 +112,7 @@ impl Ownership {
     pub fn shard_of(&self, controller: &str, key: &Key) -> u32 {
         let Some(shared) = self.0.as_ref().filter(|shared| shared.shards > 1) else { return LEADER_SHARD };
         let parts = [controller.as_bytes(), key.namespace.as_bytes(), key.name.as_bytes()];
-        let hash = fnv1a(parts);
+        let hash = spread(parts);
         1 + u32::try_from(hash % u64::from(shared.shards)).unwrap_or_default()
     }
 
@@ -221,18 +222,10 @@ tokio::task_local! {
     static WRITING: Arc<Writing>;
 }
 
-fn fnv1a<const N: usize>(parts: [&[u8]; N]) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let mut hash = OFFSET;
-    for part in parts {
-        for byte in part.iter().chain(&[0]) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
-        }
-    }
-    // The low bits of FNV depend on the last bytes most; mixing spreads names that differ in one digit.
-    hash ^= hash >> 32;
-    hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
+/// A number made of texts. The low bits of FNV depend on the last bytes most; mixing spreads names that differ in one digit.
+fn spread<const N: usize>(parts: [&[u8]; N]) -> u64 {
+    let hash = fnv1a(parts.into_iter().flat_map(|part| part.iter().copied().chain([0])));
+    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Random numbers for names and for waits that are spread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use transom_object::hash::{SPLIT_MIX_STEP, split_mix};
 
 /// Random numbers that can be replayed: the same seed gives the same numbers.
 #[derive(Debug)]
@@ -14,11 +15,8 @@ impl Rng {
 
     /// The next number. SplitMix64: every state is valid, and a draw is one atomic addition.
     pub fn draw(&self) -> u32 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        u32::try_from((z ^ (z >> 31)) >> 32).unwrap_or_default()
+        let state = self.0.fetch_add(SPLIT_MIX_STEP, Ordering::Relaxed).wrapping_add(SPLIT_MIX_STEP);
+        u32::try_from(split_mix(state) >> 32).unwrap_or_default()
     }
 }
 

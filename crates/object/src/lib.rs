@@ -13,6 +13,7 @@ pub mod field;
 pub mod fieldpath;
 pub mod fields;
 pub mod formats;
+pub mod hash;
 pub mod header;
 pub mod ids;
 pub mod intstr;

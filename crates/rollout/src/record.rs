@@ -8,6 +8,7 @@ use crate::choice::Choice;
 use serde_json::{Value, json};
 use std::time::Duration;
 use transom_engine::Key;
+use transom_object::hash::fnv1a;
 use transom_object::{GroupVersion, GroupVersionKind, meta};
 use transom_xapi::composite::Layout;
 
@@ -116,9 +117,7 @@ impl Record {
             return name;
         }
         // The end of a long name is replaced by a number made of all of it, in the same way everywhere (FNV-1a).
-        let hash = composition.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = fnv1a(composition.bytes());
         let start: String = name.chars().take(MAX_NAME_BYTES - 17).collect();
         format!("{}-{hash:016x}", start.trim_end_matches(['.', '-']))
     }
