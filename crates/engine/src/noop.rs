@@ -91,9 +91,10 @@ fn list(fields: &Map<String, Value>, intent: &[Value], live: &[Value]) -> bool {
                         && wanted.iter().all(|(k, v)| found.get(k).is_some_and(|f| same(v, f)))
                 }
                 (Some(inner), Some(wanted), Some(found)) => {
-                    // Keys set by a default are owned, and are not part of the intent.
+                    // Keys set by a default may be owned, and are not part of the intent.
                     let mut wanted = wanted.clone();
-                    for (key, value) in &keys {
+                    for (key, value) in keys.iter().filter(|(key, _)| inner.contains_key(&format!("f:{key}")))
+                    {
                         wanted.entry(key.clone()).or_insert_with(|| value.clone());
                     }
                     map(inner, &wanted, found)
@@ -163,13 +164,15 @@ mod tests {
         let refs = json!({"refs": [{"a": 1}, {"a": 2}]});
         assert!(is_noop(&atomic, refs.clone(), refs.clone()));
         assert!(!is_noop(&atomic, refs, json!({"refs": [{"a": 2}, {"a": 1}]})));
-        let keyed = json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}, "f:protocol": {}}}});
         let ports = json!({"ports": [{"port": 443, "protocol": "TCP"}, {"port": 80, "protocol": "TCP"}]});
-        assert!(
-            is_noop(&keyed, ports.clone(), json!({"ports": [{"port": 80}]})),
-            "a default filled in the key"
-        );
-        assert!(!is_noop(&keyed, ports, json!({"ports": [{"port": 443}]})));
+        // Servers record the key that a default filled in as a field, or do not.
+        for item in [json!({".": {}, "f:port": {}, "f:protocol": {}}), json!({".": {}, "f:port": {}})] {
+            let keyed = json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": item}});
+            assert!(is_noop(&keyed, ports.clone(), json!({"ports": [{"port": 80}]})), "{item}");
+            assert!(!is_noop(&keyed, ports.clone(), json!({"ports": [{"port": 443}]})), "{item}");
+            let other = json!({"ports": [{"port": 80, "protocol": "UDP"}]});
+            assert!(!is_noop(&keyed, ports.clone(), other), "{item}");
+        }
         let whole = json!({"f:owners": {"k:{\"uid\":\"u\"}": {}}});
         let owners = json!({"owners": [{"uid": "u", "kind": "K"}, {"uid": "v"}]});
         assert!(is_noop(&whole, owners.clone(), json!({"owners": [{"uid": "u", "kind": "K"}]})));

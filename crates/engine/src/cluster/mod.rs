@@ -45,6 +45,8 @@ pub struct Cluster {
     ownership: Ownership,
     /// The user that requests about objects are sent as; that of the connection if there is none.
     user: Option<Arc<str>>,
+    /// The namespace that watches are limited to; none for all.
+    watched: Option<Arc<str>>,
     /// The newest version of each kind that this client wrote, by group and kind.
     written: Arc<Mutex<HashMap<GroupKind, u64>>>,
 }
@@ -91,6 +93,7 @@ impl Cluster {
             foreign: false,
             ownership: Ownership::whole(),
             user: None,
+            watched: None,
             written: Arc::default(),
         }
     }
@@ -121,6 +124,17 @@ impl Cluster {
     /// user of the connection must have the right to impersonate it. Which kinds are served is still asked as the latter.
     pub fn acting_as(&self, user: &str) -> Self {
         Self { user: Some(user.into()), ..self.clone() }
+    }
+
+    /// The same client, whose [`Watches`](crate::Watches) report the objects of one namespace: for kinds that it may not watch in
+    /// all of them.
+    pub fn watching_in(&self, namespace: &str) -> Self {
+        Self { watched: Some(namespace.into()), ..self.clone() }
+    }
+
+    /// The path that lists and watches of a kind are requested at.
+    fn watched(&self, kind: &Kind) -> String {
+        kind.collection(self.watched.as_deref().unwrap_or_default())
     }
 
     /// The newest version of any object of a kind that this client wrote.
@@ -364,7 +378,7 @@ impl Cluster {
     ) -> Result<Bytes> {
         let query = Query::default().with("limit", &PAGE_SIZE.to_string()).with("continue", token);
         let accept = if self.asks_for_metadata(extent) { METADATA_OF_LIST } else { JSON };
-        let path = query.on(kind.collection(""));
+        let path = query.on(self.watched(kind));
         let page = self.collect("GET", &path, self.stream(&path, accept).await?).await?;
         *before += page.len().max(MIN_PAGE_BYTES);
         self.check_list(&kind.gvk, *before)?;
@@ -385,7 +399,7 @@ impl Cluster {
             .with("timeoutSeconds", &seconds.to_string())
             .with("resourceVersion", version);
         let accept = if self.asks_for_metadata(extent) { METADATA } else { JSON };
-        self.stream(&query.on(kind.collection("")), accept).await
+        self.stream(&query.on(self.watched(kind)), accept).await
     }
 
     fn asks_for_metadata(&self, extent: Extent) -> bool {
