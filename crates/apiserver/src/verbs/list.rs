@@ -91,7 +91,7 @@ fn page(call: &Call, snapshot: &Snapshot, after: Option<&str>, filter: &Filter, 
 }
 
 /// The candidates, in key order: one namespace or all, after the token's place, or the one pinned name.
-fn range<'a>(
+pub(super) fn range<'a>(
     call: &Call,
     snapshot: &'a Snapshot,
     after: Option<&str>,

@@ -3,7 +3,7 @@
 //! A watch is a cursor into the store's history, not a queue: a slow reader costs nothing and, when it falls out
 //! of the history, its stream ends and the client lists again.
 
-use super::list::{invalid_version, parse_revision, reach};
+use super::list::{invalid_version, parse_revision, range, reach};
 use super::view;
 use crate::call::Call;
 use crate::negotiate::Representation;
@@ -121,7 +121,8 @@ impl Watcher {
         };
         let after = if from_state {
             let snapshot = store.snapshot(key);
-            self.initial = snapshot.objects.values().filter(|e| self.filter.matches(e)).cloned().collect();
+            let candidates = range(call, &snapshot, None, &self.filter).map(|(_, entry)| entry);
+            self.initial = candidates.filter(|entry| self.filter.matches(entry)).cloned().collect();
             if options.send_initial_events == Some(true) {
                 self.end_of_initial = Some(snapshot.revision);
             }
