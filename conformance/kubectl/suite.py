@@ -146,7 +146,7 @@ def sort_managers(lines):
 
 
 def manager_of(entry, margin):
-    """What tells a managedFields entry from the others."""
+    """What identifies an entry of managedFields."""
     keys = ("manager", "operation", "subresource")
     return [[line for line in entry if line.startswith(f"{margin}  {key}: ")] for key in keys]
 

@@ -20,7 +20,7 @@ use transom_object::{GroupResource, GroupVersion, Status};
 
 const TYPE: &str = "io.k8s.api.policy.v1.Eviction";
 /// How often an eviction begins anew when the pod changes under it.
-const ATTEMPTS: usize = 20;
+const MAX_WRITE_ATTEMPTS: usize = 20;
 
 pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     if call.verb != Verb::Create {
@@ -47,7 +47,7 @@ pub(super) async fn create(call: &Call, body: &[u8]) -> Result<Answer, Status> {
     deletion.dry_run |= options.dry_run;
     call.server.admit_validating(&review, Some(&eviction), None).await?;
     let pinned = deletion.preconditions.resource_version.is_some();
-    for _ in 1..ATTEMPTS {
+    for _ in 1..MAX_WRITE_ATTEMPTS {
         match evict(call, &deletion).await {
             Err(status) if status.code == 409 && !pinned => {}
             outcome => return outcome.map(|()| success()),

@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use table::{ADMISSION, Facts, KINDS, RBAC};
+use table::{ADMISSION, Facts, KINDS};
 use transom_admission::policy;
 use transom_kinds::validate::pod;
 use transom_object::field;
@@ -326,10 +326,10 @@ impl Strategy for Builtin {
             "CustomResourceDefinition" => transom_crd::warnings(new, old),
             "Service" => services::warnings(new),
             kind => {
-                // Rights that are not granted are worth a warning each time; that nothing runs a workload, once.
-                let told = old.is_some() && self.facts.group != RBAC.group;
+                // Repeated when the part changes that something would have to act on, and not with each label or status.
+                let is_changed = old.is_none_or(|old| generation::differs(new, old, &["status"]));
                 let stored = |why| format!("this {kind} is stored but has no effect: {why}");
-                self.facts.without_effect.filter(|_| !told).map(stored).into_iter().collect()
+                self.facts.without_effect.filter(|_| is_changed).map(stored).into_iter().collect()
             }
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct Facts {
     pub(super) returns_deleted: bool,
     pub(super) relaxed: bool,
     pub(super) selectable: &'static [&'static str],
-    /// Why objects of the kind have no effect here: sent as a warning with every write.
+    /// Why objects of the kind have no effect here: a warning for writes that create one, or change more than metadata and status.
     pub(super) without_effect: Option<&'static str>,
 }
 
