@@ -68,7 +68,7 @@ pub use objects::Objects;
 pub use observe::{ObserveError, connection_details, observe};
 pub use plan::{Outcome, Plan, Refusal, RefusalKind, Step};
 pub use reconcile::{
-    Composed, ComposedBefore, FrequentChange, Interim, Mode, Moment, Reconcile, Setup, SlowCall, Todo,
+    Composed, ComposedBy, FrequentChange, Interim, Mode, Moment, Reconcile, Setup, SlowCall, Todo,
 };
 pub use references::PersistReferences;
 pub use report::{Report, Unsynced, first_few};

@@ -10,7 +10,7 @@ use crate::status::{functions_see_the_same, intent, must_fit, with_own_fields, w
 use serde_json::{Value, json};
 use transom_object::{meta, time};
 use transom_xapi::composite::Layout;
-use transom_xapi::conditions::Condition;
+use transom_xapi::conditions::{self, Condition};
 use transom_xapi::connection::{self, Publication};
 use transom_xapi::constants::event;
 use transom_xapi::metadata as notes;
@@ -91,7 +91,7 @@ impl Reconcile<'_> {
 
     /// Writes the status without a report: another client wrote the Secret first, and the reconcile is repeated.
     fn conclude_after_conflict(&mut self, applied: &Applied, moment: &Moment) -> Todo {
-        self.set_final_status(applied);
+        self.set_final_status(applied, moment);
         self.mark([moment.responsive()], moment.now);
         let steps = self.write_status();
         self.end(Next::Conflict, steps, moment)
@@ -99,8 +99,8 @@ impl Reconcile<'_> {
 
     /// Decides on the final status.
     fn conclude(&mut self, applied: Applied, published: Result<bool, Trouble>, moment: &Moment) -> Todo {
-        let report = self.final_report(&applied);
-        self.set_final_status(&applied);
+        let mut report = self.final_report(&applied);
+        self.set_final_status(&applied, moment);
         let mut events = Vec::new();
         match &published {
             Ok(true) => {
@@ -117,12 +117,12 @@ impl Reconcile<'_> {
         // The status was replaced, and the generation may have changed.
         self.mark([moment.responsive()], moment.now);
         if published.is_ok() {
+            report.mark(&mut self.xr.object, self.setup.layout, moment.now);
+            self.add_revisions(&applied, &mut report);
             events.extend(applied.events.iter().chain(&report.events).cloned());
             if self.setup.mode == Mode::ControlPlane {
                 events.extend(applied.decision.remarks.iter().cloned());
             }
-            report.mark(&mut self.xr.object, self.setup.layout, moment.now);
-            events.extend(self.revisions_event(&applied));
         }
         let mut steps = self.events(events);
         if let Err(why) = must_fit(self.xr.object.get("status").unwrap_or(&Value::Null)) {
@@ -137,23 +137,6 @@ impl Reconcile<'_> {
         self.execute(Phase::Concluding(Box::new(conclusion)), steps, moment)
     }
 
-    /// The event that names the FunctionRevisions that composed the composite resource: when they are others than before. If those
-    /// are not known, when anything changes, so that a process that starts writes nothing about what stays as it is.
-    fn revisions_event(&self, applied: &Applied) -> Option<Event> {
-        let before = self.composed_before.as_ref()?;
-        let reads = self.reads();
-        let is_news = match before {
-            Some(before) => before != reads.called(),
-            None => {
-                let after = self.xr.object.get("status").unwrap_or(&Value::Null);
-                applied.changed || self.first.is_some() || !functions_see_the_same(&self.stored_status, after)
-            }
-        };
-        let names: Vec<&str> = reads.called().iter().map(String::as_str).collect();
-        let message = || format!("Composed by FunctionRevisions {}", names.join(", "));
-        (is_news && !names.is_empty()).then(|| Event::normal(event::composite::COMPOSE, message()))
-    }
-
     fn final_report(&self, applied: &Applied) -> Report {
         let report = applied.decision.conclude(&applied.unsynced);
         match self.setup.mode {
@@ -163,14 +146,17 @@ impl Reconcile<'_> {
     }
 
     /// The status that functions want, the control plane's own fields, and what is watched.
-    fn set_final_status(&mut self, applied: &Applied) {
+    fn set_final_status(&mut self, applied: &Applied, moment: &Moment) {
         let wanted = applied.decision.status.get("status").cloned().unwrap_or_default();
         if self.setup.mode == Mode::Offline {
             self.xr.object["status"] = Some(wanted).filter(Value::is_object).unwrap_or_else(|| json!({}));
             return;
         }
         let old = self.xr.object.get("status").cloned().unwrap_or_default();
+        // What was reported while functions were called is newer than what the decision began with.
+        let known = conditions::of(&self.xr.object);
         self.xr.object["status"] = with_own_fields(&wanted, &old);
+        conditions::mark(&mut self.xr.object, known, moment.now);
         self.record_watched();
     }
 

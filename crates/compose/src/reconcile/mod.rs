@@ -17,15 +17,18 @@
 //! | `applying` | deletions, references and applies, and whether to look once more before the status is written |
 //! | `concluding` | connection details, conditions, events, status, when to run again |
 //! | `failing` | what to report when something went wrong |
+//! | `composed_by` | when an event names the FunctionRevisions that composed |
 //!
 //! A control plane executes the plans against an API server; [`offline`](crate::offline) keeps them.
 
 mod applying;
+mod composed_by;
 mod composing;
 mod concluding;
 mod failing;
 mod start;
 
+pub use composed_by::ComposedBy;
 pub use composing::{Composed, Interim, SlowCall};
 
 use crate::condition::Event;
@@ -39,9 +42,9 @@ use crate::report::{Report, Unsynced};
 use crate::requeue::{Next, Polling};
 use crate::selecting::{Chosen, Selection, Trouble};
 use crate::status::record_watched;
+use composed_by::Revisions;
 use failing::Failing;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transom_object::time::Timestamp;
 use transom_xapi::AccountReference;
@@ -162,8 +165,7 @@ pub struct Reconcile<'a> {
     /// What the steps required in the last run, then in this one.
     required: Requirements,
     reads: Mutex<Reads>,
-    /// The FunctionRevisions that composed it the last time, if this is to be reported.
-    composed_before: Option<ComposedBefore>,
+    revisions: Revisions,
     observation: Option<Observation>,
     /// What was applied and is now part of the observation.
     relied_on: Vec<Arc<Value>>,
@@ -172,9 +174,6 @@ pub struct Reconcile<'a> {
     phase: Phase,
     result: Option<Result<Decision, Failure>>,
 }
-
-/// The names of the FunctionRevisions that composed a composite resource the last time; `None` if that is not known.
-pub type ComposedBefore = Option<BTreeSet<String>>;
 
 /// What the plan is for that is being executed.
 enum Phase {
@@ -233,16 +232,6 @@ impl<'a> Reconcile<'a> {
     /// What the steps required, for the next run.
     pub fn requirements(&self) -> &Requirements {
         &self.required
-    }
-
-    /// Has the FunctionRevisions that compose it reported when they are others than before.
-    pub fn report_revisions(&mut self, before: ComposedBefore) {
-        self.composed_before = Some(before);
-    }
-
-    /// The FunctionRevisions that composed it, once it is.
-    pub fn composed_by(&self) -> ComposedBefore {
-        matches!(self.result, Some(Ok(_))).then(|| self.reads().called().clone())
     }
 
     /// The result of the pipeline, if it was run and the reconcile is done.

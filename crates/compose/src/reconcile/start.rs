@@ -31,7 +31,7 @@ impl<'a> Reconcile<'a> {
             started: moment.now,
             chosen: None,
             required,
-            composed_before: None,
+            revisions: Default::default(),
             reads: Default::default(),
             observation: None,
             relied_on: Vec::new(),

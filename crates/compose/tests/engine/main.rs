@@ -1,6 +1,7 @@
 //! The decisions of one reconcile without any server: a script answers for the functions, a map is the world, and the tests look
 //! at the plans.
 
+mod composed_by;
 mod laws;
 mod observing;
 mod offline;
@@ -12,6 +13,7 @@ mod remembered;
 mod requirements;
 mod resources;
 mod script;
+mod shared;
 mod tables;
 mod unwanted;
 mod watching;

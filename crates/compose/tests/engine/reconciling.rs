@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use transom_compose::{
-    ForbiddenRead, Layout, Mode, Moment, Nesting, Next, Objects, Outcome, Plan, Polling, Reconcile, Refusal,
-    RefusalKind, Requirements, Selection, Setup, Step, Todo, World, WorldError,
+    ForbiddenRead, FunctionRunner, Layout, Mode, Moment, Nesting, Next, Objects, Outcome, Plan, Polling,
+    Reconcile, Refusal, RefusalKind, Requirements, Selection, Setup, Step, Todo, World, WorldError,
 };
 use transom_function::{Ready, ResourceSelector, async_trait};
 use transom_object::GroupVersionKind;
 use transom_xapi::Composition;
 
-fn xr() -> Value {
+pub(crate) fn xr() -> Value {
     json!({
         "apiVersion": "example.org/v1", "kind": "XThing",
         "metadata": {"name": "thing", "namespace": "team", "uid": "uid-123", "resourceVersion": "1", "generation": 1},
@@ -21,7 +21,7 @@ fn xr() -> Value {
     })
 }
 
-fn composition() -> Composition {
+pub(crate) fn composition() -> Composition {
     serde_json::from_value(json!({
         "metadata": {"name": "comp"},
         "spec": {
@@ -32,7 +32,7 @@ fn composition() -> Composition {
     .expect("a composition")
 }
 
-fn moment() -> Moment {
+pub(crate) fn moment() -> Moment {
     Moment { now: now(), random: 0, slowed_by: None }
 }
 
@@ -103,7 +103,7 @@ impl Recorded {
     }
 
     /// What was done, in short.
-    fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         let name = |value: &Value| value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let short = |step: &Step| match step {
             Step::Depend(_) | Step::Follow(_) => String::new(),
@@ -163,13 +163,24 @@ pub(crate) async fn reconcile_as(
     world: &dyn World,
     refuse: Refuse,
 ) -> (Recorded, Next) {
+    let (mut reconcile, todo) = Reconcile::start(setup, xr, Requirements::new(), &moment());
+    drive(&mut reconcile, todo, script, world, refuse).await
+}
+
+/// Carries a reconcile that was started to its end.
+pub(crate) async fn drive(
+    reconcile: &mut Reconcile<'_>,
+    mut todo: Todo,
+    runner: &dyn FunctionRunner,
+    world: &dyn World,
+    refuse: Refuse,
+) -> (Recorded, Next) {
     let mut recorded = Recorded { refuse, version: 1, steps: Vec::new() };
-    let (mut reconcile, mut todo) = Reconcile::start(setup, xr, Requirements::new(), &moment());
     loop {
         todo = match todo {
             Todo::Prepare => reconcile.prepare(world, &moment()).await,
             Todo::Compose => {
-                let composed = reconcile.compose(now(), script, world).await;
+                let composed = reconcile.compose(now(), runner, world).await;
                 let interim = reconcile.interim();
                 reconcile.composed(composed, interim, &moment())
             }
@@ -182,7 +193,7 @@ pub(crate) async fn reconcile_as(
     }
 }
 
-const SELECTED: &str = "events Successfully selected composition: comp";
+pub(crate) const SELECTED: &str = "events Successfully selected composition: comp";
 
 #[tokio::test]
 async fn what_was_applied_is_looked_at_once_more_before_the_status_is_written() {

@@ -36,7 +36,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-use transom_compose::Requirements;
+use transom_compose::{ComposedBy, Requirements};
 use transom_engine::{
     Cluster, Controller, Depth, Following, Key, Next, Pace, Queue, Reconciler, Result, RunLog,
 };
@@ -66,7 +66,7 @@ struct Composites {
     /// What the steps of each required the last time.
     required: Mutex<HashMap<Key, Requirements>>,
     /// The FunctionRevisions that composed each the last time.
-    composed_by: Mutex<HashMap<Key, BTreeSet<String>>>,
+    composed_by: Mutex<HashMap<Key, ComposedBy>>,
 }
 
 /// The name of the controller of a definition's composite resources.
@@ -123,7 +123,7 @@ impl Composites {
         }
     }
 
-    fn composed_by(&self) -> MutexGuard<'_, HashMap<Key, BTreeSet<String>>> {
+    fn composed_by(&self) -> MutexGuard<'_, HashMap<Key, ComposedBy>> {
         self.composed_by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -51,8 +51,8 @@ impl Composites {
         let (mut reconcile, todo) = Reconcile::start(&setup, xr, required, &run.moment());
         reconcile.report_revisions(self.composed_by().get(key).cloned());
         let next = run.drive(&mut reconcile, todo).await;
-        if let Some(revisions) = reconcile.composed_by() {
-            self.composed_by().insert(key.clone(), revisions);
+        if let Some(composed_by) = reconcile.composed_by() {
+            self.composed_by().insert(key.clone(), composed_by);
         }
         self.callers.replace(key, &run.take_followed());
         announcement.after(&self.plane.announce, reconcile.xr());

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use transom_function::testing::serve;
 use transom_function::{Error, Function, RunFunctionRequest, RunFunctionResponse, async_trait};
+use transom_xapi::conditions;
 
 /// Answers about things that are called slow when it may.
 struct Hesitant(Arc<Semaphore>);
@@ -52,6 +53,15 @@ async fn a_function_that_does_not_answer_is_named_while_it_does_not() {
     assert_eq!(answered["status"]["coolerField"], "answered");
     assert_eq!(reason_of(&answered, "Responsive"), "WatchCircuitClosed");
     assert_eq!(message_of(&answered, "Responsive"), "", "nothing is left of it");
+    // The second time, the condition has the time at which it changed last. Times are in seconds.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    leave.forget_permits(Semaphore::MAX_PERMITS / 2);
+    user.apply(&object("Thing", "slow", "coolField: b")).await;
+    let slow = user.until(THING, "slow", |o| reason_of(o, "Responsive") == "WaitingForFunction").await;
+    leave.add_permits(Semaphore::MAX_PERMITS / 2);
+    let answered = user.until(THING, "slow", |o| reason_of(o, "Responsive") == "WatchCircuitClosed").await;
+    let since = |thing: &Value| conditions::get(&conditions::of(thing), "Responsive").last_transition_time;
+    assert!(since(&answered) >= since(&slow), "{answered:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

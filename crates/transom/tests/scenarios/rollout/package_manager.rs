@@ -52,8 +52,8 @@ async fn by_default_one_revision_is_active() {
     user.until_event("one", &event("v2", two)).await;
 }
 
-/// Which revision composed a composite resource is in an event when it changes, and nothing is written otherwise, not even after a
-/// restart.
+/// Which revision composed a composite resource is in an event when it changes, and nothing is written otherwise. After a restart there
+/// is one with the first change of anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_revision_that_composed_is_in_an_event_when_it_changes() {
     let mut user = with_things(&[]).await;
@@ -78,6 +78,16 @@ async fn the_revision_that_composed_is_in_an_event_when_it_changes() {
     poke(&user, "one").await;
     user.until_idle().await;
     assert_eq!(events(&user).await, before, "the same revision composes it");
+    // A change of the composite resource: something of it has to be made again.
+    let lost = user.composed(MAP, "one").await.remove(0);
+    user.delete(MAP, &format!("default/{}", meta::name(&lost)), None).await;
+    let is_again = |event: &Value| event["count"] == 2;
+    let again = user.until_any("v1/Event", |e| e["message"] == before[0]["message"] && is_again(e)).await;
+    for _ in 0..2 {
+        poke(&user, "one").await;
+        user.until_idle().await;
+        assert_eq!(events(&user).await, *std::slice::from_ref(&again), "it is reported now");
+    }
     // Another revision that composes the same.
     user.apply(&version("v2", two, "", "")).await;
     until_current(&user, &revision("v2", two)).await;
