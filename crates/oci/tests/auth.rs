@@ -1,6 +1,12 @@
 //! Who gets which credentials.
 
 use crate::images::{CONFIG, image, package_layer};
+#[cfg(unix)]
+use transom_oci::credentials::{HelperOptions, MachineConfig};
+#[cfg(unix)]
+use transom_oci::remote::{RemoteOptions, RemoteRegistry};
+#[cfg(unix)]
+use transom_oci::testing::options;
 use transom_oci::testing::{Access, Fault, Server, client};
 use transom_packages::{Credentials, Registry, RegistryError, RegistryErrorKind};
 
@@ -149,4 +155,99 @@ async fn a_token_realm_elsewhere_is_refused_without_tls() {
         assert!(error.message.contains("realm"), "{error}");
         contains_no_secret(&error);
     }
+}
+
+/// A credential program that counts how often it runs, and prints what is in a file.
+#[cfg(unix)]
+struct Program {
+    folder: tempfile::TempDir,
+}
+
+#[cfg(unix)]
+impl Program {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let script = "#!/bin/sh\ncd \"$(dirname \"$0\")\" && echo run >> runs && cat answer\n";
+        std::fs::write(path("script"), script).unwrap();
+        // A process of its own writes the program: a file that is open for writing anywhere cannot be run.
+        let copy = r#"cp "$0/script" "$0/docker-credential-test" && chmod 755 "$0/docker-credential-test""#;
+        let copied = std::process::Command::new("sh").args(["-c", copy]).arg(folder.path()).status();
+        assert!(copied.unwrap().success());
+        std::fs::write(path("config.json"), r#"{"credsStore":"test"}"#).unwrap();
+        Self { folder }
+    }
+
+    fn prints(&self, password: &str) {
+        let answer = format!(r#"{{"Username":"user","Secret":"{password}"}}"#);
+        std::fs::write(self.folder.path().join("answer"), answer).unwrap();
+    }
+
+    fn runs(&self) -> usize {
+        let runs = std::fs::read_to_string(self.folder.path().join("runs"));
+        runs.unwrap_or_default().lines().count()
+    }
+
+    fn client(&self) -> RemoteRegistry {
+        let folder = Some(self.folder.path().to_owned());
+        let config = MachineConfig::new(self.folder.path().join("config.json"))
+            .running(HelperOptions { folder, ..HelperOptions::default() });
+        RemoteRegistry::new(RemoteOptions { machine_config: Some(config), ..options() }).unwrap()
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_a_credential_program_returned_is_used_again_also_after_a_secret_that_is_refused() {
+    let server = Server::start().await;
+    let stored = server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+    server.require(Access::Basic);
+    for given in [vec![], vec![server.credentials("user", "wrong")]] {
+        let program = Program::new();
+        program.prints("password");
+        let registry = program.client();
+        registry.resolve(&server.reference("v1"), &given).await.unwrap();
+        registry.resolve(&server.reference("v1"), &given).await.unwrap();
+        registry.fetch(&stored, &given).await.unwrap();
+        assert_eq!(program.runs(), 1, "with {} Secrets", given.len());
+    }
+    let program = Program::new();
+    let with = [server.credentials("user", "password")];
+    program.client().resolve(&server.reference("v1"), &with).await.unwrap();
+    assert_eq!(program.runs(), 0, "a Secret that is accepted needs no program");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_credential_program_runs_again_when_what_it_returned_is_refused() {
+    let server = Server::start().await;
+    server.store("v1", &image(CONFIG, &[package_layer("a")], true));
+    server.require(Access::Basic);
+    let program = Program::new();
+    program.prints("old");
+    let registry = program.client();
+    let error = registry.resolve(&server.reference("v1"), &[]).await.unwrap_err();
+    assert_eq!((error.kind, program.runs()), (RegistryErrorKind::Unauthorized, 1));
+    // What it returns now is tried at once.
+    program.prints("password");
+    for _ in 0..3 {
+        registry.resolve(&server.reference("v1"), &[]).await.unwrap();
+    }
+    assert_eq!(program.runs(), 2);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_blob_is_uploaded_with_the_credentials_of_the_machine() {
+    let server = Server::start().await;
+    server.require(Access::Basic);
+    let program = Program::new();
+    program.prints("password");
+    let wrong = [server.credentials("user", "wrong")];
+    let image = crate::push::parts("pushed");
+    program.client().push(&server.reference("v1"), &image, &wrong, &|_| {}).await.unwrap();
+    assert_eq!(program.runs(), 1);
+    let uploads = server.seen().into_iter().filter(|seen| seen.request.contains("/blobs/uploads/"));
+    let sent: Vec<_> = uploads.filter(|seen| seen.request.starts_with("PUT")).collect();
+    assert!(!sent.is_empty() && sent.iter().all(|seen| seen.authorization.is_some()), "{sent:?}");
 }

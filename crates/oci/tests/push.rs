@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 use transom_oci::image::{Descriptor, ImageConfig};
 use transom_oci::remote::Progress;
-use transom_oci::testing::{Access, Fault, Server, client};
+use transom_oci::testing::{Access, Fault, Server, client, options};
 use transom_oci::{ImageParts, Part, index_of, references};
 use transom_packages::{Digest, Reference, Registry};
 
-fn parts(content: &str) -> ImageParts {
+pub(crate) fn parts(content: &str) -> ImageParts {
     let image = image(CONFIG, &[package_layer(content)], true);
     let descriptors: Vec<Descriptor> = references(&image.manifest).unwrap();
     let find = |d: &Descriptor| image.blobs.iter().find(|blob| Digest::of(blob) == d.digest).unwrap().clone();
@@ -83,6 +83,15 @@ async fn an_upload_is_not_begun_again_before_the_registry_wants_it() {
     assert_eq!(error.retry_after, Some(Duration::from_secs(3600)), "{error}");
     let uploads = server.requests().iter().filter(|line| line.starts_with("PUT")).count();
     assert_eq!(uploads, 1);
+}
+
+#[tokio::test]
+async fn a_request_that_begins_an_upload_is_sent_no_more_often_than_others() {
+    let server = Server::start().await;
+    server.fault("POST /v2/acme/package/blobs/uploads/", Fault::Status(503, vec![]), None);
+    client().push(&server.reference("v1"), &parts("x"), &[], &|_| {}).await.unwrap_err();
+    let sent = server.requests().iter().filter(|line| line.starts_with("POST")).count();
+    assert_eq!(u32::try_from(sent).unwrap(), options().attempts);
 }
 
 #[tokio::test]

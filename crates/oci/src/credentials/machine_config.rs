@@ -9,12 +9,18 @@ use transom_packages::{Credentials, Reference};
 #[derive(Clone, Debug)]
 pub struct MachineConfig {
     path: PathBuf,
+    programs: HelperOptions,
 }
 
 impl MachineConfig {
     /// The file, which need not exist.
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, programs: HelperOptions::default() }
+    }
+
+    /// The same file, whose programs run otherwise.
+    pub fn running(self, programs: HelperOptions) -> Self {
+        Self { programs, ..self }
     }
 
     /// The credentials for a reference. Runs programs.
@@ -29,6 +35,6 @@ impl MachineConfig {
         };
         let config =
             DockerConfig::parse(&bytes).map_err(|e| CredentialsError::new(format!("{named}: {e}")))?;
-        config.lookup(reference, &HelperOptions::default()).await
+        config.lookup(reference, &self.programs).await
     }
 }

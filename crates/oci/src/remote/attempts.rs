@@ -3,6 +3,7 @@
 use super::options::RemoteOptions;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use transom_packages::{RegistryError, RegistryErrorKind};
 
 /// The waits of one client. No two of them are alike, so that requests which failed together are not repeated together.
@@ -13,8 +14,8 @@ pub(super) struct Attempts {
 
 impl Attempts {
     /// The result of the first attempt that succeeds, or that fails in a way that another attempt cannot change; after the
-    /// last one, its error. A server that asks for a longer wait than the options allow gets no further attempt: the error
-    /// says how long it asked for.
+    /// last one, its error. A server that asks for longer waits, together, than the options allow gets no further attempt: the
+    /// error says how long it asked for. Callers that limit the time of an operation would otherwise not learn of it.
     pub(super) async fn run<T, F>(
         &self,
         options: &RemoteOptions,
@@ -24,14 +25,15 @@ impl Attempts {
     where
         F: Future<Output = Result<T, RegistryError>>,
     {
-        let mut number = 1;
+        let (mut number, mut asked_in_all) = (1, Duration::ZERO);
         loop {
             let error = match attempt().await {
                 Err(error) if error.kind == RegistryErrorKind::Unavailable => error,
                 result => return result,
             };
             let asked = error.retry_after.unwrap_or_default();
-            if number >= attempts_max || asked > options.backoff_max {
+            asked_in_all = asked_in_all.saturating_add(asked);
+            if number >= attempts_max || asked_in_all > options.backoff_max {
                 return Err(error);
             }
             let waits = self.waits.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +50,6 @@ mod tests {
     use super::*;
     use crate::failure::{not_found, unavailable};
     use std::sync::Mutex;
-    use std::time::Duration;
     use tokio::time::Instant;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -81,7 +82,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_attempt_is_made_after_the_computed_wait() {
         let options = RemoteOptions { jitter_seed: 7, ..RemoteOptions::default() };
-        for asked in [None, Some(Duration::ZERO), Some(SECOND), Some(SECOND * 15)] {
+        for asked in [None, Some(Duration::ZERO), Some(SECOND), Some(SECOND * 5)] {
             let (times, error) = failing(&options, &asks_for(asked)).await;
             let wait = |number: u32| options.wait(number, u64::from(number) - 1, asked.unwrap_or_default());
             let expected: Vec<Duration> = (1..=4).map(|number| (1..number).map(wait).sum()).collect();
@@ -92,9 +93,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_longer_wait_is_left_to_the_caller() {
-        let (times, error) = failing(&RemoteOptions::default(), &asks_for(Some(SECOND * 16))).await;
-        assert_eq!((times.len(), error.retry_after), (1, Some(SECOND * 16)));
+    async fn longer_waits_are_left_to_the_caller() {
+        for (asked, attempts) in [(16, 1), (15, 2), (8, 2), (7, 3), (5, 4)].map(|(s, n)| (SECOND * s, n)) {
+            let (times, error) = failing(&RemoteOptions::default(), &asks_for(Some(asked))).await;
+            assert_eq!((times.len(), error.retry_after), (attempts, Some(asked)));
+            let last = times[attempts - 1];
+            assert!(
+                last < SECOND * 19,
+                "a caller that allows a minute for two requests gets their errors: {last:?}"
+            );
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Credentials of the machine, from Docker's configuration and the programs that it names, as those of clouds are. They are the
 //! last resort: looked up only after a registry refused what was given, so a program that does not work keeps no public
-//! package from being pulled. What was found is kept for a while, in memory only.
+//! package from being pulled. What was found is kept for a while, in memory only, and tried before there is another look.
 
 use super::auth::Access;
 use crate::credentials::{CredentialsError, MachineConfig};

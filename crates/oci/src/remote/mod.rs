@@ -124,7 +124,7 @@ impl RemoteRegistry {
     }
 
     /// Sends a request about a reference's repository with the credentials that apply to it; if the registry refuses these,
-    /// with those of the machine.
+    /// with those of the machine: first those that were found a short time ago.
     async fn send(
         &self,
         reference: &Reference,
@@ -135,17 +135,14 @@ impl RemoteRegistry {
         let access = access(reference, push)?;
         let subject = reference.to_string();
         let kept = self.machine.kept(&access);
-        let mut candidates = matching(with, reference);
-        if candidates.is_empty() {
-            candidates.extend(&kept);
-        }
+        let candidates = candidates(with, &kept, reference);
         let sent = self.sessions.send(&self.http, &subject, &access, call.clone(), &candidates).await;
         let (refused, config) = match (sent, &self.options().machine_config) {
             (Err(error), Some(config)) if error.kind == RegistryErrorKind::Unauthorized => (error, config),
             (sent, _) => return sent,
         };
         match self.machine.find(config, &access, reference).await {
-            Ok(found) if found.is_empty() => Err(refused),
+            Ok(found) if found.is_empty() || found == kept => Err(refused),
             Ok(found) => {
                 let candidates: Vec<&Credentials> = found.iter().collect();
                 self.sessions.send(&self.http, &subject, &access, call, &candidates).await
@@ -211,6 +208,16 @@ impl RemoteRegistry {
             _ => Ok(None),
         }
     }
+}
+
+/// The credentials that a request is sent with, in this order: those that were given for its repository, and those of the machine
+/// that are known.
+fn candidates<'a>(
+    given: &'a [Credentials],
+    kept: &'a [Credentials],
+    reference: &Reference,
+) -> Vec<&'a Credentials> {
+    matching(given, reference).into_iter().chain(kept).collect()
 }
 
 /// The digest that a registry says its response has.

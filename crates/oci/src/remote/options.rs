@@ -38,7 +38,8 @@ pub struct RemoteOptions {
     pub attempts: u32,
     /// How long to wait before the second attempt; doubled for each further one.
     pub backoff: Duration,
-    /// The longest wait between attempts. A server that asks for more is not waited for; the error says how long.
+    /// The longest wait between attempts. A server that asks for more, for all attempts of a request together, is not waited for;
+    /// the error says how long.
     pub backoff_max: Duration,
     /// Varies the waits between attempts: processes should pass different numbers.
     pub jitter_seed: u64,

@@ -1,8 +1,7 @@
 //! Pushing: blobs that the registry does not have yet, then manifests.
 
 use super::http::{Body, Call, join, same_origin};
-use super::{RemoteRegistry, access, identifier};
-use crate::credentials::matching;
+use super::{RemoteRegistry, access, candidates, identifier};
 use crate::failure::{invalid, unavailable};
 use crate::image::{Descriptor, Index};
 use crate::image_parts::ImageParts;
@@ -17,7 +16,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use transom_packages::{Credentials, Digest, Reference, RegistryError};
 
-/// How often the upload of a blob is begun at most.
+/// How often the upload of a blob is begun at most: again only when sending the blob fails.
 const UPLOAD_ATTEMPTS: u32 = 3;
 
 /// What an upload has done.
@@ -123,8 +122,14 @@ impl RemoteRegistry {
                 listener(Progress::BlobExists { digest, size });
                 continue;
             }
-            let upload = || self.push_blob(reference, descriptor, part, with);
-            self.http.attempts.run(self.options(), UPLOAD_ATTEMPTS, upload).await?;
+            // What begins an upload is sent again by itself: if it fails, the upload is not begun again.
+            let upload = || async {
+                match self.begin_upload(reference, descriptor, with).await {
+                    Ok(call) => self.send_blob(reference, call, descriptor, part).await.map(Ok),
+                    Err(error) => Ok(Err(error)),
+                }
+            };
+            self.http.attempts.run(self.options(), UPLOAD_ATTEMPTS, upload).await??;
             listener(Progress::BlobPushed { digest, size });
         }
         Ok(())
@@ -145,15 +150,14 @@ impl RemoteRegistry {
         }
     }
 
-    /// Begins an upload, then sends the whole blob in one request, which all registries accept.
-    async fn push_blob(
+    /// Begins an upload. Returns the request that is to have the blob.
+    async fn begin_upload(
         &self,
         reference: &Reference,
         descriptor: &Descriptor,
-        part: &Part,
         with: &[Credentials],
-    ) -> Result<(), RegistryError> {
-        let subject = format!("{reference}: blob {}", descriptor.digest);
+    ) -> Result<Call, RegistryError> {
+        let subject = subject(reference, descriptor);
         let begin = self.address(reference, "blobs/uploads/").await?;
         let call = Call::new(Method::POST, begin.clone()).header(CONTENT_LENGTH, "0");
         let answer = self.send(reference, true, call, with).await?;
@@ -170,8 +174,21 @@ impl RemoteRegistry {
         let mut call = Call::new(Method::PUT, target).header(CONTENT_TYPE, "application/octet-stream");
         if same_origin(&begin, &location) {
             let access = access(reference, true)?;
-            call.authorization = self.sessions.current(&access, &matching(with, reference));
+            let kept = self.machine.kept(&access);
+            call.authorization = self.sessions.current(&access, &candidates(with, &kept, reference));
         }
+        Ok(call)
+    }
+
+    /// Sends the whole blob in one request, which all registries accept.
+    async fn send_blob(
+        &self,
+        reference: &Reference,
+        call: Call,
+        descriptor: &Descriptor,
+        part: &Part,
+    ) -> Result<(), RegistryError> {
+        let subject = subject(reference, descriptor);
         let blob = part.open(subject.clone(), descriptor).await?;
         let options = self.options();
         let sent = options.transfers.upload(descriptor);
@@ -184,6 +201,10 @@ impl RemoteRegistry {
             (Err(error), Ok(())) => Err(error),
         }
     }
+}
+
+fn subject(reference: &Reference, descriptor: &Descriptor) -> String {
+    format!("{reference}: blob {}", descriptor.digest)
 }
 
 fn with_digest(location: &Uri, digest: &Digest) -> Option<Uri> {
