@@ -1,7 +1,7 @@
 //! The validation of definitions, Compositions and packages before they are stored.
 //!
-//! The controllers find the same mistakes later and report them as conditions; a check that cannot be made therefore lets nothing
-//! harmful pass.
+//! The controllers find the same mistakes later and report them as conditions; a check for which the server does not say what it
+//! needs therefore lets nothing harmful pass, and is logged. A check that fails by itself refuses the object.
 
 use crate::catalog::kinds;
 use crate::conversion::{definition_problems, removed_versions};
@@ -31,17 +31,35 @@ pub async fn installation_problems(cluster: &Cluster, object: &Value, before: Op
     }
     let is_definition = meta::kind(object) == kind::XRD;
     let removes = is_definition && before.is_some_and(|before| !removed_versions(object, before).is_empty());
-    // Without an answer the removal is allowed, as it is while no check is made.
-    let compositions = if removes {
-        cluster.list(&kinds::composition(), "", &BTreeMap::new()).await.unwrap_or_default()
-    } else {
-        Vec::new()
-    };
-    // Checking the rules of conversions takes a while: other requests go on meanwhile.
+    let compositions = if removes { compositions(cluster, meta::name(object)).await } else { Vec::new() };
     let (after, former) = (object.clone(), before.cloned());
-    let checked = tokio::task::spawn_blocking(move || problems(&after, former.as_ref(), &compositions)).await;
-    let found = checked.unwrap_or_default();
+    let found = found_by(object, move || problems(&after, former.as_ref(), &compositions)).await;
     if found.is_empty() && is_definition { crd_problems(cluster, object).await } else { found }
+}
+
+/// The Compositions, of which some may use a version that a definition loses. Without an answer the removal is allowed, as it is
+/// while no check is made.
+async fn compositions(cluster: &Cluster, definition: &str) -> Vec<Value> {
+    let listed = cluster.list(&kinds::composition(), "", &BTreeMap::new()).await;
+    listed.unwrap_or_else(|error| {
+        let error = error.chain().to_string();
+        tracing::warn!(
+            definition,
+            error,
+            "a version is removed unchecked: cannot list the Compositions that may use it"
+        );
+        Vec::new()
+    })
+}
+
+/// What a check of an object finds. Checking the rules of conversions takes a while: other requests go on meanwhile.
+async fn found_by(object: &Value, check: impl FnOnce() -> Vec<String> + Send + 'static) -> Vec<String> {
+    let checked = tokio::task::spawn_blocking(check).await;
+    checked.unwrap_or_else(|error| {
+        let (kind, name) = (meta::kind(object), meta::name(object));
+        tracing::warn!(kind, name, %error, "an object is refused: the check of it failed");
+        vec!["internal error: the check of it failed; the log of the control plane says why".to_owned()]
+    })
 }
 
 /// Whether an object is checked: nothing of it is made once it is being deleted, and what is stored already can be changed otherwise.
@@ -202,6 +220,15 @@ mod tests {
             let refused = message(&object, before.as_ref());
             assert!(refused.contains(why), "{refused}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_object_whose_check_fails_is_refused() {
+        let object = json!({"kind": "Composition", "metadata": {"name": "c"}});
+        let found = found_by(&object, || panic!("a test of a check that panics")).await;
+        let refused = refusal(&object, &found);
+        assert!(refused.starts_with("Composition \"c\" is invalid: internal error: "), "{refused}");
+        assert_eq!(found_by(&object, Vec::new).await, [""; 0]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Lists of tags for the Lock. There is one Lock for all packages, so its reconciles must not wait for registries: slow lists
-//! are fetched in background tasks, and failed ones are retried with backoff, independently of changes to the Lock.
+//! are fetched in background tasks, and failed ones are retried with backoff, independently of changes to the Lock. Every answer
+//! belongs to the request that it was given to: one to other credentials, or of another mirror, says nothing about the next.
 
 use super::Key;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use transom_engine::{Queue, Result};
 use transom_xapi::constants::LOCK_NAME;
@@ -28,16 +29,21 @@ pub(super) enum Tags {
     Failed(String, Duration),
 }
 
-/// The state of a list.
-enum Lookup {
-    Asked,
+/// A request, and its state.
+struct Lookup {
+    /// The words of the request: with other credentials or from another mirror it may succeed.
+    request: String,
+    state: State,
+}
+
+/// The state of a request.
+enum State {
+    Asked(AbortHandle),
     Answered(Result<Vec<String>>),
     Failed(Failure),
 }
 
 struct Failure {
-    /// The request: with other credentials or from another mirror it may succeed.
-    request: String,
     words: String,
     times: u32,
     until: Instant,
@@ -65,40 +71,49 @@ impl TagLookups {
     {
         let known = {
             let mut lookups = locked(&self.lookups);
-            match lookups.get(source) {
-                Some(Lookup::Asked) => return Tags::Waiting,
-                Some(Lookup::Failed(failure)) if failure.request == words && !failure.is_over() => {
-                    return failure.tags();
-                }
+            match lookups.get(source).filter(|lookup| lookup.request == words).map(|lookup| &lookup.state) {
+                Some(State::Asked(_)) => return Tags::Waiting,
+                Some(State::Failed(failure)) if !failure.is_over() => return failure.tags(),
                 _ => lookups.remove(source),
             }
         };
         let times = match known {
-            Some(Lookup::Answered(answer)) => return self.note(source, words, answer, 0),
-            Some(Lookup::Failed(failure)) if failure.request == words => failure.times,
+            Some(Lookup { request, state: State::Answered(answer) }) if request == words => {
+                return self.note(source, words, answer, 0);
+            }
+            Some(Lookup { request, state: State::Failed(failure) }) if request == words => failure.times,
+            Some(Lookup { state: State::Asked(task), .. }) => {
+                task.abort();
+                0
+            }
             _ => 0,
         };
         let mut request = request;
         match tokio::time::timeout(SLOW_AFTER, &mut request).await {
             Ok(answer) => self.note(source, words, answer, times),
-            Err(_) => self.wait(source.to_owned(), request),
+            Err(_) => self.wait(source, words, request),
         }
     }
 
     /// Lets a request go on beside the runs of the Lock.
-    fn wait<F>(&self, source: String, request: F) -> Tags
+    fn wait<F>(&self, source: &str, words: String, request: F) -> Tags
     where
         F: Future<Output = Result<Vec<String>>> + Send + 'static,
     {
-        locked(&self.lookups).insert(source.clone(), Lookup::Asked);
         let (lookups, queue) = (self.lookups.clone(), self.queue.clone());
+        let (of, asked) = (source.to_owned(), words.clone());
         let mut tasks = locked(&self.tasks);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
+        // The answer is noted after the request is.
+        let mut known = locked(&self.lookups);
+        let task = tasks.spawn(async move {
             let answer = request.await;
-            locked(&lookups).insert(source, Lookup::Answered(answer));
+            if let Some(lookup) = locked(&lookups).get_mut(&of).filter(|lookup| lookup.request == asked) {
+                lookup.state = State::Answered(answer);
+            }
             queue.wake(&Key::new("", LOCK_NAME));
         });
+        known.insert(source.to_owned(), Lookup { request: words, state: State::Asked(task) });
         Tags::Waiting
     }
 
@@ -110,15 +125,16 @@ impl TagLookups {
         let words = error.chain().to_string();
         let backoff = FIRST_BACKOFF.saturating_mul(1 << times.min(16)).min(LONGEST_BACKOFF);
         let backoff = backoff.max(error.retry_after().unwrap_or_default());
-        let failure = Failure { request, words, times: times + 1, until: Instant::now() + backoff };
+        let failure = Failure { words, times: times + 1, until: Instant::now() + backoff };
         let tags = failure.tags();
-        locked(&self.lookups).insert(source.to_owned(), Lookup::Failed(failure));
+        let lookup = Lookup { request, state: State::Failed(failure) };
+        locked(&self.lookups).insert(source.to_owned(), lookup);
         tags
     }
 
     /// Forgets sources that nothing depends on any longer.
     pub(super) fn retain(&self, sources: &BTreeSet<&str>) {
-        let is_asked = |lookup: &Lookup| matches!(lookup, Lookup::Asked);
+        let is_asked = |lookup: &Lookup| matches!(lookup.state, State::Asked(_));
         locked(&self.lookups).retain(|source, lookup| is_asked(lookup) || sources.contains(source.as_str()));
     }
 }
@@ -135,4 +151,97 @@ impl Failure {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use tokio::sync::oneshot;
+    use transom_engine::{Error, Pace};
+
+    const SOURCE: &str = "r.io/acme/a";
+    const HOURS: Duration = Duration::from_secs(6 * 60 * 60);
+
+    type Answer = Result<Vec<String>>;
+
+    fn lookups() -> TagLookups {
+        TagLookups::new(Arc::new(Queue::new(Pace::default())))
+    }
+
+    fn refused() -> Answer {
+        Err(Error::deferred("too many requests", HOURS))
+    }
+
+    impl TagLookups {
+        /// A request that is answered at once.
+        async fn ask(&self, words: &str, answer: Answer) -> Tags {
+            self.tags(SOURCE, words.to_owned(), std::future::ready(answer)).await
+        }
+
+        /// A request that is answered later.
+        async fn ask_slowly(&self, words: &str) -> oneshot::Sender<Answer> {
+            let (sender, answer) = oneshot::channel();
+            let request = async move { answer.await.expect("an answer") };
+            assert!(matches!(self.tags(SOURCE, words.to_owned(), request.boxed()).await, Tags::Waiting));
+            sender
+        }
+
+        async fn until_answered(&self) {
+            let is_asked = |lookup: &Lookup| matches!(lookup.state, State::Asked(_));
+            while locked(&self.lookups).values().any(is_asked) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn listed(tags: &Tags) -> Option<&[String]> {
+        match tags {
+            Tags::Listed(tags) => Some(tags),
+            _ => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_answer_is_that_of_its_request() {
+        let lookups = lookups();
+        let sender = lookups.ask_slowly("right").await;
+        assert!(matches!(lookups.ask("right", Ok(vec![])).await, Tags::Waiting), "one request at a time");
+        sender.send(Ok(vec!["v1".to_owned()])).unwrap();
+        lookups.until_answered().await;
+        let tags = lookups.ask("right", refused()).await;
+        assert_eq!(listed(&tags), Some(&["v1".to_owned()][..]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_to_other_credentials_says_nothing_about_the_next_request() {
+        let lookups = lookups();
+        let sender = lookups.ask_slowly("wrong").await;
+        sender.send(refused()).unwrap();
+        lookups.until_answered().await;
+        assert!(listed(&lookups.ask("right", Ok(vec![])).await).is_some());
+        // As long as the credentials are the same, it does.
+        let sender = lookups.ask_slowly("wrong").await;
+        sender.send(refused()).unwrap();
+        lookups.until_answered().await;
+        for _ in 0..2 {
+            let Tags::Failed(_, after) = lookups.ask("wrong", Ok(vec![])).await else {
+                panic!("it is refused")
+            };
+            assert!(after > HOURS / 2, "{after:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_with_other_credentials_does_not_wait_for_the_one_before() {
+        let lookups = lookups();
+        let before = lookups.ask_slowly("wrong").await;
+        let now = lookups.ask_slowly("right").await;
+        // Whether the one before is still answered does not matter.
+        drop(before.send(refused()));
+        now.send(Ok(vec!["v1".to_owned()])).unwrap();
+        lookups.until_answered().await;
+        let tags = lookups.ask("right", refused()).await;
+        assert_eq!(listed(&tags), Some(&["v1".to_owned()][..]));
+    }
 }

@@ -3,10 +3,12 @@
 use crate::life::basics::{XR, things, xr};
 use crate::life::fixture::*;
 use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use transom_function::{Ready, Resource};
 
-/// A function that composes so many ConfigMaps. They are ready as soon as they are observed.
-async fn pages(plane: &Plane, count: usize) {
+/// A function that composes so many ConfigMaps. They are ready as soon as they are observed, unless they are held up.
+async fn pages(plane: &Plane, count: usize, held_up: Arc<AtomicBool>) {
     plane
         .function("pages", move |mut request| {
             let mut response = request.start_response();
@@ -16,8 +18,8 @@ async fn pages(plane: &Plane, count: usize) {
                 let mut object = config_map(&json!({"size": size}));
                 object["metadata"] = json!({"namespace": "default"});
                 let mut wanted = Resource::new(object)?;
-                let exists = request.observed_composed(&name).is_some();
-                wanted.set_ready(if exists { Ready::True } else { Ready::False });
+                let is_ready = request.observed_composed(&name).is_some() && !held_up.load(Ordering::SeqCst);
+                wanted.set_ready(if is_ready { Ready::True } else { Ready::False });
                 response.set_composed(name, wanted);
             }
             response.meta.get_or_insert_default().ttl = None;
@@ -27,12 +29,21 @@ async fn pages(plane: &Plane, count: usize) {
 }
 
 async fn with_pages(count: usize) -> Plane {
+    with_pages_held_up(count, Arc::default()).await
+}
+
+async fn with_pages_held_up(count: usize, held_up: Arc<AtomicBool>) -> Plane {
     let plane = Plane::new().await;
-    pages(&plane, count).await;
+    pages(&plane, count, held_up).await;
     things(&plane, &["pages"]).await;
     plane.until_idle().await;
     plane
 }
+
+/// The most events about a new composite resource.
+const EVENTS_MAX: usize = 3;
+/// How an event names the revision of the function.
+const REVISION_OF_PAGES: &str = "by FunctionRevisions pages-";
 
 /// The writes of the controllers since so many, without names and queries.
 fn writes_since(plane: &Plane, before: u64) -> Vec<String> {
@@ -57,7 +68,8 @@ async fn a_new_composite_resource_is_written_twice() {
     let expected = [&["PUT one"], &parts[..], &["PATCH one/status"]].concat();
     assert_eq!(writes_since(&plane, before), expected, "references, what they refer to, and the status");
     let events = plane.events_of("one").await;
-    assert!(events.len() <= 3, "{events:#?}");
+    assert!(events.len() <= EVENTS_MAX, "{events:#?}");
+    assert!(events.iter().any(|event| event.contains(REVISION_OF_PAGES)), "{events:#?}");
 
     // The second time only what changed is written.
     let before = plane.writes();
@@ -92,6 +104,24 @@ async fn a_new_composite_resource_is_written_twice() {
     plane.until("v1/ConfigMap", &name, |part| part["data"]["size"] == "large").await;
     plane.until_idle().await;
     assert_eq!(writes_since(&plane, before), ["PATCH part"; 2]);
+}
+
+#[tokio::test]
+async fn a_new_composite_resource_that_is_not_ready_at_first_has_no_more_events() {
+    let held_up = Arc::new(AtomicBool::new(true));
+    let plane = with_pages_held_up(4, held_up.clone()).await;
+    plane.apply(&xr("one", "small")).await;
+    plane.until(XR, "one", |o| message_of(o, "Ready").starts_with("Unready resources: page-0000")).await;
+    plane.until_idle().await;
+    let events = plane.events_of("one").await;
+    assert!(events.len() <= EVENTS_MAX, "{events:#?}");
+    let unready = events.iter().find(|event| event.contains("are not yet ready")).expect("an event says so");
+    assert!(unready.contains(REVISION_OF_PAGES), "{unready}");
+    held_up.store(false, Ordering::SeqCst);
+    plane.patch(XR, "one", json!({"spec": {"size": "large"}})).await;
+    plane.until_true(XR, "one", "Ready").await;
+    plane.until_idle().await;
+    assert_eq!(plane.events_of("one").await, events);
 }
 
 /// Everything that the controllers ask for one new composite resource of so many parts, events included.

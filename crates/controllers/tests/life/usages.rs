@@ -34,7 +34,7 @@ async fn usage_standalone_namespaced() {
     let why = refused(&plane, "used").await;
     assert_eq!(
         why,
-        "This resource is in-use by 1 usage(s), including the *v1beta1.Usage \"u\" (in namespace \"default\") by resource ConfigMap/using."
+        "admission webhook \"nousages.protection.crossplane.io\" denied the request: This resource is in-use by 1 usage(s), including the *v1beta1.Usage \"u\" (in namespace \"default\") by resource ConfigMap/using."
     );
     plane
         .until(MAP, "default/used", |o| {

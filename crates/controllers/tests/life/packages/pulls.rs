@@ -146,7 +146,7 @@ async fn a_pull_secret_that_is_corrected_or_made_is_used_at_once() {
         let mut package = install("platform", V1);
         match by {
             Names::Package => {
-                package = package.replace("spec: {", "spec: {packagePullSecrets: [{name: pull}], ")
+                package = package.replace("spec: {", "spec: {packagePullSecrets: [{name: pull}], ");
             }
             Names::ImageConfig => {
                 let spec = "registry: {authentication: {pullSecretRef: {name: pull}}}";
