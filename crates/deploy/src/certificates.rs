@@ -70,6 +70,11 @@ impl Leaf {
             read_key(&self.key).is_ok_and(|pair| parsed.public_key().raw == pair.subject_public_key_info());
         has_key && parsed.validity().not_after.timestamp() > now.as_second()
     }
+
+    /// When it is replaced because it expires.
+    pub(crate) fn renewal(&self) -> Option<Timestamp> {
+        renewal(&self.certificate, LEAF_RENEWED_BEFORE)
+    }
 }
 
 /// Makes certificates.
@@ -128,6 +133,11 @@ impl Authority {
     /// Its key, in PEM.
     pub fn key(&self) -> &str {
         &self.key
+    }
+
+    /// When it is replaced because it expires.
+    pub(crate) fn renewal(&self) -> Option<Timestamp> {
+        renewal(&self.certificate, AUTHORITY_RENEWED_BEFORE)
     }
 
     /// A new certificate.
@@ -239,6 +249,14 @@ fn later(now: Timestamp, duration: Duration) -> i64 {
     now.as_second().saturating_add(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
 }
 
+/// The first second in which less than `before` is left of the lifetime of a certificate.
+fn renewal(certificate: &str, before: Duration) -> Option<Timestamp> {
+    let der = CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?;
+    let (_, parsed) = x509_parser::parse_x509_certificate(&der).ok()?;
+    let before = i64::try_from(before.as_secs()).ok()?;
+    Timestamp::from_second(parsed.validity().not_after.timestamp().checked_sub(before)?.checked_add(1)?).ok()
+}
+
 /// From a little before now, for clocks that disagree.
 fn lifetime(params: &mut CertificateParams, now: Timestamp, lifetime: time::Duration) {
     let now = OffsetDateTime::from_unix_timestamp(now.as_second()).unwrap_or(OffsetDateTime::UNIX_EPOCH);
@@ -276,6 +294,10 @@ mod tests {
         let message = reason(&authority, &leaf, &need(&["function-x"], Usage::Client), now);
         assert!(message.contains("its authority did not make it"), "{message}");
         assert_eq!(reason(&authority, &leaf, &wanted, at("2026-10-01T00:00:00Z")), "it expires soon");
+        let due = leaf.renewal().unwrap();
+        assert_eq!(reason(&authority, &leaf, &wanted, due), "it expires soon");
+        let before = due.checked_sub(Duration::from_secs(1)).unwrap();
+        assert_eq!(authority.check(&leaf, &wanted, before), Ok(()), "not a second earlier");
         let mixed = Leaf { key: authority.issue(&wanted, now).unwrap().key, ..leaf.clone() };
         assert_eq!(reason(&authority, &mixed, &wanted, now), "the key is that of another certificate");
         let garbage = Leaf { certificate: "x".into(), key: "y".into() };
@@ -290,6 +312,8 @@ mod tests {
         let read = |now| Authority::read(authority.certificate(), authority.key(), now);
         assert_eq!(read(now).unwrap().certificate(), authority.certificate());
         assert!(read(at("2035-06-01T00:00:00Z")).is_err());
+        let due = authority.renewal().unwrap();
+        assert!(read(due).is_err() && read(due.checked_sub(Duration::from_secs(1)).unwrap()).is_ok());
         let other = Authority::new(now).unwrap();
         assert!(Authority::read(authority.certificate(), other.key(), now).is_err());
         let wanted = need(&["x"], Usage::Server);

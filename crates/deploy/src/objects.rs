@@ -180,7 +180,7 @@ impl Workload<'_> {
     }
 
     /// The ServiceAccount of the pods, unless the runtime config names another one. The pull secrets that others gave to the
-    /// existing one stay.
+    /// existing one stay, and so do its other owners: a runtime config can give one account to several packages.
     pub fn service_account(&self, existing: Option<&Value>) -> Option<Value> {
         let name = self.names().account;
         let used =
@@ -203,7 +203,21 @@ impl Workload<'_> {
         if !secrets.is_empty() {
             account["imagePullSecrets"] = references(&secrets);
         }
+        self.join_owners(&mut account, existing);
         Some(account)
+    }
+
+    /// Makes the revision one of the owners of an object. The first is its controller.
+    fn join_owners(&self, object: &mut Value, existing: Option<&Value>) {
+        let owners = existing.and_then(|existing| existing["metadata"]["ownerReferences"].as_array());
+        let is_other = |owner: &&Value| owner["uid"] != *self.revision.metadata.uid;
+        let mut all: Vec<Value> = owners.into_iter().flatten().filter(is_other).cloned().collect();
+        let mut own = object["metadata"]["ownerReferences"][0].take();
+        if all.iter().any(|owner| owner["controller"] == true) {
+            own["controller"] = false.into();
+        }
+        all.push(own);
+        object["metadata"]["ownerReferences"] = all.into();
     }
 
     fn pull_secrets(&self) -> Vec<String> {
@@ -338,8 +352,11 @@ impl Workload<'_> {
     }
 
     fn environment(&self) -> Vec<Value> {
-        let from =
-            |name: &str, path: String| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+        // With the version that would be filled in otherwise, so that what is stored can be compared.
+        let from = |name: &str, path: String| {
+            let field = json!({"apiVersion": "v1", "fieldPath": path});
+            json!({"name": name, "valueFrom": {"fieldRef": field}})
+        };
         let labelled = |name: &str, label: &str| from(name, format!("metadata.labels['{label}']"));
         let mut all = Vec::new();
         if self.kind == WorkloadKind::Provider {

@@ -1,12 +1,14 @@
 //! Runs Providers on a cluster: their Secrets, Service and Deployment. Unlike functions they are not called, so they are ready
 //! when their Deployment is.
 
+use crate::following::{Attempt, Subject};
 use crate::objects::{Workload, WorkloadKind, service_dns_names};
 use crate::runtime::{ClusterRuntime, is_available, of_image_config, owner_of};
 use crate::secrets::ServerCertificate;
 use serde_json::Value;
+use std::time::Duration;
 use transom_engine::{Error, Result};
-use transom_runner::{Problem, ProviderRuntime, ProviderSpec, ProviderState, Reason};
+use transom_runner::{Problem, ProviderChanged, ProviderRuntime, ProviderSpec, ProviderState, Reason};
 use transom_xapi::PackageRevision;
 use transom_xapi::runtime_config::DeploymentRuntimeConfigSpec;
 
@@ -14,24 +16,26 @@ impl ClusterRuntime {
     /// Makes the Secrets of a provider, and what its Deployment is made from.
     async fn certify_provider(
         &self,
+        attempt: &Attempt,
         revision: &PackageRevision,
         config: &DeploymentRuntimeConfigSpec,
     ) -> Result<ServerCertificate> {
         let workload = provider_workload(revision, config, &self.namespace);
-        self.apply(&workload.alias(), "cannot apply provider package service").await?;
+        self.apply(attempt, &workload.alias(), "cannot apply provider package service").await?;
         let (server, client) = secrets_of(revision);
         let names = vec![revision.metadata.name.clone()];
-        self.certificates.client(&client, Some(owner_of(&workload)), names).await?;
+        self.certificates.client_of(attempt, &client, Some(owner_of(&workload)), names).await?;
         let dns = service_dns_names(&workload.names().alias, &self.namespace).to_vec();
-        self.certificates.server(&server, Some(owner_of(&workload)), dns).await
+        self.certificates.server_of(attempt, &server, Some(owner_of(&workload)), dns).await
     }
 
     async fn deploy_provider(&self, spec: &ProviderSpec) -> Result<Value> {
+        let attempt = &self.following.begin(Subject::Provider(spec.revision.clone())).await?;
         let revision = self.revision(WorkloadKind::Provider, &spec.revision).await?;
         let missing = || Error::domain(format!("there is no ProviderRevision {:?}", spec.revision));
         let revision = revision.ok_or_else(missing)?;
-        let certificate = self.certify_provider(&revision, &spec.config).await?;
-        let accounts = self.account_pull_secrets().await?;
+        let certificate = self.certify_provider(attempt, &revision, &spec.config).await?;
+        let accounts = self.account_pull_secrets(attempt).await?;
         let (server, client) = secrets_of(&revision);
         let workload = Workload {
             image: &spec.image.reference,
@@ -42,7 +46,9 @@ impl ClusterRuntime {
             certificates: Some(&certificate.fingerprint),
             ..provider_workload(&revision, &spec.config, &self.namespace)
         };
-        self.deploy(&workload, "provider").await
+        let deployment = self.deploy(attempt, &workload, "provider").await?;
+        attempt.complete();
+        Ok(deployment)
     }
 }
 
@@ -52,7 +58,10 @@ impl ProviderRuntime for ClusterRuntime {
         let problem = |error: Error| Problem::new(Reason::NotDeployed, error.chain().to_string());
         let revision = self.revision(WorkloadKind::Provider, &provider.revision).await.map_err(problem)?;
         let Some(revision) = revision else { return Ok(None) };
-        let certificate = self.certify_provider(&revision, &provider.config).await.map_err(problem)?;
+        let subject = Subject::Provider(provider.revision.clone());
+        let attempt = self.following.begin(subject).await.map_err(problem)?;
+        let certificate = self.certify_provider(&attempt, &revision, &provider.config).await;
+        let certificate = certificate.map_err(problem)?;
         Ok(Some(certificate.authorities))
     }
 
@@ -77,7 +86,16 @@ impl ProviderRuntime for ClusterRuntime {
     }
 
     async fn release(&self, revision: &str) {
+        self.following.forget(&Subject::Provider(revision.to_owned()));
         self.stop(WorkloadKind::Provider, revision).await;
+    }
+
+    fn on_change(&self, changed: ProviderChanged) {
+        self.following.report_providers(changed);
+    }
+
+    fn due_in(&self, revision: &str) -> Option<Duration> {
+        self.following.due_in(&Subject::Provider(revision.to_owned()))
     }
 }
 

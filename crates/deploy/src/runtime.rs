@@ -2,21 +2,25 @@
 //!
 //! Everything is applied by server-side apply, with Crossplane's field manager. A revision is ready when its Deployment is
 //! available and its pods answer. The Service with the name of the package leads to the newest revision that is ready, and
-//! until there is one, to the newest.
+//! until there is one, to the newest. All of it is followed: a revision of which something changes is reported, to be ensured
+//! again.
 
+use crate::following::{Attempt, Following, Subject};
 use crate::objects::{Workload, WorkloadKind, service_dns_names};
+use crate::package_service::Running;
 use crate::secrets::{CertificateStore, ServerCertificate, TlsFiles};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use transom_engine::{Clock, Cluster, DeleteOptions, Error, ErrorContext, Result};
+use std::time::Duration;
+use transom_engine::{Clock, Cluster, DeleteOptions, Error, ErrorContext, Result, apply_is_noop};
 use transom_object::{GroupVersionKind, meta};
 use transom_runner::{
-    Endpoint, FunctionRuntime, Instance, LocalRuntime, Options, Problem, Reason, Remote, RevisionId,
+    Changed, Endpoint, FunctionRuntime, Instance, LocalRuntime, Options, Problem, Reason, Remote, RevisionId,
     RevisionSpec, RuntimeState, Source, Tls,
 };
 use transom_xapi::PackageRevision;
-use transom_xapi::constants::{label, owner};
+use transom_xapi::constants::owner;
 use transom_xapi::function::{CAPABILITY_CERTIFICATE_RELOAD, is_capable};
 use transom_xapi::metadata::controller_reference;
 
@@ -46,28 +50,11 @@ pub struct ClusterRuntime {
     instances: Mutex<Instances>,
     /// The revisions that run, by the Service of their package.
     running: Mutex<BTreeMap<String, Running>>,
+    pub(crate) following: Following,
 }
 
 /// What is called, with the certificates that it is called with.
 type Instances = BTreeMap<RevisionId, (Tls, Arc<dyn Instance>)>;
-
-/// The revisions of a package that run.
-#[derive(Default)]
-struct Running {
-    /// Number, whether it is ready, and the Service of the package that leads to it, by name.
-    revisions: BTreeMap<String, (i64, bool, Value)>,
-    /// The Service of the package as it was applied.
-    alias: Value,
-}
-
-impl Running {
-    /// The Service to apply, if it is another one now.
-    fn alias(&self) -> Option<Value> {
-        let newest = self.revisions.values().max_by_key(|(number, is_ready, _)| (*is_ready, *number));
-        let (_, _, service) = newest?;
-        (*service != self.alias).then(|| service.clone())
-    }
-}
 
 /// A Deployment that was applied.
 struct Deployed {
@@ -84,6 +71,7 @@ impl ClusterRuntime {
         let ClusterRuntimeOptions { namespace, clock, call } = options;
         Self {
             certificates: CertificateStore::new(cluster.clone(), &namespace, clock),
+            following: Following::new(&cluster, &namespace, clock),
             cluster,
             namespace,
             call,
@@ -97,7 +85,7 @@ impl ClusterRuntime {
         self.instances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
+    pub(crate) fn running(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,15 +98,20 @@ impl ClusterRuntime {
     }
 
     /// The pull secrets of the service account of the control plane.
-    pub(crate) async fn account_pull_secrets(&self) -> Result<Vec<String>> {
-        let account = self.cluster.get(&gvk("", "v1", "ServiceAccount"), &self.namespace, ACCOUNT).await?;
+    pub(crate) async fn account_pull_secrets(&self, attempt: &Attempt) -> Result<Vec<String>> {
+        let account = self.stored(attempt, &gvk("", "v1", "ServiceAccount"), ACCOUNT).await?;
         let account = account.unwrap_or_default();
         let secrets = account["imagePullSecrets"].as_array().into_iter().flatten();
         Ok(secrets.filter_map(|secret| secret["name"].as_str()).map(str::to_owned).collect())
     }
 
     /// The certificate of a revision's server, for the Services of the revision and of its package.
-    async fn server_certificate(&self, workload: &Workload<'_>, secret: &str) -> Result<ServerCertificate> {
+    async fn server_certificate(
+        &self,
+        attempt: &Attempt,
+        workload: &Workload<'_>,
+        secret: &str,
+    ) -> Result<ServerCertificate> {
         let names = workload.names();
         let mut dns: Vec<String> = service_dns_names(&names.service, &self.namespace).to_vec();
         dns.extend(
@@ -127,15 +120,16 @@ impl ClusterRuntime {
                 .filter(|n| !dns.contains(n))
                 .collect::<Vec<_>>(),
         );
-        self.certificates.server(secret, Some(owner_of(workload)), dns).await
+        self.certificates.server_of(attempt, secret, Some(owner_of(workload)), dns).await
     }
 
     async fn deploy_function(&self, spec: &RevisionSpec) -> Result<Deployed> {
+        let attempt = &self.following.begin(Subject::Function(spec.id.clone())).await?;
         let revision = self.revision(WorkloadKind::Function, &spec.id.revision).await?;
         let missing = || Error::domain(format!("there is no FunctionRevision {:?}", spec.id.revision));
         let revision = revision.ok_or_else(missing)?;
         let secret = format!("{}-tls-server", spec.id.revision);
-        let accounts = self.account_pull_secrets().await?;
+        let accounts = self.account_pull_secrets(attempt).await?;
         let mut workload = Workload {
             kind: WorkloadKind::Function,
             revision: &revision,
@@ -150,73 +144,68 @@ impl ClusterRuntime {
             is_idle: false,
         };
         let names = workload.names();
-        self.apply(&workload.service(), "cannot apply function package service").await?;
-        let certificate = self.server_certificate(&workload, &secret).await?;
-        let client = self.certificates.own_client().await?;
+        self.apply(attempt, &workload.service(), "cannot apply function package service").await?;
+        let certificate = self.server_certificate(attempt, &workload, &secret).await?;
+        let client = self.certificates.own_client_of(attempt).await?;
         let reloads = is_capable(&revision.status.capabilities, CAPABILITY_CERTIFICATE_RELOAD);
         workload.certificates = Some(certificate.fingerprint.as_str()).filter(|_| !reloads);
-        let deployment = self.deploy(&workload, "function").await?;
-        self.note(&workload, spec.number, is_available(&deployment).is_ok()).await?;
+        let deployment = self.deploy(attempt, &workload, "function").await?;
+        self.note(attempt, &workload, spec.number, is_available(&deployment).is_ok()).await?;
+        attempt.complete();
         let endpoint = format!("dns:///{}.{}:{FUNCTION_PORT}", names.service, self.namespace);
         Ok(Deployed { deployment, client, endpoint, reloads })
     }
 
     /// Applies the ServiceAccount and the Deployment.
-    pub(crate) async fn deploy(&self, workload: &Workload<'_>, kind: &str) -> Result<Value> {
+    pub(crate) async fn deploy(
+        &self,
+        attempt: &Attempt,
+        workload: &Workload<'_>,
+        kind: &str,
+    ) -> Result<Value> {
         let name = workload.names().account;
-        let existing = self.cluster.get(&gvk("", "v1", "ServiceAccount"), &self.namespace, &name).await?;
+        let existing = self.stored(attempt, &gvk("", "v1", "ServiceAccount"), &name).await?;
         if let Some(account) = workload.service_account(existing.as_ref()) {
-            self.apply(&account, &format!("cannot apply {kind} package service account")).await?;
+            let attempted = format!("cannot apply {kind} package service account");
+            self.apply_to(attempt, existing, &account, &attempted).await?;
         }
-        self.apply(&workload.deployment(), &format!("cannot apply {kind} package deployment")).await
+        self.apply(attempt, &workload.deployment(), &format!("cannot apply {kind} package deployment")).await
     }
 
-    pub(crate) async fn apply(&self, object: &Value, attempted: &str) -> Result<Value> {
-        self.cluster.apply(object, owner::RUNTIME).await.context(attempted.to_owned())
+    /// An object in the namespace of what runs, which is followed from now on.
+    pub(crate) async fn stored(
+        &self,
+        attempt: &Attempt,
+        gvk: &GroupVersionKind,
+        name: &str,
+    ) -> Result<Option<Value>> {
+        attempt.depends_on(gvk, name);
+        let stored = self.cluster.get(gvk, &self.namespace, name).await?;
+        stored.iter().for_each(|object| attempt.saw(object));
+        Ok(stored)
     }
 
-    /// Records whether a revision is ready, and leads the Service of its package to the newest that is.
-    async fn note(&self, workload: &Workload<'_>, number: i64, is_ready: bool) -> Result<()> {
-        let (name, alias) = (&workload.revision.metadata.name, workload.names().alias);
-        if !self.running().contains_key(&alias) {
-            let recalled = self.recall(workload, &alias).await?;
-            self.running().entry(alias.clone()).or_insert(recalled);
-        }
-        let changed = {
-            let mut all = self.running();
-            let running = all.entry(alias.clone()).or_default();
-            running.revisions.insert(name.clone(), (number, is_ready, workload.alias()));
-            running.alias()
-        };
-        self.lead(&alias, changed).await
+    /// Applies an object, unless it is as it should be. Returns it as it is stored.
+    pub(crate) async fn apply(&self, attempt: &Attempt, object: &Value, attempted: &str) -> Result<Value> {
+        let gvk = meta::gvk(object).unwrap_or_default();
+        let stored = self.stored(attempt, &gvk, meta::name(object)).await.context(attempted.to_owned())?;
+        self.apply_to(attempt, stored, object, attempted).await
     }
 
-    /// What a process before this one left: the Service of the package leads to a revision that was ready, and that is
-    /// reconciled later than this one.
-    async fn recall(&self, workload: &Workload<'_>, alias: &str) -> Result<Running> {
-        let mut running = Running::default();
-        let Some(service) = self.cluster.get(&gvk("", "v1", "Service"), &self.namespace, alias).await? else {
-            return Ok(running);
-        };
-        let name = service["spec"]["selector"][label::REVISION].as_str().unwrap_or_default().to_owned();
-        if name.is_empty() || name == workload.revision.metadata.name {
-            return Ok(running);
+    async fn apply_to(
+        &self,
+        attempt: &Attempt,
+        stored: Option<Value>,
+        object: &Value,
+        attempted: &str,
+    ) -> Result<Value> {
+        if let Some(stored) = stored.filter(|stored| apply_is_noop(stored, object, owner::RUNTIME, "")) {
+            return Ok(stored);
         }
-        let led_to = self.revision(workload.kind, &name).await?;
-        if let Some(other) = led_to.filter(|other| other.is_active() && !other.metadata.is_deleting()) {
-            running.revisions.insert(name, (other.spec.revision, true, service.clone()));
-            running.alias = service;
-        }
-        Ok(running)
-    }
-
-    async fn lead(&self, alias: &str, changed: Option<Value>) -> Result<()> {
-        let Some(service) = changed else { return Ok(()) };
-        self.apply(&service, "cannot apply the service of the package").await?;
-        if let Some(running) = self.running().get_mut(alias) {
-            running.alias = service;
-        }
-        Ok(())
+        let writing = attempt.writing(&meta::gvk(object).unwrap_or_default(), meta::name(object));
+        let applied = self.cluster.apply(object, owner::RUNTIME).await.context(attempted.to_owned())?;
+        writing.wrote(&applied);
+        Ok(applied)
     }
 
     /// What calls a revision: the kept instance, or a new one if it is called with other certificates now.
@@ -267,27 +256,8 @@ impl ClusterRuntime {
         self.cluster.delete(of, &self.namespace, meta::name(object), options).await
     }
 
-    /// Forgets a revision, and leads the Service of its package to another one.
-    async fn forget(&self, revision: &str) -> Result<()> {
-        let changed: Vec<(String, Option<Value>)> = {
-            let mut all = self.running();
-            let mut changed = Vec::new();
-            for (alias, running) in all.iter_mut() {
-                if running.revisions.remove(revision).is_some() {
-                    changed.push((alias.clone(), running.alias()));
-                }
-            }
-            all.retain(|_, running| !running.revisions.is_empty());
-            changed
-        };
-        for (alias, changed) in changed {
-            self.lead(&alias, changed).await?;
-        }
-        Ok(())
-    }
-
     pub(crate) async fn stop(&self, kind: WorkloadKind, revision: &str) {
-        let stopped = match self.forget(revision).await {
+        let stopped = match self.withdraw(revision).await {
             Ok(()) => self.undeploy(kind, revision).await,
             failed => failed,
         };
@@ -332,13 +302,22 @@ impl FunctionRuntime for ClusterRuntime {
     async fn release(&self, id: &RevisionId) {
         self.local.release(id).await;
         self.instances().remove(id);
+        self.following.forget(&Subject::Function(id.clone()));
         if !id.is_sole() {
             self.stop(WorkloadKind::Function, &id.revision).await;
         }
     }
+
+    fn on_change(&self, changed: Changed) {
+        self.following.report_functions(changed);
+    }
+
+    fn due_in(&self, id: &RevisionId) -> Option<Duration> {
+        self.following.due_in(&Subject::Function(id.clone()))
+    }
 }
 
-fn gvk(group: &str, version: &str, kind: &str) -> GroupVersionKind {
+pub(crate) fn gvk(group: &str, version: &str, kind: &str) -> GroupVersionKind {
     GroupVersionKind::new(group, version, kind)
 }
 
@@ -402,23 +381,6 @@ fn certificates(deployed: &Deployed) -> Tls {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn the_service_of_the_package_leads_to_the_newest_that_is_ready() {
-        let mut running = Running::default();
-        let mut is_led_to = |name: &str, number: i64, is_ready: bool| {
-            running.revisions.insert(name.to_owned(), (number, is_ready, json!(name)));
-            if let Some(service) = running.alias() {
-                running.alias = service;
-            }
-            running.alias.clone()
-        };
-        assert_eq!(is_led_to("a", 1, false), "a", "until there is one, the newest");
-        assert_eq!(is_led_to("b", 2, false), "b");
-        assert_eq!(is_led_to("a", 1, true), "a");
-        assert_eq!(is_led_to("b", 2, true), "b", "a new one when it is ready");
-        assert_eq!(is_led_to("b", 2, false), "a");
-    }
 
     #[test]
     fn pods_that_are_not_replaced_yet_are_called_with_the_certificate_before() {

@@ -5,6 +5,7 @@
 //! calls others keeps its old certificate beside the new one for as long, for servers that have not read theirs again.
 
 use crate::certificates::{Authority, Leaf, Need, Usage, fingerprint, split};
+use crate::following::Attempt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -76,9 +77,20 @@ impl CertificateStore {
         owner: Option<Value>,
         names: Vec<String>,
     ) -> Result<ServerCertificate> {
+        self.server_of(&Attempt::unfollowed(), secret, owner, names).await
+    }
+
+    /// The same, for a revision that is being run.
+    pub(crate) async fn server_of(
+        &self,
+        attempt: &Attempt,
+        secret: &str,
+        owner: Option<Value>,
+        names: Vec<String>,
+    ) -> Result<ServerCertificate> {
         let need = Need { names, usage: Usage::Server };
-        let (files, authority) =
-            self.ensure(Wanted { name: secret, owner, need, keeps_previous: false }).await?;
+        let wanted = Wanted { name: secret, owner, need, keeps_previous: false };
+        let (files, authority) = self.ensure(attempt, wanted).await?;
         Ok(ServerCertificate {
             fingerprint: fingerprint(&[&authority, &files.current.certificate]),
             authorities: files.authorities,
@@ -88,22 +100,46 @@ impl CertificateStore {
 
     /// Makes sure that a Secret has a certificate to call others with.
     pub async fn client(&self, secret: &str, owner: Option<Value>, names: Vec<String>) -> Result<TlsFiles> {
+        self.client_of(&Attempt::unfollowed(), secret, owner, names).await
+    }
+
+    /// The same, for a revision that is being run.
+    pub(crate) async fn client_of(
+        &self,
+        attempt: &Attempt,
+        secret: &str,
+        owner: Option<Value>,
+        names: Vec<String>,
+    ) -> Result<TlsFiles> {
         let need = Need { names, usage: Usage::Client };
-        Ok(self.ensure(Wanted { name: secret, owner, need, keeps_previous: true }).await?.0)
+        Ok(self.ensure(attempt, Wanted { name: secret, owner, need, keeps_previous: true }).await?.0)
     }
 
     /// The certificate that functions are called with.
     pub async fn own_client(&self) -> Result<TlsFiles> {
-        self.client(CLIENT, None, vec![format!("{ACCOUNT}.{}", self.namespace)]).await
+        self.own_client_of(&Attempt::unfollowed()).await
     }
 
-    async fn ensure(&self, wanted: Wanted<'_>) -> Result<(TlsFiles, String)> {
+    /// The same, for a revision that is being run.
+    pub(crate) async fn own_client_of(&self, attempt: &Attempt) -> Result<TlsFiles> {
+        self.client_of(attempt, CLIENT, None, vec![format!("{ACCOUNT}.{}", self.namespace)]).await
+    }
+
+    async fn secret(&self, attempt: &Attempt, name: &str) -> Result<Option<Value>> {
+        attempt.depends_on(&secret_gvk(), name);
+        let secret = self.cluster.get(&secret_gvk(), &self.namespace, name).await?;
+        secret.iter().for_each(|secret| attempt.saw(secret));
+        Ok(secret)
+    }
+
+    async fn ensure(&self, attempt: &Attempt, wanted: Wanted<'_>) -> Result<(TlsFiles, String)> {
         let _turn = self.turn.lock().await;
-        let authority = self.authority().await.context("cannot use the certificate authority")?;
-        let existing = self.cluster.get(&secret_gvk(), &self.namespace, wanted.name).await?;
+        let authority = self.authority(attempt).await.context("cannot use the certificate authority")?;
+        let existing = self.secret(attempt, wanted.name).await?;
         let now = self.clock.now();
         let existing = existing.unwrap_or_default();
         let (data, changed) = decide(&authority, &existing, &wanted, now).map_err(Error::domain)?;
+        let mut overlap = overlap(&existing).filter(|_| data.has_previous());
         if let Some(why) = changed {
             tracing::info!(secret = wanted.name, why, "replaces a certificate");
             let mut metadata = json!({"name": wanted.name, "namespace": self.namespace});
@@ -113,22 +149,24 @@ impl CertificateStore {
             if data.has_previous() {
                 let until = now.checked_add(CERTIFICATE_OVERLAP).unwrap_or(now);
                 metadata["annotations"] = json!({OVERLAP_ANNOTATION: transom_object::time::format(until)});
+                overlap = Some(until);
             }
             let secret = json!({
                 "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data.encoded(),
             });
-            self.cluster
-                .apply(&secret, owner::RUNTIME)
-                .await
-                .context("cannot write a Secret with a certificate")?;
+            let written = self.cluster.apply(&secret, owner::RUNTIME).await;
+            attempt.saw(&written.context("cannot write a Secret with a certificate")?);
         }
+        let over = overlap.and_then(|until| until.checked_add(Duration::from_secs(1)).ok());
+        let due = [authority.renewal(), data.current.renewal(), over];
+        due.into_iter().flatten().for_each(|time| attempt.renews_at(time));
         Ok((data.files(), authority.certificate().to_owned()))
     }
 
     /// The authority, which is made if there is none that can be used. Of two processes that make it at once, one wins.
-    async fn authority(&self) -> Result<Authority> {
+    async fn authority(&self, attempt: &Attempt) -> Result<Authority> {
         for _ in 0..MAX_WRITE_ATTEMPTS {
-            let existing = self.cluster.get(&secret_gvk(), &self.namespace, AUTHORITY).await?;
+            let existing = self.secret(attempt, AUTHORITY).await?;
             let now = self.clock.now();
             let stored = existing.clone().unwrap_or_default();
             let (certificate, key) = (text(&stored, "tls.crt"), text(&stored, "tls.key"));
@@ -158,7 +196,10 @@ impl CertificateStore {
                 }
             };
             match written {
-                Ok(_) => return Ok(authority),
+                Ok(written) => {
+                    attempt.saw(&written);
+                    return Ok(authority);
+                }
                 Err(error) if error.is_conflict() || error.is_already_exists() => {}
                 Err(error) => return Err(error),
             }
@@ -188,6 +229,11 @@ fn secret_gvk() -> GroupVersionKind {
 fn text(secret: &Value, field: &str) -> String {
     let decoded = secret["data"][field].as_str().and_then(|data| STANDARD.decode(data).ok());
     decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+/// Until when what was replaced is accepted.
+fn overlap(secret: &Value) -> Option<Timestamp> {
+    transom_object::time::parse(meta::annotation(secret, OVERLAP_ANNOTATION)?).ok()
 }
 
 /// What a Secret holds.
@@ -232,9 +278,7 @@ fn decide(
     let stored = Leaf { certificate: text(existing, "tls.crt"), key: text(existing, "tls.key") };
     let known = split(&text(existing, "ca.crt"));
     let own = split(authority.certificate());
-    let until = meta::annotation(existing, OVERLAP_ANNOTATION)
-        .and_then(|text| transom_object::time::parse(text).ok());
-    let is_over = until.is_none_or(|until| until < now);
+    let is_over = overlap(existing).is_none_or(|until| until < now);
     let previous = Leaf { certificate: text(existing, "previous.crt"), key: text(existing, "previous.key") };
     let has_previous = !previous.certificate.is_empty();
     let problem = authority.check(&stored, &wanted.need, now).err();

@@ -326,3 +326,25 @@ async fn a_provider_has_its_objects() {
     ProviderRuntime::release(&plane.runtime, "provider-x-1").await;
     assert!(plane.get("Deployment", "provider-x-1").await.is_none());
 }
+
+#[tokio::test]
+async fn revisions_can_share_a_service_account() {
+    let plane = Plane::new().await;
+    let config = json!({"serviceAccountTemplate": {"metadata": {"name": "shared"}}});
+    let mut specs = [plane.function(1).await, plane.function(2).await];
+    for spec in &mut specs {
+        spec.config = Arc::new(serde_json::from_value(config.clone()).unwrap());
+        plane.ensure(spec).await;
+    }
+    let account = plane.get("ServiceAccount", "shared").await.unwrap();
+    let owners = account["metadata"]["ownerReferences"].as_array().unwrap();
+    let mut all: Vec<_> =
+        owners.iter().map(|owner| (owner["name"].clone(), owner["controller"].clone())).collect();
+    all.sort_by_key(|(name, _)| name.to_string());
+    assert_eq!(all, [(json!("function-x-1"), json!(true)), (json!("function-x-2"), json!(false))]);
+    let before = plane.versions().await;
+    for spec in &specs {
+        plane.ensure(spec).await;
+    }
+    assert_eq!(plane.versions().await, before, "neither takes it from the other");
+}

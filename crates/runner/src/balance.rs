@@ -18,7 +18,7 @@ const LOOKUP_INTERVAL: Duration = Duration::from_secs(3);
 /// How long a lookup may take.
 const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 /// How many changes of addresses wait to be taken up.
-const CHANGES: usize = 64;
+const MAX_PENDING_ADDRESS_CHANGES: usize = 64;
 
 /// Finds the addresses that a name leads to.
 #[async_trait]
@@ -50,7 +50,7 @@ pub(crate) type Connect = Box<dyn Fn(Option<SocketAddr>) -> Option<Endpoint> + S
 
 /// A channel to all addresses of a name.
 pub(crate) fn channel(connect: Connect, lookup: Arc<dyn Lookup>) -> Channel {
-    let (channel, changes) = Channel::balance_channel(CHANGES);
+    let (channel, changes) = Channel::balance_channel(MAX_PENDING_ADDRESS_CHANGES);
     let spreading = Spreading { connect, lookup, changes, targets: BTreeSet::new() };
     tokio::spawn(spreading.run());
     channel

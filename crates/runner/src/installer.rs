@@ -139,6 +139,11 @@ impl Installer {
         self.runtime.on_change(changed);
     }
 
+    /// After which time a revision that was installed has to be installed again although nothing of it changes.
+    pub fn due_in(&self, id: &RevisionId) -> Option<Duration> {
+        self.runtime.due_in(id)
+    }
+
     /// Has `rerouted` called with a function after its calls may have begun to be routed in another way.
     pub fn on_reroute(&self, rerouted: impl Fn(&str) + Send + Sync + 'static) {
         self.router.on_reroute(Arc::new(rerouted));

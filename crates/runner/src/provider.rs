@@ -3,6 +3,7 @@
 use crate::revision::PackageImage;
 use crate::runtime::Problem;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_function::async_trait;
 use transom_xapi::runtime_config::DeploymentRuntimeConfigSpec;
 
@@ -55,6 +56,12 @@ pub trait ProviderRuntime: Send + Sync + 'static {
 
     /// Has `changed` called with a revision whose state has changed by itself.
     fn on_change(&self, _changed: ProviderChanged) {}
+
+    /// After which time a revision that was ensured has to be ensured again although nothing of it changes, such as to replace
+    /// a certificate before it expires.
+    fn due_in(&self, _revision: &str) -> Option<Duration> {
+        None
+    }
 }
 
 /// Runs no Providers, and says why.

@@ -12,6 +12,7 @@ use crate::source::{ENDPOINT_ANNOTATION, FORCED_RUNTIME_ANNOTATION, Source};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use transom_function::error_chain::chain;
 use transom_function::{Function, async_trait};
 
@@ -34,6 +35,12 @@ pub trait FunctionRuntime: Send + Sync + 'static {
     /// Has `changed` called with a revision whose state has changed by itself. A runtime whose revisions change by calls
     /// alone need not.
     fn on_change(&self, _changed: Changed) {}
+
+    /// After which time a revision that was ensured has to be ensured again although nothing of it changes, such as to replace
+    /// a certificate before it expires.
+    fn due_in(&self, _revision: &RevisionId) -> Option<Duration> {
+        None
+    }
 }
 
 /// Called with a revision of a function.
@@ -128,7 +135,7 @@ pub enum Reason {
     Starting,
     /// The function's container has ended, and is started again later.
     Ended,
-    /// The Deployment has no pod that is available.
+    /// The Deployment has no pod that is available. A change of that is reported.
     Unavailable,
     /// The objects that run it on a cluster cannot be written.
     NotDeployed,

@@ -1,6 +1,7 @@
 //! What a revision of a Provider runs: its program, which is a client of the control plane.
 
 use super::revision::Revisions;
+use super::runtime::next_attempt;
 use super::{activation, bounded, mark_generation};
 use crate::plane::Plane;
 use base64::Engine;
@@ -69,14 +70,23 @@ impl Revisions {
         }
         let (health, next) = match self.provider(revision) {
             Err(words) | Ok((_, Some(words))) => (Condition::runtime_unhealthy(words), Next::Wait),
-            Ok((spec, None)) => match self.shared.providers.ensure(&spec).await {
-                ProviderState::Running(note) => (Condition::runtime_healthy().with_message(note), Next::Wait),
-                ProviderState::Failed(problem) => (Condition::runtime_unhealthy(problem.message), Next::Wait),
-                // What changes by itself wakes the revision; what it cannot see is looked at again.
-                ProviderState::Pending(problem) => {
-                    (Condition::runtime_unhealthy(problem.message), Next::Backoff)
+            Ok((spec, None)) => {
+                let state = self.shared.providers.ensure(&spec).await;
+                let due_in = self.shared.providers.due_in(&spec.revision);
+                match state {
+                    ProviderState::Running(note) => {
+                        (Condition::runtime_healthy().with_message(note), next_attempt(None, due_in))
+                    }
+                    ProviderState::Failed(problem) => {
+                        (Condition::runtime_unhealthy(problem.message), Next::Wait)
+                    }
+                    // What changes by itself wakes the revision; what it cannot see is looked at again.
+                    ProviderState::Pending(problem) => {
+                        let next = next_attempt(Some(&problem), due_in);
+                        (Condition::runtime_unhealthy(problem.message), next)
+                    }
                 }
-            },
+            }
         };
         let message = bounded(health.message.clone());
         mark_generation(plane, object, vec![health.with_message(message)]);

@@ -15,13 +15,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use transom_engine::{ErrorContext, Next, Result, RunLog};
 use transom_object::meta;
 use transom_packages::names::revision_name;
 use transom_packages::stream::Package as Content;
 use transom_packages::{Digest, PackageKind, Reference, image_config};
 use transom_runner::{
-    Installer, PackageImage, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS, Source,
+    Installer, PackageImage, Problem, Reason, RevisionId, RevisionSpec, RuntimeState, SOURCE_ANNOTATIONS,
+    Source,
 };
 use transom_xapi::constants::condition;
 use transom_xapi::function::{Function, FunctionRevision, RevisionTraits};
@@ -129,7 +131,8 @@ impl Revisions {
             PackageKind::Provider => return self.start_provider(object, revision).await,
             PackageKind::Function => {}
         }
-        // Probed when it is installed and when calls become able or unable to reach it, never at intervals.
+        // Probed when it is installed, when calls become able or unable to reach it and when what it runs by changes, never
+        // at intervals.
         let mut spec = self.shared.functions.revision(revision);
         let plan = self.shared.plan_image(&revision.spec.image).ok();
         spec.config = match runtime_config(plane, &revision.spec.installation, plan.as_ref()) {
@@ -154,7 +157,8 @@ impl Revisions {
             }
         };
         mark_generation(plane, object, vec![health]);
-        if matches!(state, RuntimeState::Pending { .. }) { Next::Backoff } else { Next::Wait }
+        let pending = state.problem().filter(|_| matches!(state, RuntimeState::Pending { .. }));
+        next_attempt(pending, self.shared.functions.due_in(&spec.id))
     }
 
     /// Ends what a revision runs that is not active. A Function whose next revision is on its way keeps calling the one
@@ -222,6 +226,15 @@ impl Revisions {
     async fn function(&self, log: &RunLog, revision: &PackageRevision) -> Result<Option<Value>> {
         let read = self.shared.plane.read(log, &kinds::function(), "", revision.package()).await;
         Ok(read.context("cannot get Function")?.filter(|function| !meta::is_deleting(function)))
+    }
+}
+
+/// When a revision is run again that nothing wakes: one that is `pending` at growing intervals, unless the runtime reports when
+/// that ends, any other when its runtime has to do something.
+pub(super) fn next_attempt(pending: Option<&Problem>, due_in: Option<Duration>) -> Next {
+    match pending {
+        Some(problem) if problem.reason != Reason::Unavailable => Next::Backoff,
+        _ => due_in.map_or(Next::Wait, Next::After),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A control plane in this process: API server, store, controllers and functions, with a layer between the
 //! controllers and the server that counts their writes and can cut them off.
 
-use crate::life::packages::MemoryRegistry;
+use crate::life::packages::{MemoryRegistry, OnCluster};
 pub(super) use crate::life::test_functions::TestFunctions;
 use crate::usage_protection::UsageProtection;
 use futures_util::StreamExt;
@@ -153,6 +153,8 @@ pub(super) struct Plane {
     pub options: Options,
     /// What calls functions instead of the router.
     pub runner: Option<Arc<dyn FunctionRunner>>,
+    /// Runs packages by Deployments.
+    pub on_cluster: Option<OnCluster>,
     /// Where packages come from.
     pub registry: Arc<MemoryRegistry>,
     controllers: Option<Controllers>,
@@ -195,6 +197,7 @@ impl Plane {
             hidden: Arc::new(tokio::sync::watch::channel(None).0),
             options: Options::default(),
             runner: None,
+            on_cluster: None,
             registry: Arc::default(),
             controllers: None,
             nop: None,
@@ -236,7 +239,14 @@ impl Plane {
         let read_pull_secret = Arc::new(crate::life::packages::read_pull_secret);
         let packages = PackageSources::new(self.registry.clone(), read_pull_secret, self.registry.clone());
         let clock = Clock::starting_at(transom_object::time::Timestamp::now());
-        Context::new(client, runner, self.functions.installer.clone(), packages, clock)
+        let functions = self.functions.installer.clone();
+        match &self.on_cluster {
+            None => Context::new(client, runner, functions, packages, clock),
+            Some(on_cluster) => {
+                let (functions, providers) = on_cluster.run(&client, clock, self.functions.router.clone());
+                Context { providers, ..Context::new(client, runner, functions, packages, clock) }
+            }
+        }
     }
 
     /// Starts the provider of NopResources.

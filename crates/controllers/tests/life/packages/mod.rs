@@ -6,6 +6,7 @@ mod dependencies;
 mod functions;
 mod install;
 mod lifecycle;
+mod on_cluster;
 mod pulls;
 mod registry;
 mod scale;
@@ -13,6 +14,7 @@ mod sources;
 mod verification;
 mod waiting;
 
+pub(super) use on_cluster::OnCluster;
 pub(super) use registry::MemoryRegistry;
 
 use crate::life::fixture::*;
@@ -26,6 +28,7 @@ pub(super) const CONFIGURATION_REVISION: &str = "pkg.crossplane.io/v1/Configurat
 pub(super) const FUNCTION: &str = "pkg.crossplane.io/v1/Function";
 pub(super) const FUNCTION_REVISION: &str = "pkg.crossplane.io/v1/FunctionRevision";
 pub(super) const PROVIDER: &str = "pkg.crossplane.io/v1/Provider";
+pub(super) const PROVIDER_REVISION: &str = "pkg.crossplane.io/v1/ProviderRevision";
 pub(super) const LOCK: &str = "pkg.crossplane.io/v1beta1/Lock";
 
 /// A pull secret of tests: the registry's host and the password.
