@@ -1,8 +1,10 @@
 //! Makes an exported control plane on another server: paused, with the identities of that server, and again and again
 //! until all of it is there.
 //!
-//! An object that exists is left as it is, unless an import made it: then its spec is made equal. Composite resources and
-//! claims are paused until [`release`]: nothing is composed anew while parts of them are missing.
+//! An object that exists is left as it is. Status is a subresource, so it is written after the object is made; an import that
+//! was interrupted between the two is completed by the next one, which finds in the managedFields that the object was made by
+//! an import and that its status was not written. Composite resources and claims are paused until [`release`]: nothing is composed
+//! anew while parts of them are missing.
 
 use crate::export::identity;
 use serde_json::{Value, json};
@@ -73,7 +75,12 @@ async fn make(cluster: &Cluster, object: &Value, uids: &BTreeMap<String, String>
     let deadline = Instant::now() + SERVED_WITHIN;
     loop {
         let created = match cluster.get(&gvk, meta::namespace(object), meta::name(object)).await {
-            Ok(Some(stored)) => return Ok((stored, false)),
+            Ok(Some(stored)) => {
+                if lacks_status(&stored) {
+                    restore_status(cluster, object, &stored).await?;
+                }
+                return Ok((stored, false));
+            }
             Ok(None) => cluster.create(&prepared(object, uids), MANAGER).await,
             Err(e) => Err(e),
         };
@@ -120,6 +127,18 @@ fn is_composed_of(object: &Value) -> bool {
     spec.get("crossplane").is_some_and(Value::is_object)
         || machinery.iter().any(|field| spec.get(*field).is_some())
             && !meta::api_version(object).contains("crossplane.io/")
+}
+
+/// Whether an import made an object and ended before it restored the status. Controllers report in the status of a paused
+/// object that it is paused, so only the status of others is complete once anything else has written it.
+fn lacks_status(stored: &Value) -> bool {
+    let entries = stored["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
+    let by_import = |entry: &&Value| entry["manager"] == MANAGER;
+    let of_status = |entry: &&Value| entry["subresource"] == "status";
+    let is_made = entries.iter().any(|entry| by_import(&entry) && !of_status(&entry));
+    let is_restored = entries.iter().any(|entry| by_import(&entry) && of_status(&entry));
+    let is_paused = meta::annotation(stored, PAUSED) == Some("true");
+    is_made && !is_restored && (is_paused || !entries.iter().any(|entry| of_status(&entry)))
 }
 
 /// Status is a subresource: it is not made with the object.
@@ -203,6 +222,33 @@ mod tests {
         let made = prepared(&map, &BTreeMap::from([("old".to_owned(), "new".to_owned())]));
         assert_eq!(made["metadata"]["ownerReferences"], json!([owner("new")]));
         assert_eq!(meta::annotation(&made, PAUSED), None, "only what has a Composition is paused");
+    }
+
+    #[test]
+    fn a_status_is_restored_once_and_never_over_that_of_a_controller() {
+        let entry =
+            |manager: &str, subresource: &str| json!({"manager": manager, "subresource": subresource});
+        let lacks = |paused: bool, entries: &[Value]| {
+            let mut object = json!({"metadata": {"managedFields": entries}});
+            if paused {
+                meta::set_annotation(&mut object, PAUSED, "true");
+            }
+            lacks_status(&object)
+        };
+        let (made, restored) = (json!({"manager": MANAGER}), entry(MANAGER, "status"));
+        let (other, controller) = (entry("kubectl", ""), entry("crossplane", "status"));
+        for paused in [false, true] {
+            assert!(
+                lacks(paused, std::slice::from_ref(&made)) && lacks(paused, &[made.clone(), other.clone()])
+            );
+            assert!(!lacks(paused, &[made.clone(), restored.clone()]));
+            assert!(
+                !lacks(paused, std::slice::from_ref(&other)) && !lacks(paused, &[]),
+                "not made by an import"
+            );
+        }
+        assert!(!lacks(false, &[made.clone(), controller.clone()]));
+        assert!(lacks(true, &[made, controller]), "that it is paused is not its status");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use transom_engine::Cluster;
 use transom_migrate::{Rehearsal, as_json, as_text, unsupported};
 
 /// The exit code when something would change or is not supported.
-const CHANGES: u8 = 2;
+const EXIT_WOULD_CHANGE: u8 = 2;
 
 /// Check what would change if Transom controlled a cluster in place of Crossplane. Nothing is written.
 #[derive(Args)]
@@ -84,5 +84,9 @@ async fn run(options: &Adopt) -> Result<ExitCode, Failure> {
         Format::Json => format!("{}\n", as_json(&writes, &unsupported)),
     };
     print(report.as_bytes())?;
-    Ok(if writes.is_empty() && unsupported.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
+    Ok(if writes.is_empty() && unsupported.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_WOULD_CHANGE)
+    })
 }
