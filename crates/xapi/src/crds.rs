@@ -83,6 +83,9 @@ pub fn age_column() -> Value {
 }
 
 #[cfg(test)]
+mod fields_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
