@@ -43,8 +43,11 @@ pub struct ConfigKinds {
     pub secret_name: &'static str,
 }
 
+/// What is called when a ProviderConfig is gone.
+pub(crate) type Forget = Arc<dyn Fn(&ConfigReference) + Send + Sync>;
+
 /// A ProviderConfig that an object refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConfigReference {
     /// Its kind.
     pub gvk: GroupVersionKind,
@@ -52,6 +55,14 @@ pub struct ConfigReference {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl ConfigReference {
+    /// To this ProviderConfig.
+    pub fn to(config: &Value) -> Self {
+        let gvk = meta::gvk(config).unwrap_or_default();
+        Self { gvk, namespace: meta::namespace(config).to_owned(), name: meta::name(config).to_owned() }
+    }
 }
 
 impl ConfigKinds {
@@ -214,7 +225,7 @@ impl ConfigKinds {
     }
 
     /// Starts the controllers that count usages and hold back the deletion of configurations that are used.
-    pub(crate) fn start(self, engine: &Arc<Engine>, pace: Pace) -> Vec<Controller> {
+    pub(crate) fn start(self, engine: &Arc<Engine>, pace: Pace, forget: &Forget) -> Vec<Controller> {
         let start = |(kind, namespaced): (&'static str, bool)| {
             let gvk = self.gvk(kind);
             let name = format!("providerconfig/{}.{}", kind.to_lowercase(), self.group);
@@ -231,7 +242,8 @@ impl ConfigKinds {
                 }
             };
             let usages = controller.watch(&self.gvk(USAGE), CONTROLLER, Arc::new(waking));
-            controller.start(Configs { engine: engine.clone(), kinds: self, gvk, name, namespaced, usages })
+            let (engine, forget) = (engine.clone(), forget.clone());
+            controller.start(Configs { engine, kinds: self, gvk, name, namespaced, usages, forget })
         };
         self.configs().into_iter().map(start).collect()
     }
@@ -245,12 +257,17 @@ struct Configs {
     name: String,
     namespaced: bool,
     usages: Arc<Mirror>,
+    forget: Forget,
 }
 
 impl Reconciler for Configs {
     async fn reconcile(&self, key: &Key, log: &RunLog) -> Result<Next> {
         let read = self.engine.read(log, &self.gvk, &key.namespace, &key.name).await;
-        let Some(mut object) = read.context("cannot get ProviderConfig")? else { return Ok(Next::Gone) };
+        let Some(mut object) = read.context("cannot get ProviderConfig")? else {
+            let (gvk, namespace, name) = (self.gvk.clone(), key.namespace.to_string(), key.name.to_string());
+            (self.forget)(&ConfigReference { gvk, namespace, name });
+            return Ok(Next::Gone);
+        };
         match self.account(key, log, &mut object).await {
             Err(e) if !e.is_conflict() => {
                 self.engine.events.warning(&self.name, &object, "UsageAccounting", e.chain().to_string());

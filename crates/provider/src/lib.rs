@@ -21,15 +21,15 @@
 //! | `pace` | polls spread over time, and the limit of all reconciles of a provider |
 //! | `waking` | what else triggers a reconcile |
 //! | `provider` | a provider: its kinds, started and stopped together |
+//! | `run` | a provider as a process of its own |
+//!
+//! `examples/files.rs` is a whole provider.
 
 #![warn(missing_docs)]
 
-/// The provider in `docs/providers.md` is compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/providers.md")]
-struct ProviderOfTheDocumentation;
-
 mod config;
+#[cfg(debug_assertions)]
+mod crash_injection;
 pub mod decide;
 mod external;
 mod kind;
@@ -40,6 +40,7 @@ mod provider;
 mod reconcile;
 pub mod references;
 mod resolve;
+mod run;
 mod secret;
 mod targets;
 mod waking;
@@ -47,10 +48,11 @@ mod waking;
 pub use config::{ConfigKinds, ConfigReference};
 pub use external::{Creation, External, Observation, Resource, Update, late_initialize};
 pub use kind::{Layout, ManagedKind, Scope};
+pub use kube::Client;
 pub use pace::Settings;
 pub use provider::{Context, Equipment, Provider, RunningProvider};
 pub use references::Reference;
-pub use transom_engine::{Cluster, Dependency, Error, ErrorContext, Result};
+pub use transom_engine::{Clock, Cluster, Dependency, Error, ErrorContext, Metrics, Ownership, Result};
 pub use transom_object::GroupVersionKind;
 pub use transom_xapi::connection::{Details, details as secret_data};
 pub use transom_xapi::crds::{age_column, schema};

@@ -1,6 +1,6 @@
 //! A provider: its kinds, started and stopped together.
 
-use crate::config::ConfigKinds;
+use crate::config::{ConfigKinds, ConfigReference, Forget};
 use crate::external::External;
 use crate::kind::ManagedKind;
 use crate::pace::{Limiter, Settings};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transom_engine::{
     Clock, Cluster, Controller, Depth, Engine, Following, Key, Metrics, Mirror, Next, Ownership, Queue,
-    Reconciler, Result, Rng, RunLog, install_definitions,
+    Reconciler, Result, RunLog, install_definitions,
 };
 use transom_object::GroupVersionKind;
 
@@ -28,6 +28,7 @@ pub struct Provider {
     starts: Vec<Start>,
     groups: BTreeSet<&'static str>,
     user: Option<String>,
+    forget: Forget,
 }
 
 /// What a provider runs with.
@@ -48,7 +49,16 @@ impl Provider {
     /// A provider without kinds. Its name is also that of the manager of the fields that it writes.
     pub fn new(name: &'static str, settings: Settings) -> Self {
         let (configs, crds, starts, groups, user) = Default::default();
-        Self { name, settings, configs, crds, starts, groups, user }
+        Self {
+            name,
+            settings,
+            configs,
+            crds,
+            starts,
+            groups,
+            user,
+            forget: Arc::new(|_: &ConfigReference| ()),
+        }
     }
 
     /// Its name.
@@ -68,6 +78,12 @@ impl Provider {
     #[must_use]
     pub fn acting_as(self, user: impl Into<String>) -> Self {
         Self { user: Some(user.into()), ..self }
+    }
+
+    /// Calls this when a ProviderConfig is gone, so that what was kept for it can be closed.
+    #[must_use]
+    pub fn forgetting(self, forget: impl Fn(&ConfigReference) + Send + Sync + 'static) -> Self {
+        Self { forget: Arc::new(forget), ..self }
     }
 
     /// Adds the kinds of its configuration.
@@ -139,7 +155,7 @@ impl Provider {
             identity,
             settings: self.settings,
             limiter: Limiter::new(self.settings.max_reconcile_rate),
-            rng: Rng::new(context.seed),
+            seed: context.seed,
             targets: Targets::default(),
             manager: self.name,
         });
@@ -148,7 +164,7 @@ impl Provider {
         let gate = gate.start(Gate { engine: engine.clone(), groups: self.groups });
         let pace = self.settings.pace();
         let mut controllers: Vec<Controller> =
-            self.configs.into_iter().flat_map(|configs| configs.start(&engine, pace)).collect();
+            self.configs.into_iter().flat_map(|configs| configs.start(&engine, pace, &self.forget)).collect();
         controllers.extend(self.starts.into_iter().map(|start| start(&shared)));
         controllers.push(gate);
         RunningProvider { _controllers: controllers, engine }
@@ -201,7 +217,8 @@ impl Equipment {
 
     /// How long until an object is looked at again.
     pub fn poll_after(&self, object: &Value) -> Option<Duration> {
-        self.shared.settings.poll_after(object, self.shared.rng.draw())
+        let now = self.shared.engine.clock.now();
+        self.shared.settings.poll_after(object, now, self.shared.seed)
     }
 }
 

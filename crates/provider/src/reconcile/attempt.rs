@@ -30,10 +30,27 @@ pub(super) async fn within<T>(deadline: Instant, answer: impl Future<Output = Re
     }
 }
 
+/// Whether a call of the external system changes something there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    Read,
+    Change,
+}
+
 /// The same, for a request that is sent to the external system. That may be a Kubernetes as well, and its conflicts are failures as
 /// all others: they can last, unlike those of writes of the managed resource, which are retried and not reported.
-pub(super) async fn from_outside<T>(deadline: Instant, answer: impl Future<Output = Result<T>>) -> Result<T> {
-    within(deadline, answer).await.map_err(|e| match e.is_conflict() && !e.is_not_held() {
+#[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "only tests tell calls apart"))]
+pub(super) async fn from_outside<T>(
+    call: Call,
+    deadline: Instant,
+    answer: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    #[cfg(debug_assertions)]
+    crate::crash_injection::reach(call == Call::Change);
+    let answer = within(deadline, answer).await;
+    #[cfg(debug_assertions)]
+    crate::crash_injection::reach(call == Call::Change);
+    answer.map_err(|e| match e.is_conflict() && !e.is_not_held() {
         true => Error::domain(e),
         false => e,
     })

@@ -6,7 +6,7 @@ mod creation;
 mod writing;
 
 use self::attempt::{
-    CONNECT, DELETE, INITIALIZE, OBSERVE, PUBLISH, RESOLVE, UPDATE, WRITE, from_outside, within,
+    CONNECT, Call, DELETE, INITIALIZE, OBSERVE, PUBLISH, RESOLVE, UPDATE, WRITE, from_outside, within,
 };
 use self::writing::Report;
 use crate::decide::{
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
 use transom_engine::{
-    Cluster, Dependency, Engine, Error, ErrorContext, Following, Key, Next, Queue, Reconciler, Result, Rng,
+    Cluster, Dependency, Engine, Error, ErrorContext, Following, Key, Next, Queue, Reconciler, Result,
     RunLog, existing,
 };
 use transom_object::{GroupVersionKind, meta};
@@ -45,7 +45,8 @@ pub(crate) struct Shared {
     pub(crate) identity: Cluster,
     pub(crate) settings: Settings,
     pub(crate) limiter: Limiter,
-    pub(crate) rng: Rng,
+    /// Of random choices.
+    pub(crate) seed: u64,
     pub(crate) targets: Targets,
     pub(crate) manager: &'static str,
 }
@@ -256,7 +257,7 @@ impl<E: External> Run<'_, E> {
         let managed = self.managed;
         let external = &managed.external;
         let connected = match self.resource(config.as_ref()) {
-            Ok(resource) => from_outside(deadline, external.connect(&resource)).await,
+            Ok(resource) => from_outside(Call::Read, deadline, external.connect(&resource)).await,
             Err(e) => Err(e),
         };
         let session = match connected {
@@ -266,7 +267,7 @@ impl<E: External> Run<'_, E> {
         let reach = Reach { config, session, deadline };
         let answer = {
             let resource = self.resource(reach.config())?;
-            from_outside(deadline, external.observe(&reach.session, &resource)).await
+            from_outside(Call::Read, deadline, external.observe(&reach.session, &resource)).await
         };
         let observed = match answer {
             Ok(observed) => observed,
@@ -305,8 +306,8 @@ impl<E: External> Run<'_, E> {
             Action::Delete => {
                 let answer = {
                     let resource = self.resource(reach.config())?;
-                    from_outside(reach.deadline, self.managed.external.delete(&reach.session, &resource))
-                        .await
+                    let deleting = self.managed.external.delete(&reach.session, &resource);
+                    from_outside(Call::Change, reach.deadline, deleting).await
                 };
                 if let Err(e) = answer {
                     return self.fail(&DELETE, e, Some(Condition::deleting())).await;
@@ -340,7 +341,8 @@ impl<E: External> Run<'_, E> {
                 }
                 let answer = {
                     let resource = self.resource(reach.config())?;
-                    from_outside(reach.deadline, external.create(&reach.session, &resource)).await
+                    let call = external.create(&reach.session, &resource);
+                    from_outside(Call::Change, reach.deadline, call).await
                 };
                 match answer {
                     Err(e) => self.creation_failed(e).await,
@@ -350,7 +352,8 @@ impl<E: External> Run<'_, E> {
             Action::Update => {
                 let answer = {
                     let resource = self.resource(reach.config())?;
-                    from_outside(reach.deadline, external.update(&reach.session, &resource)).await
+                    let call = external.update(&reach.session, &resource);
+                    from_outside(Call::Change, reach.deadline, call).await
                 };
                 match answer {
                     Err(e) => {
@@ -480,7 +483,7 @@ impl<E: External> Run<'_, E> {
 
     fn poll(&self, sooner: Option<Duration>) -> Next {
         let shared = &self.managed.shared;
-        let poll = shared.settings.poll_after(&self.object, shared.rng.draw());
+        let poll = shared.settings.poll_after(&self.object, shared.engine.clock.now(), shared.seed);
         match (poll, sooner.filter(|_| shared.settings.sooner_polls)) {
             (Some(poll), Some(sooner)) => Next::After(poll.min(sooner)),
             (poll, sooner) => poll.or(sooner).map_or(Next::Wait, Next::After),

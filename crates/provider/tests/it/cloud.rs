@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 use transom_engine::{Clock, Cluster, Metrics};
-use transom_provider::schema::{integer, object, text};
+use transom_provider::schema::{integer, object, text, texts};
 use transom_provider::*;
 use transom_testkit::embedded;
 use transom_testkit::rng::Rng;
@@ -46,6 +46,8 @@ pub(crate) struct Cloud {
     pub(crate) conflicts: AtomicBool,
     /// Whether it waits for something that it follows.
     pub(crate) waits: AtomicBool,
+    /// Whether it cannot be reached.
+    pub(crate) unreachable: AtomicBool,
     /// How many managed resources were forgotten.
     pub(crate) forgotten: AtomicU64,
 }
@@ -60,6 +62,7 @@ impl Cloud {
             reads: Default::default(),
             conflicts: Default::default(),
             waits: Default::default(),
+            unreachable: Default::default(),
             forgotten: Default::default(),
         })
     }
@@ -101,6 +104,7 @@ impl Cloud {
 pub(crate) struct Parameters {
     pub(crate) size: Option<i64>,
     pub(crate) neighbor: Option<String>,
+    pub(crate) neighbors: Option<Vec<String>>,
 }
 
 pub(crate) struct Things(pub Arc<Cloud>);
@@ -110,7 +114,10 @@ impl External for Things {
     type Session = ();
 
     async fn connect(&self, _: &Resource<'_, Parameters>) -> Result<()> {
-        Ok(())
+        match self.0.unreachable.load(Ordering::SeqCst) {
+            true => Err(Error::domain("no route to the cloud")),
+            false => Ok(()),
+        }
     }
 
     async fn observe(&self, (): &(), resource: &Resource<'_, Parameters>) -> Result<Observation<Parameters>> {
@@ -192,11 +199,18 @@ pub(crate) fn kind(deterministic: bool) -> ManagedKind {
         parameters: object(
             "A thing.",
             &[],
-            json!({"size": integer("Its size."), "neighbor": text("The name of another.")}),
+            json!({
+                "size": integer("Its size."),
+                "neighbor": text("The name of another."),
+                "neighbors": texts("The names of others."),
+            }),
         ),
         more_spec: json!({}),
         at_provider: None,
-        references: vec![Reference::one("neighbor", gvk)],
+        references: vec![
+            Reference::one("neighbor", gvk.clone()),
+            Reference::many("neighbors", "neighborRefs", "neighborsSelector", gvk),
+        ],
         configs: None,
         deterministic_names: deterministic,
     }
@@ -209,31 +223,49 @@ pub(crate) struct Stand {
     pub(crate) cloud: Arc<Cloud>,
     pub(crate) running: Option<RunningProvider>,
     pub(crate) metrics: Arc<Metrics>,
+    settings: Settings,
 }
+
+/// Polls and retries so soon that tests need not wait.
+const FAST: Settings = Settings {
+    poll_interval: Some(Duration::from_millis(200)),
+    min_poll_interval: Duration::from_millis(1),
+    sooner_polls: true,
+    spread_polls: true,
+    max_reconcile_rate: 10_000,
+    timeout: Duration::from_secs(60),
+    management_policies: true,
+    first_backoff: Duration::from_millis(5),
+    longest_backoff: Duration::from_millis(100),
+};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Stand {
     pub(crate) async fn new(cloud: Arc<Cloud>) -> Self {
+        Self::with(cloud, FAST).await
+    }
+
+    /// Nothing is polled, and what failed is retried after a day: whatever happens sooner happens because of a watch.
+    pub(crate) async fn without_polls(cloud: Arc<Cloud>) -> Self {
+        let backoff = Settings { first_backoff: DAY, longest_backoff: DAY, ..FAST };
+        Self::with(cloud, Settings { poll_interval: None, ..backoff }).await
+    }
+
+    async fn with(cloud: Arc<Cloud>, settings: Settings) -> Self {
         let server = embedded::server().await;
         let client = embedded::admin_kube_client(&server);
         let cluster = Cluster::new(client.clone());
         let metrics = Arc::default();
-        let mut stand = Self { cluster, client, cloud, running: None, metrics };
+        let mut stand = Self { cluster, client, cloud, running: None, metrics, settings };
         stand.provider().install(&stand.cluster).await.unwrap();
         stand.start();
         stand
     }
 
     fn provider(&self) -> Provider {
-        let settings = Settings {
-            poll_interval: Some(Duration::from_millis(200)),
-            min_poll_interval: Duration::from_millis(1),
-            first_backoff: Duration::from_millis(5),
-            longest_backoff: Duration::from_millis(100),
-            max_reconcile_rate: 10_000,
-            ..Settings::default()
-        };
         let kind = kind(self.cloud.deterministic);
-        Provider::new("provider-cloud", settings).manages(kind, Things(self.cloud.clone()))
+        Provider::new("provider-cloud", self.settings).manages(kind, Things(self.cloud.clone()))
     }
 
     pub(crate) fn start(&mut self) {
@@ -291,6 +323,32 @@ impl Stand {
                 return found;
             }
             assert!(Instant::now() < deadline, "{what}: {found:#?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+impl Stand {
+    /// The events about an object: type, reason and message.
+    pub(crate) async fn events(&self, name: &str) -> Vec<[String; 3]> {
+        let gvk = GroupVersionKind::new("", "v1", "Event");
+        let events = self.cluster.list(&gvk, "", &BTreeMap::new()).await.unwrap();
+        let about = events.iter().filter(|event| event["involvedObject"]["name"] == name);
+        let fields =
+            |event: &Value| ["type", "reason", "message"].map(|f| event[f].as_str().unwrap().to_owned());
+        about.map(fields).collect()
+    }
+
+    /// Waits until there is an event about an object.
+    pub(crate) async fn until_event(&self, name: &str, kind: &str, reason: &str, message: &str) {
+        let expected = [kind, reason, message].map(str::to_owned);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let events = self.events(name).await;
+            if events.contains(&expected) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{expected:?} of {name}: {events:#?}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }

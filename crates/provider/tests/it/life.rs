@@ -78,45 +78,6 @@ async fn policies_decide_what_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn references_wait_for_what_they_lead_to() {
-    let stand = stand().await;
-    let owner = |uid: &str| {
-        let owner =
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "xr", "uid": uid, "controller": true});
-        json!({"ownerReferences": [owner]})
-    };
-    let selector = json!({"forProvider": {"neighborSelector": {"matchControllerRef": true}}});
-    stand.create("a-stranger", &json!({"forProvider": {"size": 1}}), &owner("other")).await;
-    // It does not match itself: it has another kind of neighbor in mind, and is excluded by its label.
-    let labelled = json!({"forProvider": {"neighborSelector": {"matchLabels": {"role": "first"}}}});
-    stand.create("waits", &labelled, &owner("u")).await;
-    let waits = |o: Option<&Value>| {
-        let words = "cannot resolve references: spec.forProvider.neighbor: no resources matched selector: Thing with role=first";
-        o.is_some_and(|o| condition(o, "Synced").message == words)
-    };
-    stand.until("it says what it waits for", "waits", waits).await;
-    for name in ["y", "x"] {
-        let mut metadata = owner("u");
-        metadata["labels"] = json!({"role": "first"});
-        stand.create(name, &json!({"forProvider": {"size": 1}}), &metadata).await;
-    }
-    let object = stand.until("it is ready", "waits", is_ready).await.unwrap();
-    let chosen = object["spec"]["forProvider"]["neighbor"].as_str().unwrap();
-    assert!(["x", "y"].contains(&chosen), "{chosen}");
-    assert_eq!(object["spec"]["forProvider"]["neighborRef"], json!({"name": chosen}));
-    stand.create("sibling", &selector, &owner("u")).await;
-    let object = stand.until("it is ready", "sibling", is_ready).await.unwrap();
-    assert_ne!(object["spec"]["forProvider"]["neighbor"], "a-stranger");
-    let named = json!({"forProvider": {"neighborRef": {"name": "later"}}});
-    stand.create("named", &named, &json!({})).await;
-    let missing =
-        |o: Option<&Value>| o.is_some_and(|o| condition(o, "Synced").message.contains("\"later\" not found"));
-    stand.until("it says what is missing", "named", missing).await;
-    stand.create("later", &json!({"forProvider": {"size": 1}}), &json!({})).await;
-    stand.until("it goes on", "named", is_ready).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failures_are_reported_and_retried() {
     let stand = stand().await;
     *stand.cloud.faults.lock().unwrap() = Faults { fails: 100, ..Faults::default() };

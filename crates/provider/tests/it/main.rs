@@ -4,5 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 mod cloud;
+mod events;
+mod example;
 mod faults;
 mod life;
+mod references;

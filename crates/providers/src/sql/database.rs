@@ -222,6 +222,7 @@ impl External for Databases {
 
     async fn delete(&self, session: &Session, resource: &Resource<'_, Parameters>) -> Result<()> {
         let sql = format!("DROP DATABASE IF EXISTS {}", identifier(resource.external_name()));
+        session.leave(resource.external_name());
         session.execute("cannot drop database", &sql).await
     }
 }

@@ -6,7 +6,7 @@
 //! | module | what it is for |
 //! |---|---|
 //! | `config` | ProviderConfigs: their schema, and the server and credentials that they lead to |
-//! | `pool`, `tls` | connections, one pool for each ProviderConfig |
+//! | `pool`, `idle`, `tls` | connections, one pool for each ProviderConfig |
 //! | `statement` | quoting, and errors of the server |
 //! | `database`, `role`, `grant`, `schema`, `extension`, `default_privileges` | the kinds |
 
@@ -15,6 +15,7 @@ mod database;
 mod default_privileges;
 mod extension;
 mod grant;
+mod idle;
 mod pool;
 mod privileges;
 mod role;
@@ -44,7 +45,9 @@ pub fn provider() -> Provider {
         ..Settings::default()
     };
     let pools = Arc::<Pools>::default();
-    let mut provider = Provider::new("provider-sql", settings);
+    let forgotten = pools.clone();
+    let mut provider =
+        Provider::new("provider-sql", settings).forgetting(move |config| forgotten.forget(config));
     for generation in [Generation { layout: Layout::Legacy }, Generation { layout: Layout::Modern }] {
         provider = provider
             .configs(generation.configs())
