@@ -28,10 +28,11 @@ def programs():
 
 
 class Postgres:
-    """A server with the superuser `postgres`, whose password is random."""
+    """A server with the superuser `postgres`, whose password is random. `settings` are further ones of its configuration."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **settings):
         self.bin, self.folder, self.port = programs(), folder, servers.free_port()
+        self.settings = settings
         self.password = os.urandom(12).hex()
         self.process = None
         folder.mkdir()
@@ -50,9 +51,16 @@ class Postgres:
         if ended.returncode:
             raise SystemExit(f"{program} failed:\n{ended.stdout}{ended.stderr}")
 
+    def give(self, path, mode):
+        """Lets the server read a file that has secrets."""
+        path.chmod(mode)
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            shutil.chown(path, user.pw_uid, user.pw_gid)
+
     def start(self):
         settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "off", "log_statement": "all",
-                    "max_connections": 200}
+                    "log_connections": "on", "log_duration": "on", "log_line_prefix": "%t [%p] ", "max_connections": 200, **self.settings}
         flags = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen([*self.as_user, str(self.bin / "postgres"), "-D", str(self.folder / "data"), *flags],

@@ -3,19 +3,18 @@ the genuine one, see kubernetes.py.
 
 A claim becomes a role, a database and a grant that selectors wire together; `psql` logs in with exactly the secret that was
 published, and may do exactly what was granted. What is changed by hand in SQL is put right. Deletion and orphaning do what they
-say. Restarts and outages of the server heal. The plane is killed at its durable writes and around every statement that changes the
-server: nothing is created twice, and nothing is lost. `--only WORD` picks cases whose name has the word.
+say. Restarts and outages of the server heal. Cases in modules of their own: tutorial.py, edges.py, tls.py, and kills.py, which kills the
+plane at its durable writes and around calls of the server. speed.py measures (`--speed`). `--only WORD` picks cases whose name has the
+word.
 """
 
 import argparse
 import base64
-import collections
 import contextlib
 import importlib.util
 import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
@@ -109,7 +108,7 @@ class Plane:
         return {key: base64.b64decode(value).decode() for key, value in (found or {}).get("data", {}).items()}
 
 
-PLURALS = {"DefaultPrivileges": "defaultprivileges", "ProviderConfig": "providerconfigs"}
+PLURALS = {"DefaultPrivileges": "defaultprivileges"}
 
 
 def documents(path):
@@ -185,9 +184,14 @@ class Suite:
         folder.mkdir()
         kubernetes.compare(folder)
 
+    def tutorial(self):
+        import tutorial
+        tutorial.run(self.folder / "tutorial")
+
     def run(self):
         self.case("kubernetes: the genuine provider-kubernetes and ours make the same", self.compare_kubernetes)
-        if self.options.only.startswith("kubernetes"):
+        self.case("tutorial: the commands of the page do what it says", self.tutorial)
+        if self.options.only.startswith(("kubernetes", "tutorial")):
             return self.conclude()
         self.server = postgres.Postgres(self.folder / "postgres").start()
         self.plane = Plane(self.folder).start()
@@ -205,7 +209,12 @@ class Suite:
             self.case("a used ProviderConfig is not deleted", self.protected)
             self.case("an outage degrades and heals", self.outage)
             self.case("deletion deletes, and orphaning does not", self.delete)
+            if self.options.speed:
+                self.case("speed: many Roles beside a plain client", self.speed)
             self.case("passwords are nowhere but in secrets", self.passwords)
+            for name, check in self.edges().items():
+                self.case(name, check)
+            self.case("tls: each mode accepts and refuses what it should", self.tls)
             if self.options.kills:
                 self.case("kills around every change lose nothing and repeat nothing", self.kills)
         finally:
@@ -360,66 +369,35 @@ class Suite:
         events = str(self.plane.list("/api/v1/events"))
         assert self.details["password"] not in events and self.server.password not in events
 
+    def edges(self):
+        import edges
+        return edges.Edges(self.plane, self.server).cases()
+
+    def tls(self):
+        import tls
+        tls.run(self.folder / "tls", self.plane)
+
+    def speed(self):
+        import speed
+        speed.run(self.plane, self.server, self.options)
+
     def kills(self):
-        """Kills the plane at its durable writes, and while statements are on their way to the server."""
-        for manifest in config(self.server):
-            self.plane.apply(manifest)
-        self.plane.kill()
-        created = 0
-        random.seed(self.options.seed)
-        for number in range(1, self.options.kills + 1):
-            name = f"k{number}"
-            # Half of the lives end at one of their durable writes, the others at any time: also between a statement and its answer.
-            at_write = number % 2 == 0
-            self.plane.start(**({"TRANSOM_DIE_AT": f"{('durable', 'lost')[number // 2 % 2]}:{20 + number * 7 % 90}"} if at_write else {}))
-            if self.plane.ready():
-                with contextlib.suppress(Exception):
-                    self.plane.send(f"{GROUP}/roles/{name}", managed("Role", name, {}, writeConnectionSecretToRef={"name": name, "namespace": "default"}))
-                    self.plane.send(f"{GROUP}/databases/{name}", managed("Database", name, {"ownerRef": {"name": name}}))
-                    self.plane.send(f"{GROUP}/grants/{name}", managed("Grant", name, {"privileges": ["CONNECT"], "roleRef": {"name": name}, "databaseRef": {"name": name}}))
-                if at_write:
-                    with contextlib.suppress(AssertionError):
-                        until("it dies", lambda: self.plane.process.poll() is not None, within=self.options.seconds)
-                else:
-                    time.sleep(random.uniform(0, 1.5))
-            self.plane.kill()
-        self.plane.start()
-        self.plane.ready()
-        names = {kind: [found["metadata"]["name"] for found in self.plane.list(f"{GROUP}/{kind}")] for kind in ("roles", "databases", "grants")}
-        for kind, found in names.items():
-            for name in found:
-                needed = kind != "databases" and kind != "grants" or name in names["roles"]
-                if needed and (kind != "grants" or name in names["databases"]):
-                    until(f"{kind}/{name} is ready", lambda: is_ready(self.plane.get(f"{GROUP}/{kind}/{name}")))
-                    created += 1
-        for name in names["roles"]:
-            secret = self.plane.secret(name)
-            login = self.server.psql(f'ALTER ROLE "{name}" LOGIN; SELECT 1', check=False)
-            assert login.returncode == 0, login.stderr
-            until("its secret works", lambda: self.server.psql("SELECT 1", check=False, user=name, password=self.plane.secret(name).get("password", "-")).returncode == 0)
-            assert secret["username"] == name
-        repeated = [line for line in self.server.log().splitlines() if "already exists" in line]
-        assert not repeated, repeated[:3]
-        done = collections.Counter()
-        for line in self.server.log().splitlines():
-            # An error is logged with its statement, in capitals.
-            for word, change in (("statement: ", 1), ("STATEMENT:  ", -1)):
-                if f'{word}CREATE DATABASE "k' in line or f'{word}CREATE ROLE "k' in line:
-                    done[" ".join(line.split(word, 1)[1].split()[:3])] += change
-        twice = {what: times for what, times in done.items() if times > 1}
-        assert not twice, f"created twice: {twice}"
-        assert created >= self.options.kills, f"only {created} objects after {self.options.kills} kills"
-        print(f"      {self.options.kills} kills, {created} objects ready, {len(done)} roles and databases created once", flush=True)
+        import kills
+        kills.run(self.plane, self.server, self.options)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", choices=("transom", "real"), default="transom")
     parser.add_argument("--only", default="")
-    parser.add_argument("--kills", type=int, default=0, help="how often the plane is killed while it makes roles and databases; without it that case is left out")
+    parser.add_argument("--kills", type=int, default=20, help="how often the plane is killed while it makes and deletes roles and databases")
+    parser.add_argument("--speed", action="store_true", help="measures only, see speed.py")
+    parser.add_argument("--count", type=int, default=1000, help="of Roles that --speed makes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4)
     options = parser.parse_args()
+    if options.speed:
+        options.only = "speed"
     if options.against == "real":
         print("providers: 0 passed, 0 failed (their peers are PostgreSQL and the genuine provider-kubernetes)")
         return 0
