@@ -22,6 +22,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "packages")]
 
 import cargo  # noqa: E402
+import install  # noqa: E402
 import registry as registries  # noqa: E402
 import servers  # noqa: E402
 
@@ -69,14 +70,15 @@ class Go:
 
 
 class Rust:
-    name, changed = "rust", ("src/function.rs", '"{}, {}"', '"{} again, {}"')
-    options = ("--sdk", ROOT)
+    name, changed = "rust", ("src/function.rs", '"{}, {name}"', '"{} again, {name}"')
 
     def prepare(self, project):
-        # The versions and the compiled crates of the repository, which saves minutes.
-        shutil.copy(ROOT / "Cargo.lock", project / "Cargo.lock")
-        self.target = cargo.binary().parent.parent
-        os.environ["CARGO_TARGET_DIR"] = str(self.target)
+        # Crates that are compiled once are there for the next run.
+        self.builds_in(install.CACHE / "authoring/rust-target")
+
+    def builds_in(self, target):
+        self.target = target
+        os.environ["CARGO_TARGET_DIR"] = str(target)
 
     def test(self, project):
         run("cargo", "test", "--quiet", cwd=project)
@@ -86,6 +88,17 @@ class Rust:
         program, root = self.target / "debug" / NAME, folder / "rust-root"
         add_libraries(root, program)
         return ["--root", root, "--binary", program]
+
+
+class RustOfTransom(Rust):
+    """In Rust with the SDK of this repository."""
+    name, language, changed = "rust-of-transom", "rust", ("src/function.rs", '"{}, {}"', '"{} again, {}"')
+    options = ("--sdk", ROOT)
+
+    def prepare(self, project):
+        # The versions and the compiled crates of the repository, which saves minutes.
+        shutil.copy(ROOT / "Cargo.lock", project / "Cargo.lock")
+        self.builds_in(cargo.binary().parent.parent)
 
 
 class Python:
@@ -138,7 +151,7 @@ class TypeScript:
         return ["--root", root, "--root", app, "--entrypoint", "/bin/node", "--entrypoint", "/main.cjs"]
 
 
-LANGUAGES = [Go, Python, TypeScript, Rust]
+LANGUAGES = [Go, Python, TypeScript, Rust, RustOfTransom]
 
 
 def create(plane, path, manifest):
@@ -219,7 +232,7 @@ def check(language, binary, folder, registry):
         steps.append(f"{name} {time.monotonic() - began:.0f} s")
 
     began = time.monotonic()
-    run(binary, "function", "init", NAME, "--language", language.name, "--directory", project, *getattr(language, "options", ()), cwd=folder)
+    run(binary, "function", "init", NAME, "--language", getattr(language, "language", language.name), "--directory", project, *getattr(language, "options", ()), cwd=folder)
     language.prepare(project)
     step("init", began)
     began = time.monotonic()

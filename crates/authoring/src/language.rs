@@ -3,7 +3,7 @@
 /// A language that there is a template for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// With the crate `transom-function`.
+    /// With the crate `function-sdk-rust` or `transom-function`.
     Rust,
     /// With the module `github.com/crossplane/function-sdk-go`.
     Go,

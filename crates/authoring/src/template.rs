@@ -12,7 +12,8 @@ pub struct File {
     pub content: String,
 }
 
-/// Where a project in Rust takes the crate `transom-function` from, which no registry has.
+/// Where a project in Rust takes the crate `transom-function` from, which no registry has. Without it, a project in Rust uses
+/// the crate `function-sdk-rust`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sdk {
     /// The folder of the crate.
@@ -29,9 +30,6 @@ pub enum Error {
         "{0:?} cannot be the name of a function: at most 63 lower-case letters, digits and hyphens, a letter first"
     )]
     Name(String),
-    /// The source of the SDK is missing.
-    #[error("a function in Rust needs the crate transom-function, which is not in a registry")]
-    NoSdk,
 }
 
 type Template = (&'static str, &'static str);
@@ -48,8 +46,11 @@ const COMMON: &[Template] = templates!("common":
     "cases/first-call.request.yaml", "cases/first-call.response.yaml",
     "cases/exists.request.yaml", "cases/exists.response.yaml",
 );
-const RUST: &[Template] =
-    templates!("rust": "Cargo.toml.in", "gitignore", "src/main.rs", "src/function.rs", "src/input.rs");
+const RUST: &[Template] = templates!("rust": "gitignore", "src/input.rs");
+const RUST_CROSSPLANE: &[Template] =
+    templates!("rust-crossplane": "Cargo.toml.in", "src/main.rs", "src/function.rs");
+const RUST_TRANSOM: &[Template] =
+    templates!("rust-transom": "Cargo.toml.in", "src/main.rs", "src/function.rs");
 const GO: &[Template] =
     templates!("go": "go.mod.in", "gitignore", "main.go", "fn.go", "fn_test.go", "input/v1beta1/input.go");
 const PYTHON: &[Template] = templates!("python":
@@ -65,22 +66,22 @@ pub fn project(language: Language, name: &str, sdk: Option<&Sdk>) -> Result<Vec<
     if !is_name(name) {
         return Err(Error::Name(name.to_owned()));
     }
-    let own = match language {
-        Language::Rust => RUST,
-        Language::Go => GO,
-        Language::Python => PYTHON,
-        Language::TypeScript => TYPESCRIPT,
+    let own = match (language, sdk) {
+        (Language::Rust, None) => [RUST, RUST_CROSSPLANE],
+        (Language::Rust, Some(_)) => [RUST, RUST_TRANSOM],
+        (Language::Go, _) => [GO, &[]],
+        (Language::Python, _) => [PYTHON, &[]],
+        (Language::TypeScript, _) => [TYPESCRIPT, &[]],
     };
-    let sdk = match (language, sdk) {
-        (Language::Rust, None) => return Err(Error::NoSdk),
-        (_, Some(Sdk::Path(path))) => format!("path = {path:?}"),
-        (_, Some(Sdk::Git(url))) => format!("git = {url:?}"),
-        (_, None) => String::new(),
+    let source = match sdk {
+        Some(Sdk::Path(path)) => format!("path = {path:?}"),
+        Some(Sdk::Git(url)) => format!("git = {url:?}"),
+        None => String::new(),
     };
     let group = format!("{name}.fn.example.org");
-    // Only the SDK in Rust reads certificates again when they were replaced.
-    let capabilities = match language {
-        Language::Rust => "composition, certificate-reload",
+    // Only the crate transom-function reads certificates again when they were replaced.
+    let capabilities = match (language, sdk) {
+        (Language::Rust, Some(_)) => "composition, certificate-reload",
         _ => "composition",
     };
     let file = |(path, content): &Template| File {
@@ -88,10 +89,10 @@ pub fn project(language: Language, name: &str, sdk: Option<&Sdk>) -> Result<Vec<
         content: content
             .replace("@NAME@", name)
             .replace("@GROUP@", &group)
-            .replace("@SDK@", &sdk)
+            .replace("@SDK@", &source)
             .replace("@CAPABILITIES@", capabilities),
     };
-    let mut files: Vec<File> = COMMON.iter().chain(own).map(file).collect();
+    let mut files: Vec<File> = COMMON.iter().chain(own.concat().iter()).map(file).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
 }
@@ -118,10 +119,16 @@ mod tests {
     use std::collections::BTreeSet;
     use transom_object::yaml;
 
-    fn all() -> Vec<(Language, Vec<File>)> {
+    /// A project in every language, and that in Rust with the other SDK.
+    fn all() -> Vec<(Language, Option<Sdk>, Vec<File>)> {
         let sdk = Sdk::Path("/transom/crates/function".to_owned());
-        let project = |language| project(language, "function-hello", Some(&sdk)).unwrap();
-        Language::ALL.map(|language| (language, project(language))).into()
+        let kinds =
+            Language::ALL.map(|language| (language, None)).into_iter().chain([(Language::Rust, Some(sdk))]);
+        let made = |(language, sdk): (Language, Option<Sdk>)| {
+            let files = project(language, "function-hello", sdk.as_ref()).unwrap();
+            (language, sdk, files)
+        };
+        kinds.map(made).collect()
     }
 
     #[test]
@@ -138,8 +145,15 @@ mod tests {
                 }
             }
         }
-        let tables =
-            [("common", COMMON), ("rust", RUST), ("go", GO), ("python", PYTHON), ("typescript", TYPESCRIPT)];
+        let tables = [
+            ("common", COMMON),
+            ("rust", RUST),
+            ("rust-crossplane", RUST_CROSSPLANE),
+            ("rust-transom", RUST_TRANSOM),
+            ("go", GO),
+            ("python", PYTHON),
+            ("typescript", TYPESCRIPT),
+        ];
         let listed = tables
             .iter()
             .flat_map(|(folder, table)| table.iter().map(move |(path, _)| format!("{folder}/{path}")));
@@ -148,7 +162,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_to_replace() {
-        for (language, files) in all() {
+        for (language, _, files) in all() {
             assert!(files.iter().any(|file| file.path == language.marker()), "{language:?}");
             for file in files {
                 for left in ["@NAME@", "@GROUP@", "@SDK@", "@CAPABILITIES@"] {
@@ -160,12 +174,12 @@ mod tests {
 
     #[test]
     fn manifests_are_yaml_and_agree_on_names() {
-        for (language, files) in all() {
-            agree(language, &files);
+        for (_, sdk, files) in all() {
+            agree(sdk.is_some(), &files);
         }
     }
 
-    fn agree(language: Language, files: &[File]) {
+    fn agree(reloads_certificates: bool, files: &[File]) {
         let value = |path: &str| {
             let file = files.iter().find(|file| file.path == path).expect(path);
             yaml::read(&file.content).unwrap_or_else(|e| panic!("{path}: {e:?}"))
@@ -177,7 +191,7 @@ mod tests {
         let package = value("package/crossplane.yaml");
         assert_eq!(step["functionRef"]["name"], package["metadata"]["name"]);
         let reloads = package["spec"]["capabilities"].to_string().contains("certificate-reload");
-        assert_eq!(reloads, language == Language::Rust, "what its SDK does");
+        assert_eq!(reloads, reloads_certificates, "what its SDK does");
         assert_eq!(step["functionRef"]["name"], value("example/functions.yaml")["metadata"]["name"]);
         let crd = value("package/input/inputs.yaml");
         let group = crd["spec"]["group"].as_str().unwrap();
@@ -186,15 +200,22 @@ mod tests {
     }
 
     #[test]
-    fn names_and_missing_sources_are_refused() {
+    fn names_are_refused_that_no_function_can_have() {
         for name in ["", "Function", "1a", "a_b", "a-", "a/b", &"a".repeat(64)] {
             let refused = project(Language::Go, name, None);
             assert_eq!(refused, Err(Error::Name(name.to_owned())), "{name}");
         }
-        assert_eq!(project(Language::Rust, "a", None), Err(Error::NoSdk));
+    }
+
+    #[test]
+    fn a_project_in_rust_has_one_of_two_sdks() {
         let git = Sdk::Git("https://example.org/transom".to_owned());
         let files = project(Language::Rust, "a", Some(&git)).unwrap();
         let manifest = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
         assert!(manifest.content.contains(r#"transom-function = { git = "https://example.org/transom" }"#));
+        let files = project(Language::Rust, "a", None).unwrap();
+        let manifest = files.iter().find(|file| file.path == "Cargo.toml").unwrap();
+        assert!(manifest.content.contains("function-sdk-rust = \"=0.4.0\""));
+        assert!(!manifest.content.contains("transom"), "nothing but what registries have");
     }
 }

@@ -21,7 +21,7 @@ const FOLDER: &str = "transom-adaptor";
 pub(super) const COMMAND: &str = "TRANSOM_ADAPTED_COMMAND";
 pub(super) const DOCUMENT: &str = "TRANSOM_ADAPTED_IO";
 /// How long a call may take: as long as those of container functions at most.
-const TIMEOUT: Duration = Duration::from_secs(600);
+const CALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Make the package of a function from the image of a container function
 ///
@@ -137,7 +137,7 @@ pub(super) fn adapted(command: Option<String>, document: Option<&str>) -> Result
         Some("ResourceList") => AdaptedIo::Document(Io::ResourceList),
         _ => AdaptedIo::Document(Io::FunctionIo),
     };
-    Ok(Adapted { command, io, timeout: TIMEOUT })
+    Ok(Adapted { command, io, timeout: CALL_TIMEOUT })
 }
 
 #[cfg(test)]

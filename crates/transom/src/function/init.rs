@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use transom_authoring::language::Language;
-use transom_authoring::template::{self, Error, Sdk};
+use transom_authoring::template::{self, Sdk};
 use transom_console::Failure;
 
 /// Create a project for a new function
@@ -15,6 +15,7 @@ use transom_console::Failure;
 Examples:
   transom function init function-hello --language go
   transom function init function-hello --language python --directory hello
+  transom function init function-hello --language rust
   transom function init function-hello --language rust --sdk ../transom    with the SDK of a copy of Transom")]
 pub(crate) struct Init {
     /// The name of the function
@@ -29,7 +30,8 @@ pub(crate) struct Init {
     #[arg(short = 'd', long, value_name = "DIR")]
     directory: Option<PathBuf>,
 
-    /// Rust only: where the crate transom-function is: a folder with a copy of Transom, or the URL of its Git repository
+    /// Rust only: use the crate transom-function, which is here: a folder with a copy of Transom, or the URL of its Git
+    /// repository [default: Crossplane's crate function-sdk-rust]
     #[arg(long, value_name = "DIR|URL")]
     sdk: Option<String>,
 }
@@ -56,11 +58,8 @@ impl LanguageName {
 pub(crate) fn run(options: &Init) -> Result<ExitCode, Failure> {
     let language = options.language.language();
     let sdk = options.sdk.as_deref().map(sdk).transpose()?;
-    let files = template::project(language, &options.name, sdk.as_ref()).map_err(|e| match e {
-        Error::NoSdk => Failure::new(e.to_string())
-            .remedy("--sdk names a folder with a copy of Transom, or the URL of its Git repository"),
-        Error::Name(_) => Failure::new(e.to_string()).remedy("write it like function-hello"),
-    })?;
+    let files = template::project(language, &options.name, sdk.as_ref())
+        .map_err(|e| Failure::new(e.to_string()).remedy("write it like function-hello"))?;
     let folder = options.directory.clone().unwrap_or_else(|| PathBuf::from(&options.name));
     check_empty(&folder)?;
     for file in files {

@@ -52,6 +52,8 @@ impl Project {
         let words = self.language.serve_command(address, has_file);
         let mut command = self.command(&words);
         command.stdin(Stdio::null()).stdout(Stdio::from(std::io::stderr())).kill_on_drop(true);
+        // Some SDKs serve metrics at a fixed port, which programs that are served beside each other cannot share.
+        command.env("METRICS_ADDRESS", "");
         let child = command.spawn().map_err(|e| cannot_run(&words, &e))?;
         let mut served = Served { child, address: address.to_owned() };
         served.listens(&words).await?;

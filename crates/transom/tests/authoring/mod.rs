@@ -35,9 +35,12 @@ fn a_project_is_made_once_and_never_over_files() {
     let again = run(&folder, &["init", "function-hello", "-l", "go", "-d", "go"]);
     assert_eq!(again.status.code(), Some(1));
     assert!(err(&again).contains("go is not empty"), "{}", err(&again));
-    let rust = run(&folder, &["init", "function-hello", "-l", "rust"]);
-    assert!(err(&rust).contains("--sdk names a folder"), "{}", err(&rust));
-    assert!(!folder.path("function-hello").exists(), "a project that is refused leaves nothing");
+    let name = run(&folder, &["init", "Function", "-l", "rust"]);
+    assert!(err(&name).contains("cannot be the name of a function"), "{}", err(&name));
+    assert!(!folder.path("Function").exists(), "a project that is refused leaves nothing");
+    out(&run(&folder, &["init", "function-hello", "-l", "rust", "-d", "rust"]));
+    let manifest = String::from_utf8(folder.read("rust/Cargo.toml")).expect("text");
+    assert!(manifest.contains("function-sdk-rust = \"="), "{manifest}");
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     out(&run(&folder, &["init", "function-hello", "-l", "rust", "--sdk", root]));
     let manifest = String::from_utf8(folder.read("function-hello/Cargo.toml")).expect("text");
