@@ -62,13 +62,17 @@ impl Failure {
 
     /// Prints to stderr; exit code 1.
     pub fn report(&self) -> ExitCode {
-        anstream::eprintln!("{}", FailureDisplay { failure: self, level: Level::Error, colour: true });
+        self.print(Level::Error);
         ExitCode::FAILURE
     }
 
     /// Prints to stderr as something that is wrong but does not stop the command.
     pub fn warn(&self) {
-        anstream::eprintln!("{}", FailureDisplay { failure: self, level: Level::Warning, colour: true });
+        self.print(Level::Warning);
+    }
+
+    fn print(&self, level: Level) {
+        crate::print_to_stderr(&format!("{}\n", FailureDisplay { failure: self, level, colour: true }));
     }
 }
 

@@ -51,6 +51,14 @@ pub fn print(text: &[u8]) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Prints to stderr what is not a result, such as a question. The line of a progress is removed before.
+pub fn print_to_stderr(text: &str) {
+    crate::progress::remove_line();
+    anstream::eprint!("{text}");
+    // If printing fails there is nowhere left to report that.
+    let _ = std::io::stderr().flush();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

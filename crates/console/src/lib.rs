@@ -4,7 +4,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `failure` | [`Failure`]: what is wrong, where, and what to do about it; printed to stderr |
-//! | `format` | [`Format`]: a result for people, or as JSON or YAML; [`print`], to stdout |
+//! | `format` | [`Format`]: a result for people, or as JSON or YAML; [`print`], to stdout; [`print_to_stderr`], everything else, to stderr |
 //! | `progress` | [`Progress`]: a line of the terminal that is written again and again |
 //! | `logging` | [`LogArgs`]: log lines on stderr |
 //! | `signals` | [`Signals`] that stop a command |
@@ -27,7 +27,7 @@ mod signals;
 
 pub use duration::{DurationError, duration};
 pub use failure::{Failure, SourceLocation};
-pub use format::{Format, print, table};
+pub use format::{Format, print, print_to_stderr, table};
 pub use logging::{LogArgs, LogFormat, init_verbose};
 pub use progress::Progress;
 pub use runtime::block_on;

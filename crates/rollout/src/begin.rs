@@ -10,7 +10,7 @@ use crate::waves::Waves;
 use crate::{At, STOPPED, carry_out};
 use clap::Args;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 use transom_console::{Failure, Format, duration};
@@ -241,9 +241,8 @@ async fn confirmed<A: FunctionHostArgs>(
         .remedy("add --yes, and see `transom rollout plan` for what it does"));
     }
     let planned = intent.preview(cluster, &options.functions).await?;
-    anstream::eprint!("{}", plan::text(&plan::value(&planned), options.scope.full));
-    anstream::eprint!("\nStart? [y/N] ");
-    let _ = std::io::stderr().flush();
+    let shown = plan::text(&plan::value(&planned), options.scope.full);
+    transom_console::print_to_stderr(&format!("{shown}\nStart? [y/N] "));
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
     match read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {

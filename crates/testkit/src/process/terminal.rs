@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 
@@ -35,7 +35,12 @@ impl Terminal {
         Self { outside: outside.into(), inside }
     }
 
-    /// The terminal as an output of a program.
+    /// Types a line, for a program whose input is this terminal. It is shown.
+    pub fn type_line(&mut self, line: &str) {
+        writeln!(self.outside, "{line}").expect("the terminal is open");
+    }
+
+    /// The terminal as an output of a program, or as its input.
     pub fn output(&self) -> Stdio {
         self.inside.try_clone().expect("the side of the program").into()
     }
@@ -82,5 +87,13 @@ mod tests {
         let (code, written) = terminal.read(program);
         assert_eq!((code, written.as_str()), (Some(3), "half\r\x1b[Kwhole\r\nmore\r\n"));
         assert_eq!(screen(&written), ["whole", "more"]);
+
+        let mut terminal = Terminal::new();
+        terminal.type_line("yes");
+        let mut command = Command::new("sh");
+        command.args(["-c", "read line; echo $line"]).stdin(terminal.output()).stdout(terminal.output());
+        let program = command.spawn().unwrap();
+        drop(command);
+        assert_eq!(screen(&terminal.read(program).1), ["yes", "yes"]);
     }
 }

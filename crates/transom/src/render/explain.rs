@@ -53,11 +53,13 @@ impl Job<'_> {
             so_far.push(object);
         }
         if !so_far.is_empty() {
-            anstream::eprint!("{}", documents::print(&so_far, self.options.output));
-            anstream::eprintln!("---\n# wanted before the pipeline failed; not applied");
+            let so_far = documents::print(&so_far, self.options.output);
+            transom_console::print_to_stderr(&format!(
+                "{so_far}---\n# wanted before the pipeline failed; not applied\n"
+            ));
         }
         for event in &failure.events {
-            anstream::eprintln!("{}: {}", event.r#type.as_str(), event.text());
+            transom_console::print_to_stderr(&format!("{}: {}\n", event.r#type.as_str(), event.text()));
         }
     }
 

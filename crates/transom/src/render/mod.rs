@@ -92,10 +92,10 @@ impl<'a> Job<'a> {
         let choosing = runtime::choosing_steps(composition);
         if !choosing.is_empty() {
             let title = manifest.title();
-            anstream::eprintln!(
+            transom_console::print_to_stderr(&format!(
                 "note: {title}: revisions of functions are not chosen offline, where there are none: {choosing} is called as its \
-                 Function is given here"
-            );
+                 Function is given here\n"
+            ));
         }
         Ok(Self { options, inputs, manifest, composition, runtime, xr: &xr.object })
     }
@@ -121,7 +121,7 @@ impl<'a> Job<'a> {
         match offline::reconcile(&input, &*self.runtime.functions, &inputs.world).await {
             Ok(reconciled) => {
                 for ignored in composition.spec.ignored() {
-                    anstream::eprintln!("warning: {ignored}");
+                    transom_console::print_to_stderr(&format!("warning: {ignored}\n"));
                 }
                 warn(&reconciled.decision);
                 Ok(documents::documents(options, xr, reconciled))
@@ -135,6 +135,6 @@ impl<'a> Job<'a> {
 /// Prints on stderr what a control plane reports in events that Crossplane does not have.
 fn warn(decision: &Decision) {
     for remark in &decision.remarks {
-        anstream::eprintln!("warning: {}", remark.text());
+        transom_console::print_to_stderr(&format!("warning: {}\n", remark.text()));
     }
 }

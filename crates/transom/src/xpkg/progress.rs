@@ -8,7 +8,7 @@ use transom_console::Progress;
 use transom_oci::remote::{Transfer, TransferListener};
 
 /// The shortest time between two versions of the line.
-const INTERVAL: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The line, and when it was written; `None` if there is none.
 static LINE: Mutex<Option<(Progress, Instant)>> = Mutex::new(None);
@@ -23,7 +23,7 @@ pub(super) fn listener() -> TransferListener {
 
 fn show(transfer: &Transfer) {
     let Ok(mut shown) = LINE.lock() else { return };
-    if shown.as_ref().is_some_and(|(_, written)| written.elapsed() < INTERVAL) {
+    if shown.as_ref().is_some_and(|(_, written)| written.elapsed() < REDRAW_INTERVAL) {
         return;
     }
     let (progress, written) = shown.get_or_insert_with(|| (Progress::new(), Instant::now()));

@@ -9,7 +9,7 @@ const TEMPLATE: &str = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nm
 
 /// What `docker save` writes for an image of an architecture, near enough: a package is an image. Its package comes before
 /// that of the family's member, so that contents cannot be looked at here.
-fn family() -> Folder {
+pub(super) fn family() -> Folder {
     let folder = Folder::new();
     folder.build("base", &[("crossplane.yaml", META)]);
     std::fs::copy(folder.path("base.xpkg"), folder.path("base-amd64.tar")).unwrap();
@@ -30,7 +30,7 @@ fn family() -> Folder {
     folder
 }
 
-fn batch<'a>(format: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub(super) fn batch<'a>(format: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let common = ["batch", "--family-base-image", "base", "--provider-name", "provider-acme", "-p", "bin"];
     let members = ["--smaller-providers", "db,net", "--family-package-url-format", format];
     [&common[..], &members, more].concat()

@@ -3,6 +3,7 @@
 
 use super::Folder;
 use super::initial::{CONFIGURATIONS, package, start, until_healthy};
+use crate::pages;
 use serde_json::Value;
 use std::path::Path;
 use transom_oci::testing::Server;
@@ -13,14 +14,9 @@ const REGISTRY: &str = "127.0.0.1:5000";
 
 /// The lines of the commands, with another registry and without comments.
 fn lines(host: &str) -> Vec<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/packages.md")).expect("the page");
-    let section = page.split("\n## From nothing to an air gap\n").nth(1).expect("the section");
-    let section = section.split("\n## ").next().expect("its end");
-    let commands: Vec<&str> = section.split("```").skip(1).step_by(2).collect();
-    let without_comment = |line: &str| line.split("  #").next().unwrap_or_default().trim_end().to_owned();
-    let commands = commands.concat().replace(REGISTRY, host);
-    commands.lines().map(without_comment).filter(|line| !line.is_empty()).collect()
+    let blocks = pages::blocks("packages.md").into_iter();
+    let texts = blocks.filter(|block| block.section == "From nothing to an air gap").map(|block| block.text);
+    pages::commands(&texts.collect::<String>().replace(REGISTRY, host))
 }
 
 fn example() -> Folder {

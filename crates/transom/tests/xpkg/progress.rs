@@ -2,10 +2,12 @@
 
 use super::bundle::push;
 use super::install::{FUNCTION, plane};
-use super::{Folder, META, definition};
+use super::verify::sign;
+use super::{COMPOSITION, Folder, META, batch, definition};
+use rcgen::KeyPair;
 use std::fs::File;
 use std::process::Stdio;
-use transom_oci::testing::Server;
+use transom_oci::testing::{Fault, Rule, Server};
 use transom_testkit::process::{Home, Terminal, screen};
 
 /// Runs a command with stdout on a terminal, and stderr too, unless it has another. Returns the exit code, and what was
@@ -110,4 +112,49 @@ async fn an_installation_that_is_waited_for_shows_what_it_waits_for() {
     let left = screen(&written);
     assert!(left[0].contains("function/two is not healthy after 2s"), "{left:#?}");
     assert!(!left.iter().any(|line| line.contains("waiting")), "{left:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_and_a_verified_package_stand_alone_on_the_terminal() {
+    let (server, folder) = (Server::start().await, Folder::new());
+    folder.build("p", &[("crossplane.yaml", META), ("c.yaml", COMPOSITION)]);
+    let reference = server.reference("v1.0.0").to_string();
+    let digest = folder.ok(&["push", &reference, "-f", "p.xpkg"]);
+    let written = terminal_output(&folder, &["plan", &reference, "--offline"]);
+    assert!(transfers(&written, "pulling") > 0, "{written:?}");
+    let left = screen(&written);
+    assert!(left.iter().any(|line| line.trim_start().starts_with("create ")), "{left:#?}");
+    assert!(!left.iter().any(|line| line.contains("pulling")), "{left:#?}");
+
+    // The signature is another image: its payload is pulled.
+    let key = KeyPair::generate().expect("a key");
+    folder.write("cosign.pub", &key.public_key_pem());
+    sign(&server, &digest, &key);
+    let written = terminal_output(&folder, &["verify", &reference, "--key", "cosign.pub"]);
+    assert!(transfers(&written, "pulling") > 0, "{written:?}");
+    assert_eq!(screen(&written), [format!("{}/acme/package@{digest}", server.host)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_family_shows_pushes_between_its_results() {
+    let server = Server::start().await;
+    let folder = batch::family();
+    let format = format!("{}/acme/%s:v1.0.0", server.host);
+    let rule = Rule {
+        matches: "PUT /v2/acme/provider-acme-db/manifests/v1.0.0",
+        fault: Fault::Status(403, Vec::new()),
+        times: Some(1),
+    };
+    server.state.lock().expect("the registry").rules.push(rule);
+    let more = ["--template-var", "channel=stable", "--concurrency", "1"];
+    let written = terminal_output(&folder, &batch::batch(&format, &more)[..]);
+    assert!(transfers(&written, "pushing") > 0, "{written:?}");
+    let left = screen(&written);
+    assert!(!left.iter().any(|line| line.contains("pushing")), "{left:#?}");
+    let again = left.iter().position(|line| line.contains("; attempt 2 of "));
+    assert!(again.is_some(), "what failed has a line of its own: {left:#?}");
+    for member in ["db", "net"] {
+        let result = format!("{}/acme/provider-acme-{member}:v1.0.0 sha256:", server.host);
+        assert!(left.iter().any(|line| line.starts_with(&result)), "{member}: {left:#?}");
+    }
 }

@@ -19,7 +19,7 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 /// For clocks that disagree.
 const BACKDATED: Duration = Duration::minutes(5);
 /// The time for which a certificate is issued begins in the past, unless it is shorter than this.
-const SHORT: Duration = Duration::hours(8);
+const BACKDATED_FROM_LIFETIME: Duration = Duration::hours(8);
 /// Stands for the subject until it is in its place.
 const PLACEHOLDER: &str = "the subject of the request";
 
@@ -93,7 +93,7 @@ fn validity(
     let wanted = order.lifetime.and_then(|lifetime| Duration::try_from(lifetime).ok());
     let lifetime = wanted.map_or(LEAF_LIFETIME, |wanted| wanted.min(LEAF_LIFETIME));
     let begin = now - BACKDATED;
-    let end = if lifetime < SHORT { now + lifetime } else { begin + lifetime };
+    let end = if lifetime < BACKDATED_FROM_LIFETIME { now + lifetime } else { begin + lifetime };
     let end = end.min(authority);
     if end <= now {
         return Err("the certificate of the authority has expired".into());
