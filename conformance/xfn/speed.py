@@ -55,7 +55,7 @@ def measure(binary, folder, images, image):
     """Prints the figures, and returns whether all goals are met. The image is that of label.sh."""
     document, root, alone_in = folder / "document.yaml", folder / "root", folder / "bundle"
     document.write_text(DOCUMENT)
-    subprocess.run(["umoci", "unpack", "--image", f"{images.layout}:label", root], check=True, capture_output=True)
+    subprocess.run(["umoci", "unpack", "--image", images.layout.image("label"), root], check=True, capture_output=True)
     (root / "rootfs/tmp").mkdir(exist_ok=True)
     bundle(alone_in, root / "rootfs")
     (folder / "sides").mkdir()

@@ -5,45 +5,14 @@ processes, mounts, cgroups, network namespaces and directories are what they wer
 """
 
 import os
-import pathlib
 import signal
 import subprocess
+
+from leftovers import killable, mounts, namespaces, processes
 
 DOCUMENT = "config:\n  colour: blue\nobserved:\n  composite:\n    resource:\n      spec:\n        size: 3\ndesired:\n  resources: []\n"
 # At least so many steps are known, by point; those of `enter` without an OCI runtime only.
 LEAST = {"pull": 6, "run": 9, "outer": 5, "init": 5, "enter": 8}
-
-
-def killable(binary):
-    """Whether the binary can be killed at steps: release builds cannot."""
-    return b"TRANSOM_DIE_AT" in pathlib.Path(binary).read_bytes()
-
-
-def namespaces():
-    """The network namespaces of all processes of the machine."""
-    found = set()
-    for entry in pathlib.Path("/proc").glob("[0-9]*/ns/net"):
-        try:
-            found.add(os.readlink(entry))
-        except OSError:
-            continue
-    return found
-
-
-def mounts():
-    return pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
-
-
-def processes(folder):
-    """Processes that were started from a folder, or that have something of it mounted, as those of its containers have."""
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if any(str(folder) in (entry / file).read_text(errors="replace") for file in ("cmdline", "mountinfo")):
-                found.append(entry.name)
-        except OSError:
-            continue
-    return found
 
 
 class Before:

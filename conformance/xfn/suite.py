@@ -2,7 +2,7 @@
 
 Images are built with umoci, pushed to a real registry (distribution's) with skopeo, and run by `transom up`, `transom render`,
 `transom xfn run` and `transom xfn start`, with Debian's runc and with namespaces without an OCI runtime, as root and as an ordinary user. Hostile
-images try what they must not be able to do: each attempt is named in a condition, and no other XR is affected. Planes are killed
+images try what they must not be able to do: each attempt is named in a condition within its timeout, and an XR beside them stays ready. Planes are killed
 at every step of a run, and nothing is left after the next start. Registries want passwords. The runner of Crossplane v1.13.2 runs the same images with the same documents, and
 the steps of our planes, see `original.py`. One pipeline has container functions and a genuine function from its package. The same with crun, and with
 cgroups of one version, where that is possible. `--only WORD` picks cases whose name has the word.
@@ -19,14 +19,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "packages")]
 
 import cargo  # noqa: E402
-import install  # noqa: E402
 import registry as registries  # noqa: E402
 import servers  # noqa: E402
 
@@ -45,63 +43,44 @@ access = module("xfn_access", HERE / "access.py")
 steps = module("xfn_steps", HERE / "steps.py")
 attempts = module("xfn_attempts", HERE / "attempts.py")
 DEFINITION, ORDINARY_USER, Plane, until = runtimes.DEFINITION, runtimes.ORDINARY_USER, runtimes.Plane, runtimes.until
-cgroups, function, thing = runtimes.cgroups, runtimes.function, runtimes.thing
+cgroups, function, thing, oci = runtimes.cgroups, runtimes.function, runtimes.thing, runtimes.oci
 
-PROGRAMS = {"umoci": "umoci", "skopeo": "skopeo", "busybox": "busybox-static", "runc": "runc"}
 APPLETS = "sh cat sed awk head tail grep sleep nc kill ls wc tr mount unshare true mknod dd yes".split()
 AUTO_READY = "xpkg.crossplane.io/crossplane-contrib/function-auto-ready:v0.7.0"
 THING = "/apis/example.org/v1/things"
 
-def programs():
-    missing = [package for program, package in PROGRAMS.items() if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")]
-    if missing:
-        install.debian(*missing)
-
 
 class Images:
-    """Images that umoci builds in an OCI layout, and skopeo pushes."""
+    """Images of programs of busybox, which are built in one layout and pushed to one registry."""
 
     def __init__(self, folder, registry, binary):
-        self.folder, self.registry, self.binary, self.layout = folder, registry, binary, folder / "layout"
-        self.umoci("init", "--layout", self.layout)
+        self.folder, self.registry, self.binary = folder, registry, binary
+        self.layout = oci.Layout(folder / "layout")
         programs = folder / "base/bin"
         programs.mkdir(parents=True)
         shutil.copy(shutil.which("busybox"), programs / "busybox")
         for applet in APPLETS:
             (programs / applet).symlink_to("busybox")
-        self.umoci("new", "--image", f"{self.layout}:base")
-        self.add(f"{self.layout}:base", programs, "bin")
-
-    @staticmethod
-    def umoci(*arguments):
-        subprocess.run(["umoci", *map(str, arguments)], check=True, capture_output=True)
-
-    def add(self, image, path, inside):
-        """Adds a file or folder as a layer."""
-        layer = self.folder / "layer.tar"
-        with tarfile.open(layer, "w") as archive:
-            archive.add(path, inside)
-        self.umoci("raw", "add-layer", "--image", image, layer)
+        self.layout.new("base")
+        self.layout.insert("base", programs, "/bin")
 
     def build(self, name, script, arguments=(), layers=()):
-        image = f"{self.layout}:{name}"
-        self.umoci("tag", "--image", f"{self.layout}:base", name)
-        self.add(image, HERE / "images" / script, "function.sh")
+        self.layout.tag("base", name)
+        self.layout.insert(name, HERE / "images" / script, "/function.sh")
         for layer in layers:
-            self.umoci("raw", "add-layer", "--image", image, layer)
+            self.layout.add_layer(name, layer)
         words = [f"--config.cmd={word}" for word in ("/function.sh", *arguments)]
         return self.push(name, "--config.entrypoint=/bin/sh", *words)
 
     def echo(self):
         """A program that writes what it reads, with variables and a directory."""
-        self.umoci("tag", "--image", f"{self.layout}:base", "echo")
+        self.layout.tag("base", "echo")
         return self.push("echo", "--config.entrypoint=/bin/cat", "--config.cmd=-", "--config.env=COLOUR=red", "--config.env=EMPTY=", "--config.workingdir=/bin")
 
     def push(self, name, *config):
-        image = f"{self.layout}:{name}"
-        self.umoci("config", "--image", image, *config)
+        self.layout.config(name, *config)
         reference = self.registry.reference(f"conformance/{name}:v1")
-        subprocess.run(["skopeo", "copy", "--dest-tls-verify=false", f"oci:{image}", f"docker://{reference}"], check=True, capture_output=True)
+        self.layout.push(name, reference)
         return reference
 
 
@@ -234,7 +213,7 @@ def nothing_left(plane):
 
 
 def hostile(plane, images):
-    """Each attempt fails and is named, within its timeout, and another XR is composed meanwhile."""
+    """Each attempt fails and is named, within its timeout, and another XR stays ready."""
     attempts.hostile(sys.modules[__name__], plane, images)
 
 
@@ -401,7 +380,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--speed", action="store_true", help="measures instead, see speed.py")
     options = parser.parse_args()
-    programs()
+    oci.programs()
     passed, failed = 0, []
     with servers.workspace("xfn") as (folder, _), registries.start() as registry, socket.create_server(("127.0.0.1", 0)) as listener:
         folder.chmod(0o755)

@@ -17,7 +17,7 @@ use transom_container::{
 /// How long a limit may take to be reached, on a busy machine.
 const WITHIN: Duration = Duration::from_secs(120);
 /// The time of grace of programs that do not use it, and of one that does, on a busy machine.
-const SHORT: Duration = Duration::from_secs(1);
+const SHORT_GRACE_PERIOD: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
 /// A text of 16 KiB.
 const TEXT: &str = "text=0123456789abcdef; for doubled in 1 2 3 4 5 6 7 8 9 10; do text=$text$text; done";
@@ -170,7 +170,7 @@ async fn what_a_program_reaches_is_remarked() {
         ("files", files.as_str(), ["it filled /tmp (4 MiB)"; 2]),
         ("output", output.as_str(), ["it printed more than 1 MiB in a second"; 2]),
     ] {
-        let container = place.start(name, script, SHORT);
+        let container = place.start(name, script, SHORT_GRACE_PERIOD);
         let is_named = |container: &Supervised| {
             let words = words(container);
             expected.iter().any(|expected| words.contains(expected)).then_some(words)
@@ -183,7 +183,7 @@ async fn what_a_program_reaches_is_remarked() {
 async fn a_program_that_ignores_sigterm_is_killed() {
     let place = Machine::new();
     let script = "trap '' TERM; echo ready; while :; do sleep 1000; done";
-    let container = place.start("stubborn", script, SHORT);
+    let container = place.start("stubborn", script, SHORT_GRACE_PERIOD);
     place.until_printed("stubborn", "ready").await;
     assert_eq!((container.remarks(), container.was_killed()), (None, false));
     container.stop().await;

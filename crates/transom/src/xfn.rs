@@ -101,6 +101,10 @@ pub(crate) struct Start {
     #[arg(long, default_value = "@crossplane/fn/default.sock", value_parser = RunnerAddress::parse, value_name = "ADDRESS")]
     address: RunnerAddress,
 
+    /// The kind of the address [default: what the address says]
+    #[arg(long, value_enum, value_name = "NETWORK")]
+    network: Option<ListenNetwork>,
+
     #[command(flatten)]
     logging: transom_console::LogArgs,
 
@@ -108,14 +112,31 @@ pub(crate) struct Start {
     place: PlaceArgs,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum ListenNetwork {
+    Unix,
+    Tcp,
+}
+
 #[derive(Args)]
+// Crossplane's name of the flag.
+#[command(mut_arg("container_runtime", |arg| arg.visible_alias("runtime")))]
 struct PlaceArgs {
     /// Where images are kept [default: a folder of the user's caches]
     #[arg(short = 'c', long, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
 
+    // Crossplane's registry of images that name none.
+    #[arg(short = 'r', long, hide = true, value_parser = no_default_registry, value_name = "HOST")]
+    registry: Option<String>,
+
     #[command(flatten)]
     containers: ContainerArgs,
+}
+
+/// Refuses the flag: every image names its registry.
+fn no_default_registry(host: &str) -> Result<String, String> {
+    Err(format!("there is no default registry; write it into the name of the image: {host}/IMAGE:TAG"))
 }
 
 impl PlaceArgs {
@@ -218,7 +239,22 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 impl Start {
+    /// The kind of network, if it is given, is that of the address.
+    fn check_network(&self) -> Result<(), Failure> {
+        let wrong = |what| Failure::new(format!("--address is not {what}, which --network asks for"));
+        match (self.network, &self.address) {
+            (Some(ListenNetwork::Tcp), RunnerAddress::Unix(_)) => {
+                Err(wrong("an address of TCP").remedy("write --address HOST:PORT"))
+            }
+            (Some(ListenNetwork::Unix), RunnerAddress::Tcp(_)) => {
+                Err(wrong("a Unix socket").remedy("write --address unix:PATH or --address @NAME"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn serve(&self) -> Result<ExitCode, Failure> {
+        self.check_network()?;
         let programs = self.place.programs()?;
         let failed = |e: std::io::Error| Failure::new(format!("cannot serve container functions: {e}"));
         let mut terminated =
@@ -232,5 +268,44 @@ impl Start {
         let ready = || tracing::info!(address = ?self.address, "runs container functions");
         transom_xfn::serve(programs, &self.address, stop, ready).await.map_err(failed)?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Xfn,
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Xfn, String> {
+        let line = Line::try_parse_from([&["xfn"], arguments].concat());
+        line.map(|line| line.command).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn flags_of_crossplane_are_known() {
+        let refused = |network: &str, address: &str| {
+            let arguments = ["start", "--network", network, "--address", address, "--runtime", "crun"];
+            let Ok(Xfn::Start(start)) = parse(&arguments) else { panic!("{arguments:?}") };
+            start.check_network().err().map(|failure| failure.to_string())
+        };
+        assert_eq!(refused("unix", "@crossplane/fn/default.sock"), None);
+        assert_eq!(refused("unix", "/run/xfn.sock"), None);
+        assert_eq!(refused("tcp", "127.0.0.1:1234"), None);
+        assert!(refused("unix", "127.0.0.1:1234").is_some_and(|why| why.contains("--address unix:PATH")));
+        assert!(refused("tcp", "/run/xfn.sock").is_some_and(|why| why.contains("--address HOST:PORT")));
+        for arguments in [["start", "-r", "a.b"].as_slice(), &["run", "i", "f", "--registry", "a.b"]] {
+            let why = parse(arguments).err().expect("it is refused");
+            assert!(why.contains("write it into the name of the image: a.b/IMAGE:TAG"), "{why}");
+        }
+        assert!(
+            parse(&["run", "i", "f", "--runtime", "docker"]).is_err(),
+            "it is the flag --container-runtime"
+        );
     }
 }

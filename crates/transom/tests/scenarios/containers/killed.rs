@@ -1,5 +1,5 @@
 //! `kill -9` of the plane at every step of the start, the upgrade and the stop of a function that runs from its package. After the next
-//! start nothing is left of what ran before, and composite resources were not written.
+//! start nothing is left of what ran before, and composite resources are as they were.
 
 use super::super::killed_functions::{cgroups_of, processes_with};
 use super::*;
@@ -26,7 +26,7 @@ impl Life {
         let registry = Registry::start().await;
         let (user, digests) = with_packaged(&registry).await;
         user.until_idle().await;
-        let things = user.list(THING).await;
+        let things = lasting(&user).await;
         Self { user, registry, digests, things, pids: BTreeSet::new(), version: 0, kills: 0 }
     }
 
@@ -110,7 +110,7 @@ impl Life {
         assert_eq!(cgroups_of(&self.pids), [""; 0], "{at}");
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(&*data.to_string_lossy()), "{at}: {mounts}");
-        assert_eq!(self.user.list(THING).await, self.things, "{at}: composite resources get no writes");
+        until_things_are(&self.user, &self.things, at).await;
     }
 }
 
@@ -147,7 +147,7 @@ async fn a_plane_that_is_killed_at_any_step_of_a_functions_life_leaves_nothing()
             life.works_again(&at).await;
         }
     }
-    // Not everybody may make them.
+    // Not every user may make them.
     without_cgroups.dedup();
     let expected: &[&str] = &["its cgroups are made", "its cgroups are removed"];
     assert!(without_cgroups.is_empty() || without_cgroups == expected, "{without_cgroups:?}");

@@ -3,9 +3,10 @@
 use super::*;
 use std::process::{Output, Stdio};
 use transom_oci::testing::images::image as image_of;
+use transom_testkit::process::{Terminal, screen};
 
 /// Composes the ConfigMap of the other functions of these tests.
-const PROGRAM: &str = r#"while read -r line; do :; done
+pub(super) const PROGRAM: &str = r#"while read -r line; do :; done
 echo "desired:
   resources:
   - name: map
@@ -94,9 +95,29 @@ async fn a_plan_calls_functions_from_packages_and_inline_ones() {
     let [flag, runtime] = CHROOT;
     let planned = plan(&user, 0, &[flag, runtime, "--accept-unenforced-limits"]).await;
     assert_eq!(says(&planned), [("data.says", "\"inline\"")], "{planned:#}");
+    ask_on_a_terminal(&user);
     assert_eq!(versions().await, before, "nothing is written");
     let left = std::fs::read_dir(Path::new(&cache(&user)).join("containers/run")).unwrap().count();
     assert_eq!(left, 0, "no container is left");
+}
+
+/// `transom rollout start`, which pulls an image, shows the plan and asks: no line about the image is left above them.
+fn ask_on_a_terminal(user: &User) {
+    let [flag, runtime] = CHROOT;
+    let (cache, kubeconfig) = (user.home.root().join("empty-cache"), user.home.data().join("kubeconfig"));
+    let mut terminal = Terminal::new();
+    terminal.type_line("n");
+    let mut command = transom(&["rollout", "start", "things", flag, runtime, "--accept-unenforced-limits"]);
+    command.arg("--cache-dir").arg(&cache).arg("--kubeconfig").arg(kubeconfig);
+    command.stdin(terminal.output()).stdout(terminal.output()).stderr(terminal.output());
+    let program = command.spawn().expect("the binary runs");
+    drop(command);
+    let (code, written) = tokio::task::block_in_place(|| terminal.read(program));
+    assert_eq!(code, Some(1), "{written}");
+    assert!(written.contains("\r\x1b[Kpulling "), "{written:?}");
+    let left = screen(&written);
+    assert!(!left.iter().any(|line| line.contains("pulling")), "{left:#?}");
+    assert!(left.iter().any(|line| line.starts_with("Start? [y/N] ")), "{left:#?}");
 }
 
 /// A package whose program does not start leaves the plan unknown, with the reason.
