@@ -51,13 +51,20 @@ pub fn same_content(stored: &Value, applied: &Value) -> bool {
     content(stored) == content(applied)
 }
 
-/// What an installation made, the controllers first: then nothing is needed any longer. The namespace stays, as it may
-/// have more in it, and so do the roles of people, which definitions are aggregated to.
-pub fn removed(namespace: &str) -> Result<Vec<Value>, ChartError> {
+/// What an installation with these values made: what users added to the chart, and then the controllers first, because
+/// nothing else is needed without them. The namespace stays, as it may have more in it, and so do the roles of people,
+/// which definitions are aggregated to. What an installation with other values made before is removed, too.
+///
+/// The Deployment has the values. What users added goes before it, so that a removal that was interrupted finds it again.
+pub fn removed(namespace: &str, given: &Value) -> Result<Vec<Value>, ChartError> {
     let mut objects = manifests(namespace, &json!({}))?;
-    objects
-        .retain(|object| meta::kind(object) != "Namespace" && !meta::name(object).starts_with("crossplane"));
-    // The Deployment is the last to be applied.
+    for object in manifests(namespace, given)? {
+        if !objects.iter().any(|other| identity(other) == identity(&object)) {
+            objects.push(object);
+        }
+    }
+    objects.retain(|object| meta::kind(object) != "Namespace" && !is_for_people(object));
+    // The Deployment is the last to be applied of the chart's own.
     objects.reverse();
     let webhooks =
         GroupVersionKind::new("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration");
@@ -72,6 +79,15 @@ pub fn removed(namespace: &str) -> Result<Vec<Value>, ChartError> {
         json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": {"name": name, "namespace": namespace}})
     }));
     Ok(objects)
+}
+
+/// What distinguishes an object from all others.
+fn identity(object: &Value) -> [&str; 4] {
+    [meta::api_version(object), meta::kind(object), meta::namespace(object), meta::name(object)]
+}
+
+fn is_for_people(object: &Value) -> bool {
+    meta::kind(object).starts_with("ClusterRole") && meta::name(object).starts_with("crossplane")
 }
 
 #[cfg(test)]
@@ -93,10 +109,24 @@ mod tests {
 
     #[test]
     fn nothing_of_users_is_removed_and_the_controllers_go_first() {
-        let objects = removed("here").unwrap();
+        let objects = removed("here", &json!({})).unwrap();
         assert_eq!(meta::kind(&objects[0]), "Deployment");
         let kinds: Vec<&str> = objects.iter().map(meta::kind).collect();
         assert!(!kinds.contains(&"Namespace") && !kinds.contains(&"CustomResourceDefinition"));
         assert!(objects.iter().any(|object| meta::name(object) == "crossplane-no-usages"));
+    }
+
+    #[test]
+    fn what_users_added_to_the_chart_is_removed_before_the_values_that_say_so() {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "authority", "namespace": "here"}});
+        let given = json!({"extraObjects": [map], "webhooks": {"enabled": false}});
+        let objects = removed("here", &given).unwrap();
+        assert_eq!(objects[0], map);
+        assert_eq!(meta::kind(&objects[1]), "Deployment");
+        let services: Vec<&str> =
+            objects.iter().filter(|o| meta::kind(o) == "Service").map(meta::name).collect();
+        assert_eq!(services, ["transom-webhooks"], "of an installation with other values");
+        let all: std::collections::BTreeSet<_> = objects.iter().map(identity).collect();
+        assert_eq!(all.len(), objects.len(), "each once");
     }
 }

@@ -137,12 +137,21 @@ async fn another_process_goes_on_when_one_is_paused_or_stopped() {
     );
 }
 
+fn lease(name: &str) -> String {
+    format!(
+        "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {{name: {name}, namespace: {NAMESPACE}}}\n"
+    )
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_installation_is_printed_checked_and_removed() {
     let bed = Bed::new().await;
-    let printed = transom(&["install", "--image", "example.org/transom:v1", "--set", "metrics.enabled=true"])
-        .output()
-        .unwrap();
+    let values = bed.home.root().join("values.yaml");
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: added, namespace: crossplane-system}}";
+    std::fs::write(&values, format!("extraObjects: [{map}]\n")).unwrap();
+    let values = ["-f", values.to_str().unwrap(), "--set", "metrics.enabled=true"];
+    let mut printed = transom(&[&["install", "--image", "example.org/transom:v1"][..], &values[..]].concat());
+    let printed = printed.output().unwrap();
     assert!(printed.status.success(), "{printed:?}");
     let text = String::from_utf8(printed.stdout).unwrap();
     let fresh = String::from_utf8(bed.run(&["install", "--dry-run"]).stdout).unwrap();
@@ -153,9 +162,13 @@ async fn an_installation_is_printed_checked_and_removed() {
     let again = bed.run(&["install", "--upgrade", "--dry-run"]);
     let again = String::from_utf8(again.stdout).unwrap();
     assert!(again.lines().all(|line| line.starts_with("unchanged")), "{again}");
+    bed.apply(&lease("transom-member-first-1")).await;
+    bed.apply(&lease("crossplane-leader-election-core")).await;
     let removed = String::from_utf8(bed.run(&["uninstall"]).stdout).unwrap();
-    assert!(removed.starts_with("removed   Deployment transom\n"), "{removed}");
+    assert!(removed.starts_with("removed   ConfigMap added\nremoved   Deployment transom\n"), "{removed}");
+    assert!(removed.ends_with("removed   Lease transom-member-first-1\n"), "{removed}");
     assert!(bed.get("apps/v1", "Deployment", NAMESPACE, "transom").await.is_none());
+    assert!(bed.get("v1", "ConfigMap", NAMESPACE, "added").await.is_none(), "what users added to the chart");
     let missing = bed.run(&["install", "--upgrade"]);
     let why = String::from_utf8(missing.stderr).unwrap();
     assert!(!missing.status.success() && why.contains("there is nothing to upgrade"), "{why}");

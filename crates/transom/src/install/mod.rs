@@ -115,18 +115,41 @@ fn manifests(namespace: &str, given: &Value) -> Result<Vec<Value>, Failure> {
     })
 }
 
+/// The values of what is installed, which is to be upgraded.
 async fn installed_values(cluster: &Cluster, namespace: &str) -> Result<Value, Failure> {
-    let gvk = GroupVersionKind::new("apps", "v1", "Deployment");
-    let subject = format!("Deployment {namespace}/{RELEASE}");
-    let found = within(&subject, cluster.get(&gvk, namespace, RELEASE)).await?;
-    let found = found.map_err(|e| explain(&subject, &e))?.ok_or_else(|| {
+    let subject = deployment_subject(namespace);
+    let found = deployment(cluster, namespace).await?.ok_or_else(|| {
         Failure::new(format!("{subject} does not exist: there is nothing to upgrade"))
             .remedy("leave --upgrade out to install it, or name its --namespace")
     })?;
-    let values = meta::annotation(&found, VALUES_ANNOTATION).ok_or_else(|| {
+    values_of(&found, &subject)?.ok_or_else(|| {
         Failure::new(format!("{subject} was not made by `transom install`")).remedy("upgrade it with Helm")
-    })?;
+    })
+}
+
+/// The values of what is installed, if `transom install` installed it.
+async fn values_on(cluster: &Cluster, namespace: &str) -> Result<Option<Value>, Failure> {
+    match deployment(cluster, namespace).await? {
+        Some(found) => values_of(&found, &deployment_subject(namespace)),
+        None => Ok(None),
+    }
+}
+
+fn deployment_subject(namespace: &str) -> String {
+    format!("Deployment {namespace}/{RELEASE}")
+}
+
+async fn deployment(cluster: &Cluster, namespace: &str) -> Result<Option<Value>, Failure> {
+    let gvk = GroupVersionKind::new("apps", "v1", "Deployment");
+    let subject = deployment_subject(namespace);
+    let found = within(&subject, cluster.get(&gvk, namespace, RELEASE)).await?;
+    found.map_err(|e| explain(&subject, &e))
+}
+
+fn values_of(deployment: &Value, subject: &str) -> Result<Option<Value>, Failure> {
+    let Some(values) = meta::annotation(deployment, VALUES_ANNOTATION) else { return Ok(None) };
     serde_json::from_str(values)
+        .map(Some)
         .map_err(|e| Failure::new(format!("{subject}: annotation {VALUES_ANNOTATION}: {e}")))
 }
 
