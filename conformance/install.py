@@ -71,15 +71,17 @@ def debian(*packages):
                            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
 
 
-def kubernetes():
-    """The folder with the binaries kube-apiserver, etcd, kubectl and controllers."""
-    version = VERSIONS["kubernetes"]
-    source = HERE / "peers"
-    module = (source / "go.mod").read_text()
-    if f"k8s.io/kubernetes v{version}\n" not in module:
+def _module_of_kubernetes():
+    """The module that Kubernetes is built from."""
+    version, source = VERSIONS["kubernetes"], HERE / "peers"
+    if f"k8s.io/kubernetes v{version}\n" not in (source / "go.mod").read_text():
         raise SystemExit(f"versions.json says Kubernetes {version}, peers/go.mod does not")
-    mains = sorted(source.glob("*/main.go"))
-    key = _fingerprint(source / "go.mod", source / "go.sum", *mains)
+    return source
+
+
+def _built_from_kubernetes(name, mains):
+    """The folder with the programs whose main.go files these are, which call themselves by the version of Kubernetes."""
+    source, version = _module_of_kubernetes(), VERSIONS["kubernetes"]
 
     def build(folder):
         # Without these the programs call themselves v0.0.0-master and kubectl refuses to compare versions.
@@ -88,10 +90,32 @@ def kubernetes():
         names = [f"-X {package}.{key}={value}" for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
                  for key, value in stamps.items()]
         _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-ldflags", "-s -w " + " ".join(names),
-             "-o", str(folder) + "/", "./...", cwd=source, log=folder / "build.log",
+             "-o", str(folder) + "/", *(f"./{main.parent.relative_to(source)}" for main in mains), cwd=source, log=folder / "build.log",
              env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
 
-    return _once(f"kubernetes-{version}-{key}", build)
+    return _once(f"{name}-{version}-{_fingerprint(source / 'go.mod', source / 'go.sum', *mains)}", build)
+
+
+def kubernetes():
+    """The folder with the binaries kube-apiserver, etcd, kubectl and controllers."""
+    return _built_from_kubernetes("kubernetes", sorted(_module_of_kubernetes().glob("*/main.go")))
+
+
+def cluster_node():
+    """The folder with what a node and its cluster run beside these: kubelet, kube-proxy, kube-scheduler, kube-controller-manager, and pause."""
+    return _built_from_kubernetes("node", sorted(_module_of_kubernetes().glob("node/*/main.go")))
+
+
+def name_server():
+    """The cluster's `coredns`."""
+    source = HERE / "cluster/dns"
+    key = _fingerprint(*(source / name for name in ("go.mod", "go.sum", "main.go")))
+
+    def build(folder):
+        _run("nice", "go", "build", "-p", os.environ.get("TRANSOM_GO_JOBS", "2"), "-ldflags", "-s -w", "-o", folder / "coredns", ".", cwd=source,
+             log=folder / "build.log", env={**os.environ, "GOFLAGS": "-mod=readonly -buildvcs=false"})
+
+    return _once(f"coredns-{key}", build) / "coredns"
 
 
 def openapi():

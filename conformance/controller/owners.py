@@ -182,7 +182,7 @@ def owners(cluster, options):
     transom = cluster.start("a")
     settled(cluster, "a", quiet=5)
     of_definitions = ("customresourcedefinitions", "managedresourceactivationpolicies")
-    # What its own webhooks are served with is no object of the platform.
+    # What its own webhooks are served with is not an object of the platform.
     own = "secrets crossplane-system/transom-webhook-certificates"
     written = [line for line in changes(cluster.requests("a", write=True, since=mark)) if line.split()[1].split("/")[0] not in of_definitions and own not in line]
     moved = changed(made, versions(cluster))

@@ -1,4 +1,4 @@
-"""`transom controller` as processes on a real kube-apiserver, each with a user of its own, so that the audit log tells them apart."""
+"""`transom controller` as processes on a real kube-apiserver, each with a user of its own, so that the audit log says which of them sent a request."""
 
 import contextlib
 import json
