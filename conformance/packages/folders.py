@@ -243,7 +243,7 @@ webhooks: [{name: m.example.org, admissionReviewVersions: [v1], sideEffects: Non
     yield Folder("provider with a runtime", {"crossplane.yaml": meta("Provider", "provider-runs"), "crd.yaml": crd("things", "Thing")}, runtime=runtime_image())
     yield Folder("function", {"crossplane.yaml": meta("Function", "function-things", "  capabilities: [composition, operation]"), "input.yaml": crd("inputs", "Input", "fn.example.org")}, runtime=runtime_image())
     yield Folder("old function", {"crossplane.yaml": meta("Function", "function-old").replace("/v1\n", "/v1beta1\n")})
-    yield Folder("a word that is no text", {"crossplane.yaml": meta("Provider", "provider-things"), "webhook.yaml": "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: validate}\nwebhooks: [{name: v.example.org, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: s, namespace: n}}}]\n"})
+    yield Folder("a word that is not a text", {"crossplane.yaml": meta("Provider", "provider-things"), "webhook.yaml": "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: validate}\nwebhooks: [{name: v.example.org, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {service: {name: s, namespace: n}}}]\n"})
     # What must be refused.
     yield Folder("two meta objects", {**one, "again.yaml": meta("Configuration", "again")})
     yield Folder("no meta object", {"definition.yaml": one["definition.yaml"]})

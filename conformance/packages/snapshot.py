@@ -1,7 +1,7 @@
 """What a control plane holds of packages, in a form that two planes can be compared in.
 
 Left out is what only a server knows (uids, versions, times, generations), who wrote a field, and the wording of messages. Each
-object becomes a map from paths to values; events become the reasons that were told about an object.
+object becomes a map from paths to values; events become the reasons that were reported for an object.
 """
 
 import json

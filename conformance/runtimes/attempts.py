@@ -5,8 +5,8 @@ report is named by the function itself: it tries in a call, and answers with a f
 """
 
 import json
-import threading
-import time
+
+from steady import Steady
 
 FUNCTIONS = "/apis/pkg.crossplane.io/v1/functions"
 REVISIONS = "/apis/pkg.crossplane.io/v1/functionrevisions"
@@ -25,47 +25,12 @@ IN_CALLS = {
 FLAGS = ("--function-call-timeout", "3s", "--function-cpu", "500m")
 
 
-class Steady:
-    """Looks at an XR again and again, and changes it: it must stay ready, and be composed as it is changed."""
-
-    def __init__(self, suite, plane, name):
-        self.suite, self.plane, self.path, self.name = suite, plane, f"{THINGS}/{name}", name
-        self.looks, self.problems, self.is_over = 0, [], threading.Event()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-
-    def __enter__(self):
-        self.plane.apply(self.suite.thing(self.name))
-        self.plane.until_true(self.path, "Ready")
-        self.thread.start()
-        return self
-
-    def watch(self):
-        while not self.is_over.wait(0.1):
-            try:
-                for kind in ("Ready", "Synced"):
-                    condition = self.plane.condition(self.path, kind)
-                    if condition["status"] != "True":
-                        self.problems.append(condition)
-                self.looks += 1
-            except (OSError, ValueError) as error:
-                self.problems.append(repr(error))
-
-    def is_composed_with(self, size):
-        """A change of it arrives in what it is composed of."""
-        changed = self.suite.thing(self.name)
-        changed["spec"]["size"] = size
-        self.plane.apply(changed)
-
-        def sizes():
-            items = self.plane.request("GET", "/api/v1/namespaces/default/configmaps")[1]["items"]
-            return [item["data"].get("size") for item in items if item["metadata"].get("labels", {}).get("crossplane.io/composite") == self.name]
-        self.suite.until(lambda: f"{self.name} is composed with size {size}: {sizes()}", lambda: sizes() == [str(size)])
-
-    def __exit__(self, kind, *_):
-        self.is_over.set()
-        self.thread.join()
-        if kind is None:
-            assert self.looks > 10 and not self.problems, (self.looks, self.problems[:5])
+def steady(suite, plane):
+    """The XR beside the hostile functions."""
+    def sizes():
+        items = plane.request("GET", "/api/v1/namespaces/default/configmaps")[1]["items"]
+        return [item["data"].get("size") for item in items if item["metadata"].get("labels", {}).get("crossplane.io/composite") == "one"]
+    return Steady(suite, plane, f"{THINGS}/one", lambda size: {**suite.thing("one"), "spec": {"size": size}}, sizes)
 
 
 def steady_composition(suite):
@@ -98,18 +63,17 @@ def hostile(suite, plane, packages):
     plane.apply(suite.DEFINITION)
     plane.apply({**steady_composition(suite), "metadata": {"name": "things", "labels": {"case": "things"}}})
     # Before there is another Composition that it could choose.
-    with Steady(suite, plane, "one") as steady:
+    with steady(suite, plane) as beside:
         for mode in ("attempts", "memory", "log", "cpu", "term", *IN_CALLS):
             plane.apply(suite.function(f"hostile-{mode}", packages[f"hostile-{mode}"]))
         for mode in ("cpu", "term", *IN_CALLS):
             hostile_thing(plane, mode)
         in_calls(suite, plane)
         burning(suite, plane)
-        steady.is_composed_with(2)
+        beside.is_composed_with(2)
         at_start(suite, plane)
         stubborn(suite, plane, packages)
-        steady.is_composed_with(3)
-    print(f"  the XR beside them was ready at {steady.looks} looks", flush=True)
+        beside.is_composed_with(3)
     plane.end()
     assert not list((plane.folder / "data/containers/run").iterdir()), "nothing is left"
     assert not suite.cgroups(), suite.cgroups()

@@ -1,18 +1,17 @@
 """Runs functions from their packages on this machine: with OCI runtimes and with namespaces without an OCI runtime, as root and as an ordinary user.
 
-The genuine provider-kubernetes runs from its package and manages objects of the plane. A genuine function is packed with our
-`xpkg build`, pushed to a real registry (distribution's), called by `transom up` and by `transom render`; the answers equal those of the same program run by hand. A hostile program tries what it must not be able to
-do, and an ordinary function beside it is not affected. Killing the plane leaves nothing. `--only WORD` picks cases whose name has the word.
+The genuine provider-kubernetes runs from its package and manages objects of the plane. Genuine functions are packed with images of umoci and our
+`xpkg build`, pushed to a real registry (distribution's), called by `transom up` and by `transom render`; the answers equal those of the same programs run by
+hand (genuine.py). A Function and a Provider that the original command line packed are installed, too. A hostile program tries what it must not be able to
+do, and an XR beside it stays ready (attempts.py, steady.py). Planes are killed at every step, and nothing is left (killed.py). `--only WORD` picks cases whose name has the word.
 Two versions of a genuine function serve at once, and XRs move between them in waves (story.py).
 The same with crun, and with cgroups of version 1 or 2 alone, where the OCI runtime works in that way by itself.
-Needs root, because it also runs as an ordinary user; `runc` and `crun` are installed from the distribution's packages if they are missing.
+Needs root, because it also runs as an ordinary user; `runc`, `crun`, `umoci` and `skopeo` are installed from the distribution's packages if they are missing.
 """
 
 import argparse
 import contextlib
-import hashlib
 import http.client
-import io
 import json
 import os
 import pathlib
@@ -21,26 +20,29 @@ import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import time
-import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "packages")]
 
 import attempts  # noqa: E402
 import cargo  # noqa: E402
+import genuine as genuines  # noqa: E402
 import install  # noqa: E402
+import killed as kills  # noqa: E402
 import layouts  # noqa: E402
+import oci  # noqa: E402
 import registry as registries  # noqa: E402
 import servers  # noqa: E402
 import speed  # noqa: E402
 import story as stories  # noqa: E402
 
 NAME = "function-auto-ready"
+BY_CRANK = "by-crank-"
+KUBERNETES = "provider-kubernetes"
+PROVIDER = f"/apis/pkg.crossplane.io/v1/providers/{KUBERNETES}"
 ORDINARY_USER = "12345"
 WITHIN = 60  # seconds
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
 
 META = f"apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {{name: NAME}}\n"
 COMPOSITION = {
@@ -67,38 +69,22 @@ def thing(name):
     return {"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {"size": 1}}
 
 
-def image(path, program, arguments=()):
-    """An archive, as `docker save` writes it, with a program and the libraries that it is linked with."""
-    linked = subprocess.run(["ldd", program], capture_output=True, text=True).stdout.split()
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w", dereference=True) as archive:
-        for file, inside in [(program, "function"), *((word, word.lstrip("/")) for word in linked if word.startswith("/"))]:
-            entry = archive.gettarinfo(file, inside)
-            entry.uid = entry.gid = 0
-            with open(file, "rb") as content:
-                archive.addfile(entry, content)
-    layer = layer.getvalue()
-    config = json.dumps({"architecture": ARCHITECTURE, "os": "linux", "config": {"Entrypoint": ["/function", *arguments], "User": "65532"},
-                         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}).encode()
-    with tarfile.open(path, "w") as archive:
-        for name, content in (("config.json", config), ("layer.tar", layer),
-                              ("manifest.json", json.dumps([{"Config": "config.json", "RepoTags": ["a/b:c"], "Layers": ["layer.tar"]}]).encode())):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
+# Other suites need it, too.
+image = oci.of_program
 
 
 def push(binary, folder, registry, name, program, arguments=(), source=None, tag="v1.0.0"):
-    """Packs a program as a Function, or as what `source` is the package of, pushes it, and returns its reference."""
+    """Packs a program as a Function, or as what `source` is the package of, pushes it, and returns its reference. The binary is ours or the original."""
     if source is None:
         source = folder / name
         source.mkdir()
         (source / "crossplane.yaml").write_text(META.replace("NAME", name))
     image(folder / f"{name}.tar", program, arguments)
     reference = registry.reference(f"conformance/{name}:{tag}")
-    for command in (["build", "-f", source, "-o", folder / f"{name}.xpkg", "--embed-runtime-image-tarball", folder / f"{name}.tar"],
-                    ["push", "-f", folder / f"{name}.xpkg", reference]):
-        subprocess.run([binary, "xpkg", *command], check=True, capture_output=True)
+    for words in (["build", "-f", source, "-o", folder / f"{name}.xpkg", "--embed-runtime-image-tarball", folder / f"{name}.tar"],
+                  ["push", "-f", folder / f"{name}.xpkg", reference]):
+        done = subprocess.run([binary, "xpkg", *words], capture_output=True, text=True)
+        assert done.returncode == 0, f"{binary} xpkg {words[0]}: {done.stdout}{done.stderr}"
     return reference
 
 
@@ -120,6 +106,13 @@ class Packages(dict):
             place.mkdir()
             self[name] = push(self.binary, place, self.registry, NAME, install.function(NAME, version), tag=version)
             return self[name]
+        elif name.startswith(BY_CRANK):
+            # Built and pushed by the original command line.
+            place, packed = self.folder / name, name.removeprefix(BY_CRANK)
+            place.mkdir()
+            program, source = install.provider(packed) if packed.startswith("provider-") else (install.function(packed), None)
+            self[name] = push(install.crank(), place, self.registry, packed, program, source=source, tag="by-crank")
+            return self[name]
         elif name.startswith("provider-"):
             program, source = install.provider(name)
         else:
@@ -132,12 +125,6 @@ class Packages(dict):
         if not program.exists():
             subprocess.run(["go", "build", "-o", program, "."], cwd=HERE / "hostile", check=True, env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"})
         return program
-
-
-def runc():
-    """Debian's runc, which is installed if there is none."""
-    if not shutil.which("runc", path=os.environ["PATH"] + ":/usr/sbin"):
-        install.debian("runc")
 
 
 class Plane:
@@ -154,14 +141,20 @@ class Plane:
         return layouts.within(self.layout, [*as_user, "env", f"HOME={self.folder}", str(self.binary), *map(str, arguments)])
 
     def start(self):
+        if not self.is_served():
+            raise SystemExit(f"the plane did not start; see {self.log.name}")
+        return self
+
+    def is_served(self, **environment):
+        """Starts the plane, and waits until it is served or has ended."""
         self.log = open(self.folder.parent / f"{self.folder.name}.log", "ab")
         self.process = subprocess.Popen(
             self.command("up", "--data-dir", self.folder / "data", "--listen", f"127.0.0.1:{servers.free_port()}",
-                         "--container-runtime", self.engine, *self.flags), stdout=subprocess.PIPE, stderr=self.log)
+                         "--container-runtime", self.engine, *self.flags), stdout=subprocess.PIPE, stderr=self.log, env={**os.environ, **environment})
         if not self.process.stdout.readline().startswith(b"export KUBECONFIG="):
-            raise SystemExit(f"the plane did not start; see {self.log.name}")
+            return False
         self.server = servers.Server("transom", self.folder / "data/kubeconfig")
-        return self
+        return True
 
     def request(self, method, path, body=None):
         connection = http.client.HTTPSConnection(self.server.host, timeout=30, context=self.server.tls)
@@ -250,25 +243,13 @@ def cgroups():
 
 
 def genuine(plane, packages):
-    """A genuine function makes an XR ready; the plane is killed and started again; and render gives what the program itself does."""
-    plane.start()
-    plane.apply(function("function-go-templating", "xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.11.0"))
-    plane.apply(function(NAME, packages[NAME], **{"transom.io/runtime": "Package"}))
-    plane.apply(DEFINITION)
-    plane.apply(COMPOSITION)
-    plane.until_true(f"/apis/pkg.crossplane.io/v1/functions/{NAME}", "Healthy")
-    plane.apply(thing("one"))
-    plane.until_true("/apis/example.org/v1/things/one", "Ready")
-    plane.end(signal.SIGKILL)
-    plane.start()
-    plane.until_true(f"/apis/pkg.crossplane.io/v1/functions/{NAME}", "Healthy")
-    assert len(list((plane.folder / "data/containers/run").iterdir())) == 1, "what the killed plane left is removed"
-    plane.apply(thing("two"))
-    plane.until_true("/apis/example.org/v1/things/two", "Ready")
-    plane.end()
-    assert not list((plane.folder / "data/containers/run").iterdir()), "nothing is left"
-    assert not cgroups(), cgroups()
-    rendered(plane, packages)
+    """Genuine functions make an XR ready, also after the plane was killed; what they answer is what they answer when they are run by hand."""
+    genuines.genuine(sys.modules[__name__], plane, packages)
+
+
+def killed(plane, packages):
+    """Planes are killed at every step of the life of a function, and nothing is left after the next start."""
+    kills.killed(sys.modules[__name__], plane, packages)
 
 
 def render_commands(plane, packages, port):
@@ -286,59 +267,49 @@ def render_commands(plane, packages, port):
                                      "-r", "-c", "--container-runtime", plane.engine) for functions in ("by-hand", "package")}
 
 
-def rendered(plane, packages):
-    port = servers.free_port()
-    commands = render_commands(plane, packages, port)
-    program = subprocess.Popen([install.function(NAME), "--insecure", "--address", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
-    try:
-        output = {}
-        for functions, command in commands.items():
-            done = subprocess.run(command, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            output[functions] = done.stdout
-    finally:
-        program.terminate()
-        program.wait()
-    assert output["package"] == output["by-hand"], output
-
-
 def hostile(plane, packages):
     """What hostile programs try fails and is named in a condition, and an XR beside them stays ready."""
     attempts.hostile(sys.modules[__name__], plane, packages)
+
+
+def install_provider(plane, reference):
+    """Installs provider-kubernetes from its package, and how it gets into the plane."""
+    # Without the annotation, the provider of this name that comes with the binary would run.
+    package = {"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": KUBERNETES, "annotations": {"transom.io/runtime": "Package"}}, "spec": {"package": reference}}
+    plane.apply(package)
+    plane.until_true(PROVIDER, "Healthy")
+    plane.apply({"apiVersion": "kubernetes.crossplane.io/v1alpha1", "kind": "ProviderConfig", "metadata": {"name": "default"},
+                 "spec": {"credentials": {"source": "InjectedIdentity"}}})
+    return package
+
+
+def is_made(plane, number):
+    """The provider makes the object that an Object wants."""
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": f"made-{number}"}, "data": {"number": str(number)}}
+    plane.apply({"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": {"name": f"object-{number}"},
+                 "spec": {"forProvider": {"manifest": manifest}, "providerConfigRef": {"name": "default"}}})
+    plane.until_true(f"/apis/kubernetes.crossplane.io/v1alpha2/objects/object-{number}", "Ready")
+    assert plane.request("GET", f"/api/v1/namespaces/default/configmaps/made-{number}")[1]["data"] == {"number": str(number)}
 
 
 def provider(plane, packages):
     """The genuine provider-kubernetes runs unchanged: it makes the object that an Object wants, again after the plane was
     killed, and nothing of it is left."""
     plane.start()
-    name = "provider-kubernetes"
-    # Without the annotation, the provider of this name that comes with the binary would run.
-    package = {"apiVersion": "pkg.crossplane.io/v1", "kind": "Provider", "metadata": {"name": name, "annotations": {"transom.io/runtime": "Package"}}, "spec": {"package": packages[name]}}
-    plane.apply(package)
-    path = f"/apis/pkg.crossplane.io/v1/providers/{name}"
-    plane.until_true(path, "Healthy")
-    plane.apply({"apiVersion": "kubernetes.crossplane.io/v1alpha1", "kind": "ProviderConfig", "metadata": {"name": "default"},
-                 "spec": {"credentials": {"source": "InjectedIdentity"}}})
-
-    def is_made(number):
-        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": f"made-{number}"}, "data": {"number": str(number)}}
-        plane.apply({"apiVersion": "kubernetes.crossplane.io/v1alpha2", "kind": "Object", "metadata": {"name": f"object-{number}"},
-                     "spec": {"forProvider": {"manifest": manifest}, "providerConfigRef": {"name": "default"}}})
-        plane.until_true(f"/apis/kubernetes.crossplane.io/v1alpha2/objects/object-{number}", "Ready")
-        assert plane.request("GET", f"/api/v1/namespaces/default/configmaps/made-{number}")[1]["data"] == {"number": str(number)}
-
-    is_made(1)
+    name, path = KUBERNETES, PROVIDER
+    package = install_provider(plane, packages[name])
+    is_made(plane, 1)
     assert "provider-kubernetes" in plane.logs(name, "provider"), plane.logs(name, "provider")
     plane.end(signal.SIGKILL)
     plane.start()
-    is_made(2)
+    is_made(plane, 2)
     # Another runtime config starts it again with other arguments.
     plane.apply({"apiVersion": "pkg.crossplane.io/v1beta1", "kind": "DeploymentRuntimeConfig", "metadata": {"name": "debug"}, "spec": {
         "deploymentTemplate": {"spec": {"replicas": 2, "selector": {}, "template": {"spec": {"containers": [{"name": "package-runtime", "args": ["--debug"]}]}}}}}})
     plane.apply({**package, "spec": {**package["spec"], "runtimeConfigRef": {"name": "debug"}}})
     until("it runs with --debug", lambda: any("--debug" in line for line in plane.command_lines()))
     until(lambda: f"what has no effect is named: {plane.revisions(name)}", lambda: any("deploymentTemplate.spec.replicas" in message for message in plane.revisions(name)))
-    is_made(3)
+    is_made(plane, 3)
     plane.request("DELETE", "/apis/kubernetes.crossplane.io/v1alpha2/objects/object-3")
     until("the object is deleted with its Object", lambda: plane.request("GET", "/api/v1/namespaces/default/configmaps/made-3")[0] == 404)
     plane.request("DELETE", path)
@@ -351,6 +322,23 @@ def provider(plane, packages):
 def story(plane, packages):
     """Two genuine versions of a function serve at once, and XRs move from one to the other in waves, and back."""
     stories.story(sys.modules[__name__], plane, packages)
+
+
+def by_crank(plane, packages):
+    """A Function and a Provider that the original command line built and pushed, with images of umoci, are installed and called."""
+    plane.start()
+    plane.apply(function("function-go-templating", "xpkg.crossplane.io/crossplane-contrib/function-go-templating:v0.11.0"))
+    plane.apply(function(NAME, packages[BY_CRANK + NAME], **{"transom.io/runtime": "Package"}))
+    plane.apply(DEFINITION)
+    plane.apply(COMPOSITION)
+    plane.apply(thing("one"))
+    plane.until_true("/apis/example.org/v1/things/one", "Ready")
+    assert any(line.startswith("/function\0") for line in plane.command_lines()), list(plane.command_lines())
+    install_provider(plane, packages[BY_CRANK + KUBERNETES])
+    is_made(plane, 1)
+    plane.end()
+    assert not list((plane.folder / "data/containers/run").iterdir()), "nothing is left"
+    assert not cgroups(), cgroups()
 
 
 def elsewhere(folder):
@@ -369,7 +357,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--speed", action="store_true", help="measures instead, see speed.py")
     options = parser.parse_args()
-    runc()
+    oci.programs("umoci", "skopeo", "runc")
     passed, failed = 0, []
     with servers.workspace("runtimes") as (folder, _), registries.start() as registry, socket.create_server(("127.0.0.1", 0)) as listener:
         folder.chmod(0o755)
@@ -382,7 +370,9 @@ def main():
             package = function(NAME, packages[NAME], **{"transom.io/runtime": "Package"})
             return 0 if speed.measure(plane, NAME, package, lambda kind, port: render_commands(plane, packages, port)[kind]) else 1
         cases = [(case, user, engine, "") for case in (genuine, hostile, provider) for user in ("root", ORDINARY_USER) for engine in ("runc", "chroot")]
-        cases += [(story, "root", "runc", ""), (story, ORDINARY_USER, "chroot", "")]
+        cases += [(case, user, engine, "") for case in (story, by_crank) for user, engine in (("root", "runc"), (ORDINARY_USER, "chroot"))]
+        # That of root lives beside those of ordinary users.
+        cases += [(killed, "root", "runc", "")]
         cases += [(case, "root", engine, layout) for engine, layout in elsewhere(folder / "bare") for case in (genuine, hostile)]
         for case, user, engine, layout in cases:
             name = "-".join(filter(None, (case.__name__, "root" if user == "root" else "user", engine, layout)))

@@ -4,12 +4,13 @@
 The Go program beside this file serves a registry with packages that are signed by keys of every algorithm, keyless by a
 Sigstore instance of its own (sigstore-go's virtual one, with certificates that are listed in a log), with attestations, and
 in Sigstore bundles; and with ones that are not. It asks cosign about each of them. For every package there is an ImageConfig
-that wants it verified: it must be installed exactly if cosign accepts it, and a refusal must give the reason. `--only TEXT`
-picks packages by their name.
+that wants it verified: it must be installed exactly if cosign accepts it, and a refusal must give the reason. The real command
+signs some, too, in a real registry (`command.py`). `--only TEXT` picks packages by their name.
 """
 
 import argparse
 import base64
+import contextlib
 import json
 import os
 import pathlib
@@ -23,6 +24,7 @@ sys.path[:0] = [str(HERE.parent.parent)]
 
 import api  # noqa: E402
 import cargo  # noqa: E402
+import command  # noqa: E402
 import install  # noqa: E402
 import servers  # noqa: E402
 
@@ -101,17 +103,24 @@ def judge(client, scenario):
     return "it has a revision" if made else None if brought.code == 404 else "its definition was established"
 
 
+def end(program):
+    program.stdin.close()
+    program.wait(10)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", default="")
     options.add_argument("--against", choices=("transom", "real"), default="transom", help="cosign is asked in any case")
     options = options.parse_args()
     program = subprocess.Popen([signer()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(end, program)
         made = json.loads(program.stdout.readline() or "null")
         if made is None:
             raise SystemExit("the program that signs failed")
-        scenarios = [scenario for scenario in made["scenarios"] if options.only in scenario["name"]]
+        every = [*made["scenarios"], *stack.enter_context(command.scenarios())]
+        scenarios = [scenario for scenario in every if options.only in scenario["name"]]
         with servers.workspace("cosign") as (folder, processes):
             root, kubeconfig = folder / "trusted_root.json", folder / "kubeconfig"
             root.write_text(json.dumps(made["trustedRoot"]))
@@ -126,9 +135,6 @@ def main():
             for scenario in scenarios:
                 prepare(client, scenario)
             wrong = [(s["name"], problem) for s in scenarios if (problem := judge(client, s))]
-    finally:
-        program.stdin.close()
-        program.wait(10)
     for name, problem in wrong:
         print(f"{name}: {problem}")
     print(f"signatures: {len(scenarios) - len(wrong)} passed, {len(wrong)} failed", flush=True)
