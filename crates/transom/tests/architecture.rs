@@ -19,8 +19,12 @@ mod errors;
 mod invariants;
 #[path = "architecture/layout.rs"]
 mod layout;
+#[path = "architecture/paths.rs"]
+mod paths;
 #[path = "architecture/proofs.rs"]
 mod proofs;
+#[path = "architecture/stated_budgets.rs"]
+mod stated_budgets;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -220,6 +224,7 @@ const TEST_EDGES: &[(&str, &[&str])] = &[
         &[
             "transom-apiserver",
             "transom-builtins",
+            "transom-deploy",
             "transom-function",
             "transom-provider",
             "transom-providers",

@@ -22,7 +22,7 @@ use transom_apiserver::{Identity, Options, Server};
 use transom_store::{HistoryLimits, Store};
 use transom_testkit::embedded;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 async fn plane(history: HistoryLimits) -> (Server, Client) {
     let store = Store::in_memory(transom_store::Options { history, ..transom_store::Options::default() });
@@ -136,12 +136,12 @@ async fn a_reflector_mirrors_a_collection() {
     let (reader, writer) = reflector::store();
     let stream = reflector(writer, watcher(api.clone(), watcher::Config::default())).default_backoff();
     let mirror = tokio::spawn(stream.for_each(|_| std::future::ready(())));
-    tokio::time::timeout(PATIENCE, reader.wait_until_ready()).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_LIMIT, reader.wait_until_ready()).await.unwrap().unwrap();
     let key = |name: &str| reflector::ObjectRef::<ConfigMap>::new(name).within("default");
     assert!(reader.get(&key("a")).is_some());
     api.create(&PostParams::default(), &config_map("b", "1")).await.unwrap();
     api.delete("a", &DeleteParams::default()).await.unwrap();
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(WAIT_LIMIT, async {
         while reader.get(&key("b")).is_none() || reader.get(&key("a")).is_some() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -187,7 +187,7 @@ async fn a_controller_reconciles_once_and_is_not_woken_by_what_changes_nothing()
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("the object is reconciled");
+        tokio::time::timeout(WAIT_LIMIT, waiting).await.expect("the object is reconciled");
     };
     reconciled("only").await;
     // The watch reports changes in order: those of the first object come before these, each of which is reconciled.
@@ -237,7 +237,7 @@ async fn a_watcher_that_fell_behind_lists_again() {
     for i in 0..50 {
         api.create(&PostParams::default(), &config_map(&format!("c{i}"), "0")).await.unwrap();
     }
-    let caught_up = tokio::time::timeout(PATIENCE, async {
+    let caught_up = tokio::time::timeout(WAIT_LIMIT, async {
         let mut listed = BTreeSet::new();
         loop {
             match events.next().await.expect("a watcher never ends") {

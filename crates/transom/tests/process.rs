@@ -9,6 +9,7 @@ mod cluster;
 mod first_design;
 mod fuzz;
 mod hostile;
+mod pages;
 mod platform;
 mod readme;
 mod render;

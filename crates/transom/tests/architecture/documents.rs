@@ -1,63 +1,12 @@
-//! Documents say what is so: the budgets in CONTRIBUTING.md are those of the tests, and comments, documents and messages
-//! avoid phrases that make code a person.
+//! Plain English: comments, documents, messages, names, and what scripts and suites say avoid phrases that make code a
+//! person.
 
 use super::budgets::{code_only, skipped, without_tests};
 use super::{root, sources};
 use std::path::{Path, PathBuf};
 
-fn read(path: &str) -> String {
+pub(super) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
-}
-
-/// The number that follows a text in the definition of a constant.
-fn number(source: &str, constant: &str, field: &str) -> u64 {
-    let definition = source.split_once(&format!("const {constant}:")).map(|(_, rest)| rest);
-    let definition = definition.and_then(|rest| rest.split_once(';')).map(|(definition, _)| definition);
-    let value = definition.and_then(|definition| definition.split_once(field)).map(|(_, value)| value.trim());
-    let digits: String = value
-        .unwrap_or_else(|| panic!("there is no constant {constant} with {field:?}"))
-        .chars()
-        .take_while(|c| c.is_ascii_digit() || *c == '_')
-        .filter(char::is_ascii_digit)
-        .collect();
-    digits.parse().unwrap_or_else(|e| panic!("{constant} {field}: {e}"))
-}
-
-/// 1600 as 1,600.
-fn grouped(n: u64) -> String {
-    if n < 1_000 { n.to_string() } else { format!("{},{:03}", n / 1_000, n % 1_000) }
-}
-
-fn every(stride: u64) -> String {
-    match stride {
-        1 => "every write".to_owned(),
-        4 => "every fourth write".to_owned(),
-        6 => "every sixth write".to_owned(),
-        n => format!("every {n}th write"),
-    }
-}
-
-#[test]
-fn the_table_of_budgets_has_those_of_the_tests() {
-    let page = read("CONTRIBUTING.md");
-    let simulation = read("crates/controllers/tests/simulation/mod.rs");
-    let matrix = read("crates/transom/tests/crash_matrix/main.rs");
-    let schedules = number(&simulation, "ENOUGH", "=");
-    let share = number(&simulation, "FUNCTIONS_SHARE", "=");
-    let shares = |n: u64| (grouped(n), grouped(n / 2), grouped(n / share));
-    let (all, packages, functions) = shares(schedules);
-    let mut cells = vec![format!("{all} schedules, {packages} of packages and {functions} of functions")];
-    for extent in ["QUICK", "SAMPLE", "FULL", "PACKAGES_QUICK", "PACKAGES_CI"] {
-        let (stride, kills) = (number(&matrix, extent, "stride:"), number(&matrix, extent, "kills:"));
-        cells.push(format!("{}, at least {} kills", every(stride), grouped(kills)));
-    }
-    let gate = read(".ci/run");
-    let gate_schedules = gate.split_once("TRANSOM_SIMULATION_SCHEDULES=").map(|(_, rest)| rest);
-    let gate_schedules = gate_schedules.and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());
-    let (all, packages, functions) = shares(gate_schedules.expect("the gate sets the number of schedules"));
-    cells.push(format!("| {all}, {packages} and {functions} |"));
-    let missing: Vec<&String> = cells.iter().filter(|cell| !page.contains(*cell)).collect();
-    assert!(missing.is_empty(), "CONTRIBUTING.md does not say: {missing:#?}");
 }
 
 /// Phrases that make code a person, or that no reader of technical English expects.
@@ -81,6 +30,9 @@ const PHRASES: &[&str] = &[
     "in the words of",
     "what is no",
 ];
+
+/// Below `conformance`: what other programs print.
+const TRANSCRIPTS: &[&str] = &["/kubectl/"];
 
 /// What follows `is no` in plain English: "is no longer read", "is no more than". Otherwise it stands for `is not a`.
 const AFTER_NO: &[&str] = &[
@@ -112,7 +64,8 @@ fn is_no(text: &str) -> Option<&'static str> {
     })?;
     // At the start of a line the word before is not known.
     let before = at.checked_sub(1).and_then(|before| words.get(before))?;
-    let before = before.trim_matches(|c: char| !c.is_alphanumeric());
+    let before = before.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let before = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     (!["", "there", "it"].contains(&before)).then_some("is no")
 }
 
@@ -150,15 +103,39 @@ fn literals(source: &str) -> Vec<(usize, String)> {
     found
 }
 
-fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+/// The files below a folder with one of these extensions, without what was installed or built there.
+fn files_with(extensions: &[&str], folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
-            pages(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
+            if !name.starts_with('.') && !["target", "node_modules", "__pycache__"].contains(&&*name) {
+                files_with(extensions, &path, found);
+            }
+        } else if path.extension().is_some_and(|extension| extensions.iter().any(|one| extension == *one)) {
             found.push(path);
         }
     }
+}
+
+/// Every document of the repository.
+pub(super) fn all_pages() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in ["docs", "conformance", "crates", "deploy", "examples", "fuzz"] {
+        files_with(&["md"], &root().join(folder), &mut found);
+    }
+    // Templates of projects belong to their authors.
+    found.retain(|file| !file.to_string_lossy().contains("/authoring/templates/"));
+    found.extend(
+        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|page| root().join(page)),
+    );
+    assert!(found.len() > 30, "the documents were not found");
+    found
+}
+
+/// Whether code begins or ends with this line of a document.
+pub(super) fn is_fence(line: &str) -> bool {
+    line.trim_start().starts_with("```")
 }
 
 /// The lines at which a table begins without a head: the rest of one that an empty line or a text cut in two.
@@ -184,14 +161,7 @@ fn severed_rows(page: &str) -> Vec<usize> {
 #[test]
 fn tables_are_not_cut_in_two() {
     assert_eq!(severed_rows("| a |\n|---|\n| b |\n\n| c |\n\n```\n| d |\n```\n"), [5]);
-    let mut files = Vec::new();
-    for folder in ["docs", "conformance", "crates"] {
-        pages(&root().join(folder), &mut files);
-    }
-    files.extend(
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|page| root().join(page)),
-    );
-    for file in files {
+    for file in all_pages() {
         let severed = severed_rows(&std::fs::read_to_string(&file).unwrap());
         assert!(severed.is_empty(), "{}: rows without a head in the lines {severed:?}", file.display());
     }
@@ -210,27 +180,37 @@ fn phrases_are_found_as_whole_words() {
         "what is no longer there",
         "`nobody`",
         "there is no list",
+        "fails(\"there is no list\")",
         "is no more than",
     ] {
         assert_eq!(phrase(text), None, "{text}");
     }
 }
 
+/// The words of a line that people read: of sources in Rust the comment, of other files all.
+fn words_of<'a>(file: &Path, line: &'a str) -> &'a str {
+    if file.extension().is_some_and(|extension| extension == "rs") {
+        return line.split_once("//").map_or("", |(_, words)| words);
+    }
+    line
+}
+
 #[test]
 fn comments_and_documents_are_in_plain_english() {
-    let mut files = Vec::new();
+    let mut files = all_pages();
     sources(&root().join("crates"), &mut files);
-    for folder in ["docs", "conformance", "crates"] {
-        pages(&root().join(folder), &mut files);
-    }
-    files.extend(["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|page| root().join(page)));
+    files.extend([".ci/run", ".ci/long", "conformance/run"].map(|script| root().join(script)));
+    // Suites say what differs and why; what they compare is data of others.
+    let mut of_suites = Vec::new();
+    files_with(&["py", "txt", "go", "rs", "ts", "mjs"], &root().join("conformance"), &mut of_suites);
+    assert!(of_suites.len() > 100, "the suites were not found: {}", of_suites.len());
+    of_suites.retain(|file| !TRANSCRIPTS.iter().any(|part| file.to_string_lossy().contains(part)));
+    files.extend(of_suites);
     let mut problems = Vec::new();
     for file in files {
         let content = std::fs::read_to_string(&file).unwrap();
-        let is_code = file.extension().is_some_and(|extension| extension == "rs");
         for (n, line) in (1..).zip(content.lines()) {
-            let words = if is_code { line.split_once("//").map_or("", |(_, words)| words) } else { line };
-            if let Some(phrase) = phrase(words) {
+            if let Some(phrase) = phrase(words_of(&file, line)) {
                 let path = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
                 problems.push(format!("{path}:{n}: {phrase:?}"));
             }

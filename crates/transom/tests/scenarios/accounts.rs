@@ -45,7 +45,10 @@ fn using(account: &str) -> Value {
 
 /// Composes a ConfigMap, and a Secret if it is asked to.
 fn maps_and_secrets() -> String {
-    let text = r#"
+    composition("things", "Thing", &json!({}), &[template(MAP_AND_SECRET), auto_ready()])
+}
+
+const MAP_AND_SECRET: &str = r#"
 apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -60,8 +63,6 @@ metadata:
 stringData: {says: hello}
 {{- end }}
 "#;
-    composition("things", "Thing", &json!({}), &[template(text), auto_ready()])
-}
 
 /// A plane on which Things are composed under `shop/composer`, which may write ConfigMaps in its namespace.
 async fn shop(more: &str) -> User {
@@ -103,6 +104,37 @@ async fn an_account_bounds_what_is_composed() {
     user.delete(THING, "shop/one", Some("Foreground")).await;
     user.until_gone(THING, "shop/one").await;
     user.until_none(SECRET, "one").await;
+}
+
+/// A definition of `apiextensions.crossplane.io/v1` has cluster scoped composite resources with claims, and an account in one
+/// namespace: it may make ConfigMaps there, and nothing else anywhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_bounds_what_a_v1_definition_composes() {
+    let user = shop(COMPOSER).await;
+    let v2 = definition("Old", "LegacyCluster", &format!("serviceAccountRef: {{{COMPOSER}}}"));
+    let mut old = documents(&v2).remove(0);
+    old["apiVersion"] = "apiextensions.crossplane.io/v1".into();
+    old["spec"].as_object_mut().unwrap().remove("scope");
+    old["spec"]["claimNames"] = json!({"kind": "OldClaim", "plural": "oldclaims"});
+    user.apply(&old.to_string()).await;
+    let in_shop = MAP_AND_SECRET.replace("metadata:\n", "metadata:\n  namespace: shop\n");
+    user.apply(&composition("olds", "Old", &json!({}), &[template(&in_shop), auto_ready()])).await;
+    user.apply(&object("OldClaim", "default/one", "coolField: map")).await;
+    user.until_ready("example.org/v1/OldClaim", "default/one").await;
+    let maps = user.list(MAP).await;
+    let composed = maps.iter().find(|map| map["data"]["says"] == "hello").expect("there is a ConfigMap");
+    assert_eq!(meta::namespace(composed), "shop");
+    user.apply(&object("OldClaim", "default/one", "coolField: secret")).await;
+    let composite = user.until_any("example.org/v1/Old", |o| status_of(o, "Synced") == "False").await;
+    let why = message_of(&composite, "Synced");
+    let missing = "service account shop/composer is not allowed to [get, create, update, patch, delete] resource \
+                   secrets/v1 in namespace shop; A Role in namespace shop with the rule";
+    assert!(why.contains(missing), "{why}");
+    let name = meta::name(&composite);
+    assert!(user.composed(SECRET, name).await.is_empty(), "it was not made under another account");
+    user.apply(&allowed("shop/composer", "shop", "secrets", &writing("secrets"))).await;
+    user.until_any("example.org/v1/Old", |o| status_of(o, "Synced") == "True").await;
+    assert_eq!(user.composed(SECRET, name).await.len(), 1, "without a restart");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,10 +36,9 @@ async fn a_definition_that_cannot_be_served_is_refused_when_it_is_written() {
     let wrong_type = good.replace("coolField: {type: string}", "coolField: {type: strng}");
     let wrong_rule = ruled(&good, "self.");
     let at = "spec.versions[0].schema.openAPIV3Schema";
-    for (wrong, words) in [
-        (&wrong_type, &[at, "coolField", "\"strng\""][..]),
-        (&wrong_rule, &[at, "x-kubernetes-validations"]),
-    ] {
+    for (wrong, words) in
+        [(&wrong_type, &[at, "coolField", "\"strng\""][..]), (&wrong_rule, &[at, "x-kubernetes-validations"])]
+    {
         let why = user.refusal(wrong).await;
         assert!(why.contains("CompositeResourceDefinition \"things.example.org\" is invalid: "), "{why}");
         assert!(words.iter().all(|word| why.contains(word)), "{why}");

@@ -59,5 +59,12 @@ async fn a_mistake_in_an_input_is_named_and_can_be_corrected() {
     let message = user.refused_change(&good.replace("type: Format", "type: Formt")).await;
     assert!(message.contains("Composition \"websites\" is invalid: spec.pipeline[0].input: "), "{message}");
     assert!(message.contains("did you mean \"Format\"? supported are Format, Convert,"), "{message}");
+    // The Composition that works is still the one that composes.
+    let host = serde_json::json!({"spec": {"host": "new.example.org"}});
+    user.patch(WEBSITE, "default/shop", host).await;
+    let map = format!("default/{}", meta::name(&maps[0]));
+    user.until(MAP, &map, |map| map["data"]["url"] == "https://new.example.org/").await;
+    user.until_idle().await;
+    assert_eq!(user.composed(MAP, "shop").await.len(), 1);
     user.until_ready(WEBSITE, "default/shop").await;
 }

@@ -3,14 +3,16 @@
 use super::{BUCKETS, NEW, both, bucket, only_new};
 use crate::scenarios::user::*;
 use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 use transom_object::meta;
 use transom_testkit::process::{Client, Home, Plane, WAIT_LIMIT, up};
 
 const OBJECTS: usize = 5;
 const DEFINITION: &str =
-    "/apis/apiextensions.crossplane.io/v1/compositeresourcedefinitions/buckets.example.org";
+    "/apis/apiextensions.crossplane.io/v2/compositeresourcedefinitions/buckets.example.org";
 /// Runs at the same time; some of them are always waiting.
 const LANES: usize = 4;
 
@@ -34,11 +36,21 @@ async fn dies_at(home: &Home, n: usize) -> bool {
     let mut command = up(home, &["--with-controllers"]);
     command.env("TRANSOM_DIE_AT", format!("durable:{n}"));
     let launched = tokio::task::block_in_place(|| Plane::launch(home, &mut command));
-    let Ok(mut plane) = launched else { return true };
+    let must_be_killed = |status: ExitStatus| {
+        assert_eq!(status.signal(), Some(9), "durable:{n}: it ended otherwise: {}", home.log());
+    };
+    let mut plane = match launched {
+        Ok(plane) => plane,
+        Err(refused) => {
+            must_be_killed(refused.status);
+            return true;
+        }
+    };
     let wanted = both("v1").to_string();
     let limit = tokio::time::Instant::now() + WAIT_LIMIT;
     while tokio::time::Instant::now() < limit {
-        if plane.ended_within(Duration::from_millis(5)).await.is_some() {
+        if let Some(status) = plane.ended_within(Duration::from_millis(5)).await {
+            must_be_killed(status);
             return true;
         }
         if is_migrated(&plane, &wanted).await == Some(true) {

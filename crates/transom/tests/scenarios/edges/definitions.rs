@@ -2,8 +2,10 @@
 
 use crate::scenarios::user::*;
 use serde_json::{Value, json};
+use std::time::Instant;
 use transom_function::ResourceSelector;
 use transom_object::meta;
+use transom_testkit::process::WAIT_LIMIT;
 
 pub(super) const NAME: &str = "things.example.org";
 pub(super) const CLAIMED: &str = "claimNames: {kind: Claim, plural: claims}";
@@ -89,7 +91,9 @@ async fn case_67_a_definition_without_a_crd_can_go() {
     user.apply(NO_CRDS).await;
     let mut other = documents(&foreign("Other", "others")).remove(0);
     other["metadata"]["ownerReferences"] = json!([]);
+    let started = Instant::now();
     while user.cluster.try_create(&other, "kubectl").await.is_ok() {
+        assert!(started.elapsed() < WAIT_LIMIT, "the policy refuses no CRD");
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     user.apply(&definition("Thing", "Cluster", "")).await;

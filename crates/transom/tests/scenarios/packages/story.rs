@@ -245,7 +245,7 @@ async fn an_oci_layout_stands_in_for_a_registry() {
     registry.push_simple("acme/b:v1.0.0", &[]);
     let b = registry.push_simple("acme/b:v1.1.0", &[]);
     let damaged = package_layer(&registry.configuration("damaged", &[], &[]));
-    registry.0.push("acme/damaged", "v1.0.0", &image(CONFIG, &[damaged.clone()], true));
+    registry.0.push("acme/damaged", "v1.0.0", &image(CONFIG, std::slice::from_ref(&damaged), true));
     let folder = Folder::new();
     write_layout(&registry, &folder);
     let mut other = damaged.clone();
