@@ -110,8 +110,8 @@ impl Side {
     }
 }
 
-/// How long a server may think.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one call of a server may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that dies is started again, and it need not have been this question that it died of.
 async fn ask_server(
@@ -119,7 +119,7 @@ async fn ask_server(
     request: &RunFunctionRequest,
 ) -> Result<RunFunctionResponse, String> {
     for _ in 0..4 {
-        let Ok(answer) = tokio::time::timeout(PATIENCE, client.run(request)).await else { break };
+        let Ok(answer) = tokio::time::timeout(CALL_TIMEOUT, client.run(request)).await else { break };
         match answer {
             // That the connection was lost has no code of its own.
             Err(status) if matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled) => {

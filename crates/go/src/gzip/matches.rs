@@ -10,7 +10,7 @@ const KEY_BYTES: usize = 4;
 /// The farthest repetition.
 const DISTANCE_MAX: i64 = 32_768;
 /// The number of bytes at the end of a block that are not searched.
-const MARGIN: usize = 15;
+const UNSEARCHED_BYTES: usize = 15;
 const TABLE_BITS: u32 = 14;
 /// Positions in different blocks differ by at least this.
 const FIRST_POSITION: i64 = 65_535;
@@ -57,10 +57,10 @@ impl Matcher {
         Self { table, previous: Vec::new(), start: FIRST_POSITION, symbols: Vec::new() }
     }
 
-    /// The symbols of a block, which must be longer than [`MARGIN`].
+    /// The symbols of a block, which must be longer than [`UNSEARCHED_BYTES`].
     pub(super) fn find(&mut self, block: &[u8]) -> &[Symbol] {
         self.symbols.clear();
-        let written = self.search(block, block.len() - MARGIN);
+        let written = self.search(block, block.len() - UNSEARCHED_BYTES);
         self.literals(&block[written..]);
         self.start += block.len() as i64;
         self.previous.clear();

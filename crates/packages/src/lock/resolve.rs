@@ -7,7 +7,7 @@ use crate::names::first_n;
 use transom_object::quote::quote;
 
 /// How many names a message lists.
-const NAMED: usize = 3;
+const MAX_LISTED_NAMES: usize = 3;
 
 /// The state of a revision's dependencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum Problem {
         path: Vec<String>,
     },
     /// Not all is installed.
-    #[error("missing dependencies: {}", first_n(NAMED, names))]
+    #[error("missing dependencies: {}", first_n(MAX_LISTED_NAMES, names))]
     Missing {
         /// Sources, each with its constraint.
         names: Vec<String>,

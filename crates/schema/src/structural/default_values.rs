@@ -13,7 +13,7 @@ pub(super) fn check(doc: &Value, path: &Path, pruned: bool) -> Vec<field::Error>
     let Ok(mut schema) = compile::schema(doc, compile::Defaults::Written) else { return Vec::new() };
     schema.embedded = true;
     let mut judge = Judge { pruned, budget: Some(transom_cel::PER_OBJECT_LIMIT), errors: Vec::new() };
-    judge.node(&schema, &Surroundings { resource: &schema, steps: Vec::new(), inside_meta: false }, path);
+    judge.node(&schema, &NearestResource { resource: &schema, steps: Vec::new(), inside_meta: false }, path);
     judge.errors
 }
 
@@ -41,7 +41,7 @@ fn same_defaults(a: &Schema, b: &Schema) -> bool {
 }
 
 /// The nearest resource around a node, and the way from it to the node.
-struct Surroundings<'s> {
+struct NearestResource<'s> {
     resource: &'s Schema,
     steps: Vec<Step<'s>>,
     inside_meta: bool,
@@ -53,10 +53,10 @@ enum Step<'s> {
     Item,
 }
 
-impl<'s> Surroundings<'s> {
-    fn then(&self, step: Step<'s>, inside_meta: bool) -> Surroundings<'s> {
+impl<'s> NearestResource<'s> {
+    fn then(&self, step: Step<'s>, inside_meta: bool) -> NearestResource<'s> {
         let steps = self.steps.iter().copied().chain([step]).collect();
-        Surroundings { resource: self.resource, steps, inside_meta }
+        NearestResource { resource: self.resource, steps, inside_meta }
     }
 
     /// A resource that has nothing but the value at the node's place.
@@ -82,11 +82,11 @@ struct Judge {
 }
 
 impl Judge {
-    fn node(&mut self, schema: &Schema, around: &Surroundings<'_>, path: &Path) {
+    fn node(&mut self, schema: &Schema, around: &NearestResource<'_>, path: &Path) {
         if self.budget.is_none() {
             return;
         }
-        let own = Surroundings { resource: schema, steps: Vec::new(), inside_meta: false };
+        let own = NearestResource { resource: schema, steps: Vec::new(), inside_meta: false };
         let around = if schema.embedded { &own } else { around };
         if let Some(default) = &schema.default {
             self.default_value(default, schema, around, &path.child("default"));
@@ -101,7 +101,7 @@ impl Judge {
         }
     }
 
-    fn default_value(&mut self, default: &Value, schema: &Schema, around: &Surroundings<'_>, path: &Path) {
+    fn default_value(&mut self, default: &Value, schema: &Schema, around: &NearestResource<'_>, path: &Path) {
         if around.inside_meta {
             let mut object = around.holding(default);
             let problem =

@@ -93,7 +93,7 @@ pub(super) fn check_status_root(props: Props<'_>, path: &Path) -> Vec<field::Err
     vec![shown::invalid(path, &shown::schema(&Value::Object(props.raw().clone())), &detail)]
 }
 
-/// What the surroundings of a node allow it.
+/// What the schemas around a node allow it to have.
 #[derive(Clone)]
 struct NodeContext {
     root: bool,
