@@ -5,6 +5,7 @@
 | `server` | its API server | kube-apiserver on etcd |
 | `plane` | `transom up` | Crossplane with function-patch-and-transform on kube-apiserver and etcd |
 | `cluster` | `transom controller` on kube-apiserver and etcd | Crossplane with function-patch-and-transform, on the same; memory and processor time are those of the controllers and functions alone |
+| `large` | `transom up` with thousands of composed resources, by two shapes, and the requests that it serves meanwhile | none: it has targets of its own |
 | `packages` | `transom up`, and its dependency resolution alone | Crossplane on kube-apiserver and etcd, both with the same registry |
 
 `transom-bench` does the measuring (`packages/measuring.py` that of packages), with the same client, the same manifests and the
@@ -28,6 +29,19 @@ from packages import measuring
 START, IDLE = "start to ready", "idle memory"
 MISSED = "missed"
 SOLVER_PACKAGES = 1000
+# Composite resources that are composed at the same time, and how many resources each has.
+LARGE_SHAPES = ((2, 10_000), (8, 3_000))
+LARGE_CPU = "processor time for each resource"
+LARGE_EVENNESS = f"{LARGE_CPU}, the higher by the lower"
+LARGE_REQUESTS = ("probe on a new connection", "get", "patch")
+LARGE_LATENCY_MS = 50
+LARGE_MEMORY_MB = 1_073  # 1 GiB
+LARGE_CPU_RATIO = 1.3
+
+
+def of_shape(shape, figure):
+    return f"{shape[0]} of {shape[1]:,}: {figure}"
+
 
 
 @dataclasses.dataclass
@@ -65,6 +79,12 @@ COMPARISONS = {
         ratios={"burst, ready in a second": 2.5, "create to ready, one at a time, median": 4,
                 "idle, processor time in a minute for each": 100, "memory, 1,400 composite resources at rest": 5},
         at_most={"idle, write requests in a minute": 0}),
+    "large": Comparison(
+        peer="",
+        sides={"transom": None},
+        at_most={LARGE_EVENNESS: LARGE_CPU_RATIO,
+                 **{of_shape(shape, "peak memory"): LARGE_MEMORY_MB for shape in LARGE_SHAPES},
+                 **{of_shape(shape, f"{request}, 99 %"): LARGE_LATENCY_MS for shape in LARGE_SHAPES for request in LARGE_REQUESTS}}),
     "packages": Comparison(
         peer="Crossplane",
         sides={"real": lambda: planes.crossplane(function=False, controllers=True), "transom": planes.transom},
@@ -92,6 +112,18 @@ def measure_plane(launch, options):
         return figures("plane", server, ["--started", str(server.started), *options])
 
 
+def measure_large(options):
+    """One round of each shape, and how much their costs differ. A smaller scale composes fewer resources of as many XRs."""
+    _, scale, *rest = options
+    measured = {}
+    for shape in LARGE_SHAPES:
+        resources = max(1, round(shape[1] * float(scale)))
+        found = printed("large", ["--composites", str(shape[0]), "--resources", str(resources), *rest])
+        measured.update({of_shape(shape, name): figure for name, figure in found.items()})
+    costs = [measured[of_shape(shape, LARGE_CPU)][0] for shape in LARGE_SHAPES]
+    return {**measured, LARGE_EVENNESS: (max(costs) / min(costs), "")}
+
+
 def measure_packages(launch, side, options):
     """One round of packages on one control plane. Our dependency resolution is measured alone, too: the original's needs a server."""
     measured = measuring.measure(launch, options)
@@ -109,6 +141,8 @@ def printed(what, options):
 
 
 def measure(name, side, options):
+    if name == "large":
+        return measure_large(options)
     launch = COMPARISONS[name].sides[side]
     if name in ("plane", "cluster"):
         return measure_plane(launch, options)
@@ -140,11 +174,12 @@ def verdict(comparison, name, ours, ratio):
 def table(comparison, results):
     """The table of a comparison, and the figures that miss their target."""
     missed = []
+    theirs_first = results.get("real", [{}])[0]
     lines = [f"| figure | unit | {comparison.peer} | Transom | ratio | target | |", "|---|---|---:|---:|---:|---|---|"]
     for name, (_, unit) in results["transom"][0].items():
         ours, our_text = spread(results["transom"], name)
         their_text, ratio = "", None
-        if name in results["real"][0]:
+        if name in theirs_first:
             theirs, their_text = spread(results["real"], name)
             better = (ours, theirs) if unit == "/s" else (theirs, ours)
             ratio = better[0] / better[1] if better[0] and better[1] else None
@@ -159,7 +194,9 @@ def table(comparison, results):
 def compare(name, options, rest):
     """Measures and prints a comparison. Returns the figures that miss their target."""
     comparison = COMPARISONS[name]
-    sides = [options.side] if options.side else list(comparison.sides)
+    sides = [side for side in comparison.sides if options.side in (None, side)]
+    if not sides:
+        return []
     results = {side: [] for side in sides}
     for number in range(options.rounds):
         for side in sides:
