@@ -25,7 +25,7 @@ def admission(rng, scope):
         more = rng.choice(({}, {}, {"objectSelector": {"matchLabels": {"watched": "yes"}}}, {"matchConditions": [
             {"name": "named", "expression": "request.operation == 'DELETE' || object.metadata.name != 'spared'"}]}, {"sideEffects": "NoneOnDryRun"}))
         configuration = Handle(kind, f"{scope.name}-{index}")
-        # A second webhook, on names only, tells when the configuration is in force.
+        # A second webhook, on names only, shows when the configuration is in force.
         witness = {**hook(scope, "deny", rng), "name": "witness.hooks.example.org",
                    "matchConditions": [{"name": "marker", "expression": "request.name == 'marker'"}]}
         yield configuration.create(kind.object(configuration.name, webhooks=[hook(scope, manner, rng, **more), witness]), compare=False)
@@ -62,7 +62,7 @@ def policies(rng, scope):
     here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scope.namespace}}}
     for index in range(4):
         name = f"{scope.name}-{index}"
-        # The last validation tells when the policy is in force.
+        # The last validation shows when the policy is in force.
         spec = {"matchConstraints": {"resourceRules": rules}, "failurePolicy": rng.choice(("Fail", "Ignore")),
                 "variables": [{"name": "keys", "expression": "has(object.data) ? object.data.map(k, k) : []"}],
                 "validations": [*rng.sample(VALIDATIONS, 2), {"expression": "object.metadata.name != 'marker'", "message": "witness"}]}

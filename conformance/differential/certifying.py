@@ -54,7 +54,7 @@ def condition(kind, status="True", **more):
 
 
 def _timeless(body):
-    """An object without the times that the server sets, and without what tells the two administrators apart."""
+    """An object without the times that the server sets, and without the names of the two administrators, which differ."""
     conditions = body.get("status", {}).get("conditions", [])
     return {**body, "status": {**body.get("status", {}), "conditions": [{**one, "lastUpdateTime": bool(one.get("lastUpdateTime")),
                                                                          "lastTransitionTime": bool(one.get("lastTransitionTime"))} for one in conditions]},

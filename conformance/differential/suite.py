@@ -189,7 +189,7 @@ class Report:
             print(f"  {path}:\n    A {brief(one, 600)}\n    B {brief(other, 600)}")
 
     def summary(self, complete):
-        """Prints everything and tells whether all is well; after a `complete` run no explanation may be idle."""
+        """Prints everything and returns whether all is well; a `complete` run must have met every known difference."""
         if self.groups:
             print("\nDifferences, most frequent first:")
         for kind, count in self.groups.most_common():

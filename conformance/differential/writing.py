@@ -187,7 +187,7 @@ def strategic(rng, scope):
 
 
 def encodings(rng, scope):
-    """YAML bodies, duplicate and unknown fields, and bodies that are no objects."""
+    """YAML bodies, duplicate and unknown fields, and bodies that are not objects."""
     for kind in (kinds.CONFIGMAP, customs.WIDGET, kinds.DEPLOYMENT):
         target = handle(kind, rng, scope)
         head = f"apiVersion: {kind.api_version}\nkind: {kind.kind}\nmetadata:\n  name: {target.name}\n"

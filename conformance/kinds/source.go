@@ -155,7 +155,7 @@ func (s *source) enumOf(t reflect.Type) []string {
 	return values
 }
 
-// enumDoc tells what each value of a "+enum" type means, as lines that continue the comment of a field of it.
+// enumDoc says what each value of a "+enum" type means, as lines that continue the comment of a field of it.
 func (s *source) enumDoc(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

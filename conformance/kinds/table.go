@@ -161,7 +161,7 @@ func (t *table) defaultOf(marker, pkg string) json.RawMessage {
 	name := strings.TrimSuffix(strings.TrimPrefix(marker, "ref("), ")")
 	text, ok := t.source.load(pkg).texts[name]
 	if !ok {
-		log.Fatalf("default %q is no constant of %s", marker, pkg)
+		log.Fatalf("default %q is not a constant of %s", marker, pkg)
 	}
 	return bytes.TrimSpace(marshal(text))
 }
