@@ -1,7 +1,9 @@
 //! The subresources of an object, all in one place: their names, verbs and body types.
 //!
-//! A new subresource is a variant here, an arm in `verbs::dispatch`, and an entry in the table of built-in kinds
-//! (or in `crd::build` for custom ones). Discovery and OpenAPI follow from this module.
+//! A new subresource is a variant here, an arm in `verbs::dispatch` and in `strategy::builtin` (what it may change), and an
+//! entry in the table of built-in kinds (or in `crd::build` for custom ones). Bodies of another kind need that kind in
+//! `transom_kinds`. Discovery and OpenAPI follow. `write::update`, `verbs::patch` and `admission::dynamic::review` list
+//! subresources that they treat differently.
 
 use crate::resource::Resource;
 use transom_object::GroupVersionKind;

@@ -6,6 +6,10 @@
 //! Each decides like the original, byte for byte, and within limits of time and memory; the deliberate differences are in
 //! `docs/compatibility.md`. The crate must not know control planes: it does not know who calls it, or whether anything is
 //! applied.
+//!
+//! A new function implements `review::Builtin` and has a row in `BUILTINS`. It is listed in `tests` (`documented.rs`,
+//! `properties.rs`, `generated/held.rs`), in `examples/differential/generate/mod.rs` and in `docs/functions/README.md`; the
+//! version of its original is in `conformance/versions.json`. Modules without the name of a function are shared by several.
 
 #![warn(missing_docs)]
 

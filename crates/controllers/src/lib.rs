@@ -21,6 +21,11 @@
 //! | `webhooks` | how the API server is made to call webhooks |
 //! | `catalog` | a cache of Compositions, their revisions, those of Functions, and ImageConfigs |
 //! | `plane` | what the controllers share |
+//!
+//! A new kind is a type, a CRD in `crds()` and names in `constants` of `transom_xapi`, its `GroupVersionKind` in
+//! `catalog::kinds`, and a module here whose controllers `Controllers` keeps. `transom_migrate` lists what is exported,
+//! `transom_packages` what packages may hold. A new API group needs rules in `xapi/src/roles/control_plane.rs` and in
+//! `deploy/chart/templates`.
 
 #![warn(missing_docs)]
 
@@ -46,7 +51,7 @@ pub use package::{BuiltinProviders, NoProviders, PackageSources, PullSecretError
 pub use plane::{Announce, Notice, Options};
 pub use roles::RoleManager;
 pub use usage::{DeletionDecision, DeletionRequest, IN_USE_REASON, Protection, WEBHOOK};
-pub use validation::{admission_response, installation_problems, refusal, reviewed};
+pub use validation::{VALIDATED, admission_response, installation_problems, refusal, reviewed};
 pub use webhooks::{ACCOUNTS_PATH, USAGES_PATH, VALIDATION_PATH, webhook_configurations};
 
 use catalog::Catalog;

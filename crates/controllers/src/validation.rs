@@ -17,8 +17,8 @@ use transom_xapi::composition::{MODE_PIPELINE, MODE_RESOURCES};
 use transom_xapi::constants::{group, kind, owner};
 use transom_xapi::metadata::must_be_controllable_by;
 
-/// What is validated: API group, versions and plurals.
-pub(crate) const VALIDATED: &[(&str, &[&str])] = &[
+/// What is validated: API groups, with the plurals of their kinds.
+pub const VALIDATED: &[(&str, &[&str])] = &[
     (group::APIEXTENSIONS, &["compositeresourcedefinitions", "compositions"]),
     (group::PKG, &["providers", "configurations", "functions"]),
 ];

@@ -1,4 +1,8 @@
 //! The ValidatingWebhookConfigurations of the control plane, without the address. Pure.
+//!
+//! A check is decided in a module of this crate; its path and configuration are here. Its `Admission` is a file of
+//! `transom/src/plane`, listed in `server.rs` there; its webhook is an arm in `webhooks.rs` there. `chart/src/installation.rs`
+//! names each configuration, so that `transom uninstall` removes it.
 
 use crate::usage::WEBHOOK;
 use crate::validation::VALIDATED;

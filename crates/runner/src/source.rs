@@ -2,6 +2,9 @@
 //!
 //! This is the only place that interprets a Function's package and annotations: `up`, `render` and every other command
 //! that calls functions resolve them here. It does no I/O, and it does not know how a source is run.
+//!
+//! A new `Source` has its annotation in `SOURCE_ANNOTATIONS`, and an `identity` if it is not pulled. Callers ask by `matches!`
+//! whether a source is a package, so the compiler does not find them.
 
 use std::collections::BTreeSet;
 use transom_xapi::Function;

@@ -1,4 +1,7 @@
 //! The command line: which commands there are. The flags of a command are beside the command.
+//!
+//! `former` reads the arguments first: a new command that has a row in `former::PATHS` is not reached until that row is
+//! removed. The help of each command ends with examples.
 
 use crate::controller::Controller;
 use crate::convert::Convert;

@@ -3,6 +3,9 @@
 //! A Composition is what users write; every change of it becomes a CompositionRevision, which is what runs. Fields of
 //! a pipeline step that Crossplane designed but never shipped (`function`, `functionRevisionRef`,
 //! `functionRevisionSelector`, `allowedExtraResources`, `maxIterations`, `inputRef`) carry the names the designs gave them.
+//!
+//! A field of a step is also in `crds::composition`, whose schema and rules `render` checks as API servers do, and in the
+//! additions that `tests/all/crds.rs` allows. An absent field is not serialized: otherwise the hash of every Composition changes.
 
 #![expect(missing_docs, reason = "names and fields are Crossplane's, which its CRDs describe")]
 

@@ -3,6 +3,9 @@
 //! Unlike the API server's own conditions, a condition that changes in anything but its time replaces the old entry:
 //! the transition time moves with reason, message and generation too. One that is equal leaves the old entry, time
 //! included, untouched — otherwise controllers would wake themselves.
+//!
+//! `is_system` lists the types that only the control plane sets on composite resources. A new one belongs there: otherwise
+//! functions can see and set it, and it becomes `Unknown` when a pipeline fails.
 
 mod packages;
 

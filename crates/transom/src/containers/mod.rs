@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `args` | the flags for containers |
 //! | `logs` | `transom function logs`, `transom provider logs` |
+//!
+//! `FunctionRuntimes` chooses the `FunctionRuntime` of a command, and stops it: `plane::functions` makes it for `up` and
+//! `controller`, `render::runtime` for `render`, `rollout` and `function test`.
 
 mod args;
 pub(crate) mod logs;

@@ -7,18 +7,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock};
 use transom_apiserver::{Admission, Endpoint, Operation, Phase, Review, Verdict, async_trait};
-use transom_controllers::{admission_response, installation_problems, refusal, reviewed};
+use transom_controllers::{VALIDATED, admission_response, installation_problems, refusal, reviewed};
 use transom_engine::Cluster;
 use transom_object::{GroupVersionKind, Status, meta};
 use transom_runner::{Resolver, Source};
 use transom_xapi::Function;
 use transom_xapi::constants::{group, kind};
-
-/// What is checked: groups and resources.
-const CHECKED: [(&str, &[&str]); 2] = [
-    (group::APIEXTENSIONS, &["compositeresourcedefinitions", "compositions"]),
-    (group::PKG, &["providers", "configurations", "functions"]),
-];
 
 /// What is wrong with an object that is to be stored.
 #[derive(Default)]
@@ -121,7 +115,7 @@ impl Admission for InstallationAdmission {
         phase == Phase::Validate
             && matches!(operation, Operation::Create | Operation::Update)
             && endpoint.subresource.is_empty()
-            && CHECKED
+            && VALIDATED
                 .iter()
                 .any(|(group, resources)| endpoint.group == *group && resources.contains(&endpoint.resource))
     }
