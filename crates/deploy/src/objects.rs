@@ -352,11 +352,8 @@ impl Workload<'_> {
     }
 
     fn environment(&self) -> Vec<Value> {
-        // With the version that would be filled in otherwise, so that what is stored can be compared.
-        let from = |name: &str, path: String| {
-            let field = json!({"apiVersion": "v1", "fieldPath": path});
-            json!({"name": name, "valueFrom": {"fieldRef": field}})
-        };
+        let from =
+            |name: &str, path: String| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
         let labelled = |name: &str, label: &str| from(name, format!("metadata.labels['{label}']"));
         let mut all = Vec::new();
         if self.kind == WorkloadKind::Provider {
@@ -370,6 +367,26 @@ impl Workload<'_> {
             all.push(json!({"name": "WEBHOOK_TLS_CERT_DIR", "value": "$(TLS_SERVER_CERTS_DIR)"}));
         }
         all
+    }
+}
+
+/// An object with the version in each `fieldRef`, where API servers fill it in. `managedFields` does not show that it is a default,
+/// because a `fieldRef` is owned as a whole.
+pub(crate) fn with_field_versions(mut object: Value) -> Value {
+    fill_in_field_versions(&mut object);
+    object
+}
+
+fn fill_in_field_versions(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(fill_in_field_versions),
+        Value::Object(fields) => {
+            if let Some(Value::Object(field)) = fields.get_mut("fieldRef") {
+                field.entry("apiVersion").or_insert_with(|| "v1".into());
+            }
+            fields.values_mut().for_each(fill_in_field_versions);
+        }
+        _ => {}
     }
 }
 

@@ -6,7 +6,7 @@
 //! again.
 
 use crate::following::{Attempt, Following, Subject};
-use crate::objects::{Workload, WorkloadKind, service_dns_names};
+use crate::objects::{Workload, WorkloadKind, service_dns_names, with_field_versions};
 use crate::package_service::Running;
 use crate::secrets::{CertificateStore, ServerCertificate, TlsFiles};
 use serde_json::Value;
@@ -199,7 +199,8 @@ impl ClusterRuntime {
         object: &Value,
         attempted: &str,
     ) -> Result<Value> {
-        if let Some(stored) = stored.filter(|stored| apply_is_noop(stored, object, owner::RUNTIME, "")) {
+        let filled = with_field_versions(object.clone());
+        if let Some(stored) = stored.filter(|stored| apply_is_noop(stored, &filled, owner::RUNTIME, "")) {
             return Ok(stored);
         }
         let writing = attempt.writing(&meta::gvk(object).unwrap_or_default(), meta::name(object));
