@@ -156,8 +156,10 @@ class Comparison:
             self.apply(MODERN_COLLECTIONS if modern else COLLECTIONS, collection(f"all-{'modern' if modern else 'legacy'}", modern))
         for manifest, ready, synced in OBJECTS_AND_CONDITIONS:
             path = f"{self.path(manifest)}/{manifest['metadata']['name']}"
-            found = lambda kind: suite.condition(self.get(path), kind).get("status")
-            self.until(lambda: f"{path}: {ready}, {synced}: {self.get(path)}", lambda: (found("Ready"), found("Synced")) == (ready, synced))
+            found = lambda kind, field="status": suite.condition(self.get(path), kind).get(field)
+            # What was just created is observed once more.
+            is_observed = lambda: synced != "True" or found("Ready", "reason") != "Creating"
+            self.until(lambda: f"{path}: {ready}, {synced}: {self.get(path)}", lambda: (found("Ready"), found("Synced")) == (ready, synced) and is_observed())
         for path in (COLLECTIONS, MODERN_COLLECTIONS):
             self.until(lambda: f"{self.list(path)}", lambda: all(suite.is_ready(found) for found in self.list(path)) and self.list(path))
         members = lambda path: [found for found in self.list(path) if "of" in found["metadata"].get("labels", {})]

@@ -371,6 +371,9 @@ class Suite:
 
     def edges(self):
         import edges
+        # The cases before these delete them.
+        for manifest in config(self.server):
+            self.plane.apply(manifest)
         return edges.Edges(self.plane, self.server).cases()
 
     def tls(self):
