@@ -97,9 +97,15 @@ impl Workspace {
         Ok(folder)
     }
 
-    /// Removes the directories of this process. To be called when no container is left.
+    /// Removes the directories of this process, and cgroups that could not be removed before. To be called when no container is
+    /// left.
     pub fn clear(&self) {
-        match fs::remove_dir_all(&self.session) {
+        let removed = match remove_cgroups_of(&self.session_name()) {
+            // The next process that opens the directory removes them.
+            false => return,
+            true => fs::remove_dir_all(&self.session),
+        };
+        match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 tracing::debug!(%error, dir = %self.session.display(), "a directory of containers cannot be removed");
             }
@@ -188,8 +194,11 @@ fn remove_abandoned(run: &Path) -> io::Result<()> {
             continue;
         }
         tracing::debug!(dir = %session.display(), "removes what a process that ended has left");
-        // Not by their plans: a container may have cgroups before its plan is written.
-        remove_cgroups_of(&session_name(&session));
+        // Not by their plans: a container may have cgroups before its plan is written. The directory is the only trace of cgroups
+        // whose processes have not ended yet, so it stays as long as they do.
+        if !remove_cgroups_of(&session_name(&session)) {
+            continue;
+        }
         reached_step("the cgroups of an abandoned session are removed");
         fs::remove_dir_all(&session)?;
         reached_step("an abandoned session is removed");
@@ -206,8 +215,8 @@ fn id_prefix(session: &str) -> String {
     format!("transom-{session}-")
 }
 
-/// Removes the cgroups of all containers of a session. Blocks.
-fn remove_cgroups_of(session: &str) {
+/// Removes the cgroups of all containers of a session, and returns whether none is left. Blocks.
+fn remove_cgroups_of(session: &str) -> bool {
     let prefix = id_prefix(session);
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let all = cgroup_mounts(&mounts).into_iter();
@@ -215,7 +224,8 @@ fn remove_cgroups_of(session: &str) {
         all.flat_map(|mount| fs::read_dir(mount.join(CGROUP_PARENT)).into_iter().flatten().flatten());
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let ids: BTreeSet<String> = names.filter(|name| name.starts_with(&prefix)).collect();
-    ids.iter().for_each(|id| remove_cgroups(id));
+    // All of them, also after one that is left.
+    ids.iter().filter(|id| !remove_cgroups(id)).count() == 0
 }
 
 /// Names a step of opening a workspace, see `crash_injection`.
@@ -223,24 +233,28 @@ fn reached_step(step: &str) {
     crate::reached("open", step);
 }
 
-/// Removes the cgroups of a container that has ended. Blocks.
-pub(crate) fn remove_cgroups(id: &str) {
+/// Removes the cgroups of a container that has ended, and returns whether none is left: as long as the kernel has not ended all of
+/// its processes, they cannot be removed. Blocks.
+pub(crate) fn remove_cgroups(id: &str) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    for root in cgroup_mounts(&mounts) {
-        let parent = root.join(CGROUP_PARENT);
-        let cgroup = parent.join(id);
-        // What an OCI runtime made in it, which it removes unless it is killed.
-        remove_children(&cgroup);
-        let mut attempts = 0;
-        while let Err(error) = fs::remove_dir(&cgroup) {
-            attempts += 1;
-            if error.kind() == io::ErrorKind::NotFound || attempts == CGROUP_ATTEMPTS {
-                break;
-            }
+    let all = cgroup_mounts(&mounts).into_iter().map(|mount| mount.join(CGROUP_PARENT).join(id));
+    all.filter(|cgroup| !remove_cgroup(cgroup)).count() == 0
+}
+
+fn remove_cgroup(cgroup: &Path) -> bool {
+    for attempt in 0..CGROUP_ATTEMPTS {
+        if attempt > 0 {
             std::thread::sleep(CGROUP_RETRY);
-            remove_children(&cgroup);
+        }
+        // What an OCI runtime made in it, which it removes unless it is killed.
+        remove_children(cgroup);
+        match fs::remove_dir(cgroup) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+            _ => return true,
         }
     }
+    tracing::debug!(cgroup = %cgroup.display(), "a cgroup cannot be removed yet");
+    false
 }
 
 /// Removes the cgroup that those of all containers are in, unless it has others in it. Not after every container: another one may

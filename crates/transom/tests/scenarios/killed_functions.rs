@@ -169,6 +169,9 @@ async fn a_process_that_is_killed_while_it_removes_what_another_left_leaves_noth
     let kill_another = |place: &mut Setup| {
         let output = place.run(Some("run:4"));
         assert_eq!(output.status.signal(), Some(9), "{}", String::from_utf8_lossy(&output.stderr));
+        // As long as the kernel has not ended them, their cgroups stay, and with these the directory of the session.
+        let ended = place.until_no_process("killed at run:4");
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(ended));
     };
     let steps = place.kill_at_every_step("open", kill_another).await;
     let expected = [
