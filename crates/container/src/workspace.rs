@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A session whose lock is free belongs to a process that ended without removing it. Opening a workspace removes such
-//! sessions, with the cgroups of their containers.
+//! sessions, with the cgroups of their containers. A session with a cgroup that cannot be removed yet is left to the next
+//! process that opens the workspace.
 
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
@@ -24,7 +25,7 @@ use tokio::sync::watch;
 /// The cgroup that those of all containers are in.
 pub(crate) const CGROUP_PARENT: &str = "transom";
 const LOCK_FILE: &str = "lock";
-/// How often the removal of a cgroup is tried: it is refused until the kernel has buried its last process.
+/// How often the removal of a cgroup is tried: it is refused until the kernel has ended its last process.
 const CGROUP_ATTEMPTS: u32 = 50;
 const CGROUP_RETRY: Duration = Duration::from_millis(10);
 
@@ -330,5 +331,32 @@ mod tests {
         drop(first);
         assert!(!kept.exists());
         assert!(second.images().join("image").exists(), "images stay");
+    }
+
+    /// As root where cgroups can be used: a process that the kernel has not ended yet.
+    #[test]
+    fn a_session_stays_as_long_as_its_cgroups() {
+        let found = crate::cgroup::Hierarchies::find();
+        let Some(found) = found.ok().filter(|_| rustix::process::geteuid().is_root()) else {
+            println!("did not run: it needs cgroups, and root");
+            return;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let name = format!("test-{}", std::process::id());
+        let session = dir.path().join("run").join(&name);
+        fs::create_dir_all(&session).unwrap();
+        let id = format!("{}0", id_prefix(&name));
+        let cgroups = found.limit(&id, &crate::spec::Limits::default(), false).unwrap();
+        let mut process = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        for cgroup in &cgroups {
+            fs::write(cgroup.join("cgroup.procs"), process.id().to_string()).unwrap();
+        }
+        drop(Workspace::open(dir.path()).unwrap());
+        assert!(session.exists(), "otherwise no process knows of its cgroups");
+        process.kill().unwrap();
+        process.wait().unwrap();
+        drop(Workspace::open(dir.path()).unwrap());
+        assert!(!session.exists());
+        assert!(cgroups.iter().all(|cgroup| !cgroup.exists()), "{cgroups:?}");
     }
 }
