@@ -62,7 +62,7 @@ pub use engine::{Engine, Publication};
 pub use error::{BoxError, Chain, Error, ErrorContext, ReportedError, Result, existing, found};
 pub use events::Recorder;
 pub use following::{Following, Matters};
-pub use lease::{Election, ElectionOptions};
+pub use lease::{Election, ElectionOptions, OWN_LEASE_PREFIXES};
 pub use metrics::{CountedWatch, Metrics};
 pub use mirror::{Change, Listing, Mirror, Observer, Selected, wake_itself};
 pub use noop::{apply_is_noop, same};

@@ -15,6 +15,8 @@
 
 mod record;
 
+pub use record::OWN_LEASE_PREFIXES;
+
 use crate::clock::Clock;
 use crate::cluster::{Cluster, DeleteOptions};
 use crate::error::{Error, ErrorContext, Result};

@@ -11,18 +11,23 @@ use transom_object::time::{self, Timestamp};
 pub(super) const LABEL: &str = "transom.io/lease";
 pub(super) const MEMBER: &str = "member";
 pub(super) const SHARD: &str = "shard";
+/// How the names of the Leases of processes and of shards begin. Nothing else has such Leases; that of the leader has a name
+/// that others use, too.
+pub const OWN_LEASE_PREFIXES: [&str; 2] = [MEMBER_PREFIX, SHARD_PREFIX];
+const MEMBER_PREFIX: &str = "transom-member-";
+const SHARD_PREFIX: &str = "transom-shard-";
 
 /// The name of the Lease of a shard; `leader` is that of the first one.
 pub(super) fn shard_name(leader: &str, shard: u32) -> String {
     match shard {
         0 => leader.to_owned(),
-        shard => format!("transom-shard-{shard}"),
+        shard => format!("{SHARD_PREFIX}{shard}"),
     }
 }
 
 /// The name of the Lease of a process.
 pub(super) fn member_name(identity: &str) -> String {
-    format!("transom-member-{identity}")
+    format!("{MEMBER_PREFIX}{identity}")
 }
 
 /// The holder of a Lease; empty if it was given up.

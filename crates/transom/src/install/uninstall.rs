@@ -8,11 +8,8 @@ use std::process::ExitCode;
 use transom_chart::installation;
 use transom_console::control_plane::{ControlPlaneArgs, explain, within};
 use transom_console::{Failure, block_on, print};
-use transom_engine::{Cluster, DeleteOptions};
+use transom_engine::{Cluster, DeleteOptions, OWN_LEASE_PREFIXES};
 use transom_object::{GroupVersionKind, meta};
-
-/// How the names of the Leases begin that only the controllers use.
-const LEASES: [&str; 2] = ["transom-member-", "transom-shard-"];
 
 /// Remove the controllers from a cluster. Definitions, packages, composite resources and their parts stay.
 #[derive(Args)]
@@ -74,7 +71,7 @@ async fn leases(cluster: &Cluster, namespace: &str) -> Result<Vec<Value>, Failur
     let subject = format!("Leases in namespace {namespace}");
     let found = within(&subject, cluster.list(&gvk, namespace, &BTreeMap::new())).await?;
     let mut found = found.map_err(|e| explain(&subject, &e))?;
-    found.retain(|lease| LEASES.iter().any(|prefix| meta::name(lease).starts_with(prefix)));
+    found.retain(|lease| OWN_LEASE_PREFIXES.iter().any(|prefix| meta::name(lease).starts_with(prefix)));
     for lease in &mut found {
         // Items of lists may have neither.
         lease["apiVersion"] = gvk.api_version().into();
