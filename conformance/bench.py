@@ -43,7 +43,6 @@ def of_shape(shape, figure):
     return f"{shape[0]} of {shape[1]:,}: {figure}"
 
 
-
 @dataclasses.dataclass
 class Comparison:
     """Two sides, and what we promise: a ratio, an upper bound or a lower bound, by the name of the figure."""

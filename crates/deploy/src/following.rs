@@ -186,7 +186,7 @@ impl Following {
         self.followed.listeners().providers = Some(changed);
     }
 
-    /// Begins to run a revision, from when on its objects are followed. Fails if they may not be watched.
+    /// Begins to run a revision. Its objects are followed from now on. Fails if they may not be watched.
     pub(crate) async fn begin(&self, subject: Subject) -> Result<Attempt> {
         for watch in self.watches.get_or_init(|| self.start()) {
             let (mirror, namespace) = (watch.mirror(), &self.namespace);
@@ -266,6 +266,20 @@ impl Attempt {
         });
     }
 
+    /// Reads an object that the revision depends on.
+    pub(crate) async fn get(
+        &self,
+        cluster: &Cluster,
+        gvk: &GroupVersionKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Value>> {
+        self.depends_on(gvk, name);
+        let stored = cluster.get(gvk, namespace, name).await?;
+        stored.iter().for_each(|object| self.saw(object));
+        Ok(stored)
+    }
+
     /// The revision is run with this version of an object: as it was read, or as it is stored after it was written.
     pub(crate) fn saw(&self, object: &Value) {
         let Some(gvk) = meta::gvk(object) else { return };
@@ -273,8 +287,8 @@ impl Attempt {
         self.note(|known| known.seen.read(hash, version(meta::resource_version(object))));
     }
 
-    /// The revision's object is about to be written. What is written concerns no other revision that has it, too: of two that
-    /// want it to be different, neither is woken by the other.
+    /// An object of the revision is about to be written. The write wakes no other revision that depends on the object: two
+    /// revisions that want different values would otherwise wake each other again and again.
     pub(crate) fn writing(&self, gvk: &GroupVersionKind, name: &str) -> Writing {
         let object = (gvk.kind.clone(), name.to_owned());
         let followed = self.followed.as_ref().map(|(followed, _)| followed.clone());
@@ -290,7 +304,7 @@ impl Attempt {
         found.renewal = Some(found.renewal.map_or(time, |known| known.min(time)));
     }
 
-    /// All that the revision depends on is known: what it depended on before counts no more.
+    /// All that the revision depends on is known: what it depended on before is forgotten.
     pub(crate) fn complete(&self) {
         self.found().is_complete = true;
     }

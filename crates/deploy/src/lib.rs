@@ -7,9 +7,9 @@
 //! | `certificates` | [`Authority`], [`Leaf`]: made and checked; pure but for new keys |
 //! | `secrets` | certificates in Secrets: checked whenever they are needed, replaced before they expire |
 //! | `runtime` | [`ClusterRuntime`]: applies the objects, and reports whether a revision can be called |
+//! | `provider` | the same for Providers, which are not called |
 //! | `package_service` | the Service of a package, which leads to one of its revisions |
 //! | `following` | watches what runs revisions, and reports the revisions that a change concerns |
-//! | `provider` | the same for Providers, which are not called |
 //!
 //! A command that runs controllers on a cluster gives a [`ClusterRuntime`] to the `Installer` of `transom_runner`, where
 //! `transom up` gives one that runs containers:

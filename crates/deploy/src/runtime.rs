@@ -179,10 +179,7 @@ impl ClusterRuntime {
         gvk: &GroupVersionKind,
         name: &str,
     ) -> Result<Option<Value>> {
-        attempt.depends_on(gvk, name);
-        let stored = self.cluster.get(gvk, &self.namespace, name).await?;
-        stored.iter().for_each(|object| attempt.saw(object));
-        Ok(stored)
+        attempt.get(&self.cluster, gvk, &self.namespace, name).await
     }
 
     /// Applies an object, unless it is as it should be. Returns it as it is stored.
@@ -199,8 +196,9 @@ impl ClusterRuntime {
         object: &Value,
         attempted: &str,
     ) -> Result<Value> {
-        let filled = with_field_versions(object.clone());
-        if let Some(stored) = stored.filter(|stored| apply_is_noop(stored, &filled, owner::RUNTIME, "")) {
+        let is_noop =
+            |stored: &Value| apply_is_noop(stored, &with_field_versions(object.clone()), owner::RUNTIME, "");
+        if let Some(stored) = stored.filter(is_noop) {
             return Ok(stored);
         }
         let writing = attempt.writing(&meta::gvk(object).unwrap_or_default(), meta::name(object));

@@ -126,10 +126,7 @@ impl CertificateStore {
     }
 
     async fn secret(&self, attempt: &Attempt, name: &str) -> Result<Option<Value>> {
-        attempt.depends_on(&secret_gvk(), name);
-        let secret = self.cluster.get(&secret_gvk(), &self.namespace, name).await?;
-        secret.iter().for_each(|secret| attempt.saw(secret));
-        Ok(secret)
+        attempt.get(&self.cluster, &secret_gvk(), &self.namespace, name).await
     }
 
     async fn ensure(&self, attempt: &Attempt, wanted: Wanted<'_>) -> Result<(TlsFiles, String)> {

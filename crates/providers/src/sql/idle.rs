@@ -50,7 +50,7 @@ impl<C> Idle<C> {
         }
     }
 
-    /// One is no longer in use. It is kept, if it can be.
+    /// A connection is no longer in use. It is kept, unless there is none because it cannot be used again.
     pub(super) fn put_back(&mut self, database: &str, connection: Option<C>, until: Option<Instant>) {
         self.used = self.used.saturating_sub(1);
         if let Some(connection) = connection {

@@ -85,7 +85,7 @@ impl Pool {
         self.idle().take(database, MAX_CONNECTIONS, |client| !client.is_closed())
     }
 
-    /// A connection is no longer used; none is one that was not made, or cannot be used again.
+    /// Ends the use of a connection. Without one, because it was not made or cannot be used again, nothing is kept.
     fn put_back(self: &Arc<Self>, database: &str, client: Option<Client>) {
         let client = client.filter(|client| !client.is_closed());
         let is_short_lived = client.is_some() && database != self.target.default_database;
